@@ -1,0 +1,117 @@
+"""Checks at the public doors: rule, value, remedy. They are always on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import NoReturn, TypeVar
+
+import numpy as np
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def _refuse(rule: str, name: str, value: object, remedy: str = "") -> NoReturn:
+    raise ValueError(f"Expected {name} to be {rule}, got {name}={value!r}.{remedy and ' ' + remedy}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def finite(**named: float) -> None:
+    """Refuse values that are not finite numbers."""
+    for name, value in named.items():
+        if not _is_number(value) or not math.isfinite(value):
+            _refuse("a finite number", name, value)
+
+
+def positive(**named: float) -> None:
+    """Refuse values that are not finite and > 0."""
+    for name, value in named.items():
+        if not _is_number(value) or not math.isfinite(value) or value <= 0:
+            _refuse("finite and > 0", name, value)
+
+
+def not_negative(**named: float) -> None:
+    """Refuse values that are not finite and >= 0."""
+    for name, value in named.items():
+        if not _is_number(value) or not math.isfinite(value) or value < 0:
+            _refuse("finite and >= 0", name, value)
+
+
+def count(**named: int) -> None:
+    """Refuse values that are not whole numbers >= 1."""
+    for name, value in named.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            _refuse("a whole number >= 1", name, value)
+
+
+def probability(**named: float) -> None:
+    """Refuse values outside (0, 1]."""
+    for name, value in named.items():
+        if not _is_number(value) or not 0 < value <= 1:
+            _refuse("a probability in (0, 1]", name, value)
+
+
+def delta(**named: float) -> None:
+    """Refuse values outside (0, 1); a delta of 1 promises nothing."""
+    for name, value in named.items():
+        if not _is_number(value) or not 0 < value < 1:
+            _refuse(
+                "strictly between 0 and 1",
+                name,
+                value,
+                "Choose it well below one over the number of people, for example 1e-5.",
+            )
+
+
+def choice(kind: type[Choice], **named: object) -> Choice:
+    """Return the member of ``kind`` that the one named value spells, or list the choices.
+
+    Example:
+        >>> from masquerade.guarantee import Relation
+        >>> choice(Relation, relation="zero_out")
+        <Relation.ZERO_OUT: 'zero_out'>
+    """
+    ((name, value),) = named.items()
+    try:
+        return kind(value)
+    except ValueError:
+        raise ValueError(unknown(name, value, [member.value for member in kind])) from None
+
+
+def unknown(what: str, value: object, choices: Iterable[str]) -> str:
+    """Message for a name that is not among the choices.
+
+    Example:
+        >>> unknown("mechanism", "gausian", ["blur", "gaussian"])
+        "Unknown mechanism 'gausian' (did you mean gaussian?); choose from blur, gaussian."
+    """
+    names = list(choices)
+    close = get_close_matches(str(value), names, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    listed = ", ".join(names) or "nothing yet: there are no entries"
+    return f"Unknown {what} {value!r}{hint}; choose from {listed}."
+
+
+def shape(letters: str, **named: np.ndarray) -> None:
+    """Refuse arrays whose axes do not match ``letters``; a digit fixes an axis, ``_`` is free.
+
+    Axes with the same letter must agree across all named arrays.
+
+    Example:
+        >>> shape("T C", values=np.zeros((5, 3)))
+    """
+    wanted = letters.split()
+    sizes: dict[str, int] = {}
+    for name, array in named.items():
+        if array.ndim != len(wanted):
+            _refuse(f"an array with axes ({', '.join(wanted)})", f"{name}.shape", array.shape)
+        for letter, size in zip(wanted, array.shape, strict=True):
+            known = int(letter) if letter.isdigit() else sizes.setdefault(letter, size)
+            if letter != "_" and size != known:
+                rule = f"({', '.join(wanted)}) with {letter}={known}"
+                _refuse(rule, f"{name}.shape", array.shape)

@@ -1,0 +1,32 @@
+"""Decimal rounding that only ever moves towards privacy."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Decimal
+
+
+def up_decimals(value: float, decimals: int = 4) -> float:
+    """Round up to ``decimals`` decimals; a number that already has that few is left alone.
+
+    Example:
+        >>> up_decimals(0.27211), up_decimals(0.2722), up_decimals(8.0)
+        (0.2722, 0.2722, 8.0)
+    """
+    if not math.isfinite(value):
+        return value
+    # repr is the shortest decimal that reads back as value, so a printed number stays itself.
+    return float(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), ROUND_CEILING))
+
+
+def up_significant(value: float, digits: int = 7) -> float:
+    """Round up to ``digits`` significant digits.
+
+    Example:
+        >>> up_significant(0.54307506), up_significant(66471.9912)
+        (0.5430751, 66472.0)
+    """
+    if value == 0 or not math.isfinite(value):
+        return value
+    exact = Decimal(repr(float(value)))
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), ROUND_CEILING))

@@ -1,0 +1,152 @@
+"""How much noise a target needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+from masquerade import _check
+from masquerade.account.compose import FIRST_INTERVAL, Bound, epsilon_at
+from masquerade.events import (
+    DpEvent,
+    GaussianDpEvent,
+    PoissonSampledDpEvent,
+    RevealedSampledDpEvent,
+    SelfComposedDpEvent,
+)
+from masquerade.guarantee import Relation
+from masquerade.tradeoff import gaussian_mu
+
+_INSIDE = 1e-3  # a finer interval must gain more than this to be worth a new search
+_USEFUL = 0.05  # above this, a coarse interval is not even a starting point
+_CLOSE = 2e-5  # relative distance below the target at which the search stops
+_MOST_STEPS = 40
+
+
+def gaussian_sigma(target: float, *, delta: float, sensitivity: float) -> float:
+    """Smallest sigma, rounded up, of the Gaussian mechanism [balle2018, Thm 9].
+
+    Example:
+        >>> round(gaussian_sigma(1.0, delta=1e-5, sensitivity=1.0), 6)
+        3.730632
+    """
+    _check.positive(epsilon=target, sensitivity=sensitivity)
+    _check.delta(delta=delta)
+    return sensitivity / gaussian_mu(target, delta) * (1 + 2.0**-50)
+
+
+def sampled_gaussian(
+    noise_multiplier: float, *, sampling_prob: float, steps: int, is_revealed: bool = False
+) -> DpEvent:
+    """The event of ``steps`` Poisson-sampled Gaussians."""
+    _check.positive(noise_multiplier=noise_multiplier)
+    _check.probability(sampling_prob=sampling_prob)
+    _check.count(steps=steps)
+    one = GaussianDpEvent(noise_multiplier)
+    kind = RevealedSampledDpEvent if is_revealed else PoissonSampledDpEvent
+    return SelfComposedDpEvent(kind(sampling_prob, one) if sampling_prob < 1 else one, steps)
+
+
+def calibrate(
+    target: float,
+    *,
+    delta: float,
+    sampling_prob: float,
+    steps: int,
+    relation: Relation | str,
+    is_revealed: bool = False,
+) -> float:
+    """Smallest noise multiplier, to 1e-5, whose epsilon is at most ``target``.
+
+    Starts from the central limit (many sampled steps are one Gaussian with
+    mu = q sqrt(T (e^{1/z^2} - 1)) [bu2020, Cor. 1]) and follows the nearly straight line of
+    log epsilon against log z by secants; what is returned was itself checked.
+    """
+    _check.positive(epsilon=target)
+    _check.delta(delta=delta)
+    relation = _check.choice(Relation, relation=relation)
+    if is_revealed and relation is Relation.ADD_REMOVE:
+        raise ValueError(
+            "Expected zero_out or replace_one where batches are revealed, got add_remove; "
+            "a revealed batch shows who is in the data, at any noise."
+        )
+
+    distance = 2.0 if relation is Relation.REPLACE_ONE else 1.0
+    mu = gaussian_mu(target, delta)
+    shrunk = (mu / (sampling_prob * distance)) ** 2 / steps
+    z = 1 / math.sqrt(math.log1p(shrunk)) if shrunk > 0 else 1.0
+    if is_revealed or sampling_prob == 1:
+        z = distance * math.sqrt(sampling_prob * steps) / mu
+
+
+    @cache
+    def at(z: float, interval: float) -> Bound:
+        event = sampled_gaussian(
+            z, sampling_prob=sampling_prob, steps=steps, is_revealed=is_revealed
+        )
+        return epsilon_at(event, delta=delta, relation=relation, interval=interval)
+
+    return _refine(at, target, start=z)
+
+
+def _refine(at: Callable[[float, float], Bound], target: float, *, start: float) -> float:
+    """Search on a coarse interval, which is quick, then follow the answer to finer ones."""
+    z, slope, interval = start, -1.0, 4 * FIRST_INTERVAL
+    bound = at(z, interval)
+    while bound.can_refine:  # until the interval is of any use at all
+        finer = at(z, interval / 2)
+        if finer.epsilon >= bound.epsilon * (1 - _USEFUL):
+            break
+        interval, bound = interval / 2, finer
+    z, slope = _smallest(lambda z: at(z, interval).epsilon, target, z, slope, close=_INSIDE)
+    while bound.can_refine:  # one evaluation a level: the line meets the target there
+        interval /= 2
+        bound = at(z, interval)
+        if bound.epsilon <= 0:
+            break
+        is_settled = bound.epsilon >= target * (1 - 2 * _INSIDE)
+        z = _step(z, bound.epsilon, target, slope)
+        if is_settled:
+            break
+    return _smallest(lambda z: at(z, interval).epsilon, target, z, slope, close=_CLOSE)[0]
+
+
+def _smallest(
+    at: Callable[[float], float], target: float, start: float, slope: float, *, close: float
+) -> tuple[float, float]:
+    """Smallest z with at(z) <= target, by secants on logarithms inside a shrinking bracket.
+
+    Also returns the slope of log epsilon against log z there.
+    """
+    low, high = 0.0, math.inf  # at(low) > target >= at(high)
+    z = start
+    last: tuple[float, float] | None = None
+    for _ in range(_MOST_STEPS):
+        here = at(z)
+        if here <= target:
+            high = min(high, z)
+        else:
+            low = max(low, z)
+        if target * (1 - close) <= here <= target or high - low <= 1e-6 * low:
+            return high, slope
+        if here > 0:
+            if last and abs(z / last[0] - 1) > 1e-4:
+                slope = min(math.log(here / last[1]) / math.log(z / last[0]), -0.05)
+            last, z = (z, here), _step(z, here, target, slope)
+        if here <= 0 or not low < z < high:
+            z = _between(low, high)
+    if math.isfinite(high):
+        return high, slope
+    raise ValueError(f"Expected a reachable target, got epsilon={target}; no noise reaches it.")
+
+
+def _step(z: float, here: float, target: float, slope: float) -> float:
+    """Where the line through (z, here) meets the target, a hair on the private side of it."""
+    return z * math.exp(-(math.log(here / target) + _CLOSE / 2) / slope)
+
+
+def _between(low: float, high: float) -> float:
+    if low > 0:
+        return math.sqrt(low * high) if math.isfinite(high) else 2 * low
+    return high / 2

@@ -1,0 +1,1 @@
+"""What the five papers print, and what holds: one file a paper, defaults as in the paper."""

@@ -1,0 +1,97 @@
+"""TEMPDIFF: teacher ensembles for wearable activity recognition [roy2023]."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from masquerade import _check
+from masquerade._round import up_significant
+from masquerade.account import votes
+from masquerade.account.verdict import PublishedClaim, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tempdiff(PublishedClaim):
+    """TEMPDIFF on WISDM.
+
+    Args:
+        printed: epsilon as printed.
+        delta: claimed with it.
+        gamma: inverse scale of the Laplace noise, an operating point of the paper.
+        queries: labels released.
+        teachers: in the ensemble.
+        shards_per_subject: teachers that one person's data reaches; contiguous time splits spread
+            a subject over at least teachers/subjects of them.
+        moments: orders that the paper's accountant tried.
+    """
+
+    printed: float = 1.4
+    delta: float = 1e-5
+    gamma: float = 0.3
+    queries: int = 1000
+    teachers: int = 50
+    shards_per_subject: int = 2
+    moments: int = 8
+
+    def __post_init__(self) -> None:
+        _check.positive(printed=self.printed, gamma=self.gamma)
+        _check.delta(delta=self.delta)
+        _check.count(queries=self.queries, teachers=self.teachers, moments=self.moments)
+        _check.count(shards_per_subject=self.shards_per_subject)
+
+    def verdict(self) -> Verdict:
+        """Judge the claim: a data-dependent figure at the floor of its accountant."""
+        bounds = votes.lnmax_bounds(self.gamma, queries=self.queries, delta=self.delta)
+        subject = votes.lnmax_bounds(
+            self.gamma,
+            queries=self.queries,
+            delta=self.delta,
+            shards_per_subject=self.shards_per_subject,
+        )
+        shard = up_significant(min(bounds.values()), 5)
+        at_least = votes.lnmax_at_least(
+            self.gamma, queries=self.queries, teachers=self.teachers, delta=self.delta
+        )
+        floor = math.log(1 / self.delta) / self.moments
+        fixed = votes.moments_at(
+            2 * self.gamma, self.queries, delta=self.delta, most=self.moments
+        )
+        return Verdict(
+            paper="tempdiff",
+            title="Temporal differential privacy for human activity recognition",
+            claimed=self.printed,
+            claimed_delta=self.delta,
+            claimed_unit="shard",
+            valid=False,
+            why=(
+                "The number depends on how the teachers voted, so it is private itself and no "
+                f"guarantee; it equals the floor ln(1/delta)/{self.moments} of the accountant "
+                "that printed it."
+            ),
+            true_epsilon={
+                "shard": shard,
+                "subject": up_significant(min(subject.values()), 5),
+            },
+            ships=(
+                "Gaussian-noised votes (GNMax), shards by subject, and a data-independent epsilon "
+                "with all of a subject's teachers moving together."
+            ),
+            arithmetic=(
+                f"gamma = {self.gamma:g}, {self.queries} queries, delta = {self.delta:g}; one "
+                "changed vote costs 2 gamma a query",
+                *(f"{name}: {value:.5g}" for name, value in bounds.items()),
+                f"the paper's own data-independent formula with orders up to {self.moments}: "
+                f"{fixed:.5g}",
+                f"at least {at_least:.5g} is really lost at the worst margin of {self.teachers} "
+                "teachers (exact composition of the argmax)",
+                f"ln(1/delta)/{self.moments} = {floor:.4f}: what that accountant prints when the "
+                "votes cost nothing",
+                f"a subject spread over {self.shards_per_subject} teachers: epsilon "
+                f"{min(subject.values()):.5g}",
+            ),
+            figures={"shard_at_least": round(at_least, 4), "accountant_floor": round(floor, 4)},
+        )
+
+
+EXAMPLE = Tempdiff()

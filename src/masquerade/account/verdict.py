@@ -1,0 +1,56 @@
+"""`Verdict`: what a paper prints beside what its algorithm gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+from masquerade.guarantee import CLAIM_PREFIXES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """A published claim, judged.
+
+    Args:
+        paper: short name, the entry's file.
+        title: the paper's title.
+        claimed: epsilon as printed.
+        claimed_delta: delta as printed, or as assumed by us where the paper is silent.
+        claimed_unit: the unit it is printed for.
+        valid: True, False, or None where the paper does not say enough to tell.
+        why: one sentence.
+        true_epsilon: proved values by "unit" or "unit/relation"; None where none is finite.
+        ships: what Masquerade ships instead.
+        arithmetic: the calculation, a line each.
+        figures: further numbers, by name.
+    """
+
+    paper: str
+    title: str
+    claimed: float
+    claimed_delta: float
+    claimed_unit: str
+    valid: bool | None
+    why: str
+    true_epsilon: dict[str, float | None]
+    ships: str
+    arithmetic: tuple[str, ...]
+    figures: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def claim(self) -> str:
+        """The paper's number as it may appear in a guarantee: marked."""
+        prefix = CLAIM_PREFIXES[{False: 0, None: 1, True: 2}[self.valid]]
+        return (
+            f"{prefix}({self.claimed:g}, {self.claimed_delta:g}) for one {self.claimed_unit} "
+            f"[{self.paper}]. {self.why}"
+        )
+
+
+class PublishedClaim(ABC):
+    """A frozen dataclass whose fields are the paper's settings."""
+
+    @abstractmethod
+    def verdict(self) -> Verdict:
+        """Judge the claim at these settings."""

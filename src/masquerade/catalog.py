@@ -1,0 +1,58 @@
+"""The file is the registry: find entries by their files, without importing them.
+
+A file of a room that assigns ``EXAMPLE`` at its top level is an entry; its name is the file's.
+Adding a mechanism, a method, an attack or a data set is one new file and no other edit.
+
+Example:
+    >>> "gaussian_noise" in names("release")
+    True
+    >>> type(example("release", "gaussian_noise")).__name__
+    'GaussianNoise'
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from masquerade import _check
+
+_ROOT = Path(__file__).parent
+
+
+@cache
+def names(room: str) -> tuple[str, ...]:
+    """The entries of a room ("release", "account.published", ...), in alphabetical order."""
+    folder = _ROOT.joinpath(*room.split("."))
+    if not folder.is_dir():
+        raise ValueError(f"Expected a room of masquerade, got room={room!r}.")
+    return tuple(sorted(path.stem for path in folder.glob("*.py") if _assigns_example(path)))
+
+
+def example(room: str, name: str) -> Any:
+    """The ``EXAMPLE`` of an entry: the smallest sensible instance.
+
+    Raises:
+        ValueError: if there is no such entry; the message lists those there are.
+    """
+    if name not in names(room):
+        kind = {"release": "mechanism", "account.published": "paper"}.get(room, f"{room} entry")
+        raise ValueError(_check.unknown(kind, name, names(room)))
+    return import_module(f"masquerade.{room}.{name}").EXAMPLE
+
+
+def name_of(entry: object) -> str:
+    """The name of an entry's instance: its file's."""
+    return type(entry).__module__.rpartition(".")[2]
+
+
+def _assigns_example(path: Path) -> bool:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+        if any(isinstance(target, ast.Name) and target.id == "EXAMPLE" for target in targets):
+            return True
+    return False

@@ -1,0 +1,51 @@
+"""The errors that the doors turn into exit codes.
+
+A wrong argument is an ordinary ``ValueError`` or ``TypeError`` (exit 2). What else can go wrong
+has one class each::
+
+    ValueError
+      BadInput             a file or a value in it cannot be used        exit 4
+    RuntimeError
+      BudgetExceeded       a spend does not fit the account              exit 3
+      EvidenceAboveClaim   an audit refutes the claimed epsilon          exit 5
+    ImportError
+      MissingExtra         an optional dependency is not installed       exit 2
+"""
+
+from __future__ import annotations
+
+
+class BadInput(ValueError):
+    """A file, or something inside it, cannot be used."""
+
+
+class BudgetExceeded(RuntimeError):
+    """A spend does not fit what is left of an account."""
+
+
+class EvidenceAboveClaim(RuntimeError):
+    """An audit measured more leakage than the mechanism claims."""
+
+
+class MissingExtra(ImportError):
+    """An optional dependency is needed and not installed."""
+
+
+EXIT_CODES: dict[type[BaseException], int] = {
+    BadInput: 4,
+    BudgetExceeded: 3,
+    EvidenceAboveClaim: 5,
+    MissingExtra: 2,
+    ValueError: 2,
+    TypeError: 2,
+    OSError: 4,
+    KeyboardInterrupt: 130,
+}
+
+
+def exit_code(error: BaseException) -> int:
+    """Exit code of the command line for ``error``: its own class first, then its bases."""
+    for cls in type(error).__mro__:
+        if cls in EXIT_CODES:
+            return EXIT_CODES[cls]
+    return 1

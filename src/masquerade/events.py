@@ -1,0 +1,124 @@
+"""What was done, as values that any accountant can read.
+
+Events are dp-accounting's ``DpEvent``; the few things that it cannot say are classes here.
+
+Convention: noise_multiplier = sigma / C, where C bounds what one unit adds (zero_out, add_remove);
+an accountant reads replace_one as twice that distance. For values clamped to a public range, C is
+half the range: zero_out means "set to the middle".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attr
+from dp_accounting import dp_event
+from dp_accounting.dp_event import (
+    ComposedDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RandomizedResponseDpEvent,
+    SelfComposedDpEvent,
+)
+
+__all__ = [
+    "ComposedDpEvent",
+    "DpEvent",
+    "GaussianDpEvent",
+    "LaplaceDpEvent",
+    "NoGuaranteeDpEvent",
+    "NoOpDpEvent",
+    "NonPrivateDpEvent",
+    "PoissonSampledDpEvent",
+    "RandomizedResponseDpEvent",
+    "RevealedSampledDpEvent",
+    "SelfComposedDpEvent",
+    "event_from_json",
+    "event_to_json",
+]
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class RevealedSampledDpEvent(DpEvent):  # type: ignore[misc]
+    """A Poisson-sampled event whose batch membership the attacker sees.
+
+    Nothing is amplified: with probability ``sampling_probability`` the attacker faces ``event``
+    and knows it; otherwise it learns nothing.
+    """
+
+    sampling_probability: float
+    event: DpEvent
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class NoGuaranteeDpEvent(DpEvent):  # type: ignore[misc]
+    """Something was released for which nothing is proved: a heuristic, or a rehearsal."""
+
+    reason: str
+
+
+_CLASSES: dict[str, type[DpEvent]] = {
+    cls.__name__: cls
+    for cls in (
+        ComposedDpEvent,
+        GaussianDpEvent,
+        LaplaceDpEvent,
+        NoGuaranteeDpEvent,
+        NoOpDpEvent,
+        NonPrivateDpEvent,
+        PoissonSampledDpEvent,
+        RandomizedResponseDpEvent,
+        RevealedSampledDpEvent,
+        SelfComposedDpEvent,
+    )
+}
+
+
+def event_to_json(event: DpEvent) -> dict[str, Any]:
+    """Plain values for an event, by its named tuple.
+
+    Example:
+        >>> event_to_json(GaussianDpEvent(2.0))
+        {'class_name': 'GaussianDpEvent', 'noise_multiplier': 2.0}
+    """
+    return _plain(event.to_named_tuple())
+
+
+def event_from_json(data: Mapping[str, Any]) -> DpEvent:
+    """Rebuild an event; only the classes listed in this file are accepted.
+
+    Example:
+        >>> event_from_json({"class_name": "GaussianDpEvent", "noise_multiplier": 2.0})
+        GaussianDpEvent(noise_multiplier=2.0)
+    """
+    if not isinstance(data, Mapping) or data.get("class_name") not in _CLASSES:
+        raise ValueError(
+            f"Expected an event with class_name among {', '.join(sorted(_CLASSES))}, got {data!r}."
+        )
+    fields = {name: _revived(value) for name, value in data.items() if name != "class_name"}
+    try:
+        return _CLASSES[data["class_name"]](**fields)
+    except TypeError as error:
+        raise ValueError(f"Expected the fields of {data['class_name']}, got {data!r}.") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dp_event.DpEventNamedTuple):
+        names = [name for name in value._fields if name != "module_name"]
+        return {name: _plain(getattr(value, name)) for name in names}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _revived(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return event_from_json(value)
+    if isinstance(value, list):
+        return [_revived(item) for item in value]
+    return value

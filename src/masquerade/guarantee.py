@@ -1,0 +1,294 @@
+"""The vocabulary of every claim: what is protected, how, and what is not.
+
+A `Guarantee` cannot be built so that it lies: its constructor enforces that an epsilon is a
+proved number with an accountant behind it, that heuristics, estimates and rehearsals carry none,
+that a paper's own number appears only as a marked claim, and that rounding moves upwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from masquerade import _check
+from masquerade._round import up_decimals
+from masquerade.tradeoff import power
+
+
+class UnitName(StrEnum):
+    """What one change may touch."""
+
+    VALUE = "value"
+    PIXELS = "pixels"
+    TUBE = "tube"
+    FRAME = "frame"
+    VIDEO = "video"
+    RECORD = "record"
+    SUBJECT = "subject"
+    SHARD = "shard"
+
+
+PROTECTS = {
+    UnitName.VALUE: "one number of the file: one channel of one pixel, one sample of one sensor",
+    UnitName.PIXELS: "up to m sites anywhere in the file, all channels of each",
+    UnitName.TUBE: "up to m sites in every frame, for the whole length of the file",
+    UnitName.FRAME: "one whole frame (one index of the first axis)",
+    UnitName.VIDEO: "the whole file, every number of it",
+    UnitName.RECORD: "one whole record of the data set",
+    UnitName.SUBJECT: "everything that one person contributed",
+    UnitName.SHARD: "the data behind one teacher",
+}
+
+
+class Relation(StrEnum):
+    """How two neighbouring inputs differ in one unit."""
+
+    ZERO_OUT = "zero_out"
+    REPLACE_ONE = "replace_one"
+    ADD_REMOVE = "add_remove"
+
+
+_CHANGES = {
+    Relation.ZERO_OUT: "was replaced by a public blank",
+    Relation.REPLACE_ONE: "was replaced by any other",
+    Relation.ADD_REMOVE: "was there or not",
+}
+
+
+class Kind(StrEnum):
+    """How strong a claim is."""
+
+    FORMAL = "formal"
+    FORMAL_RELAXED = "formal_relaxed"
+    ESTIMATE = "estimate"
+    HEURISTIC = "heuristic"
+    NONE = "none"
+
+
+class Accountant(StrEnum):
+    """The proof behind an epsilon; NONE exactly when there is no epsilon."""
+
+    NONE = "none"
+    ANALYTIC_GAUSSIAN = "analytic-gaussian"
+    GAUSSIAN_RANDOM_PROJECTION = "gaussian-random-projection"
+    PLD = "PLD"
+    PLD_POISSON = "PLD-poisson"
+    PLD_LAPLACE = "PLD-laplace"
+    REVEALED_EXACT = "revealed-exact"
+    PURE = "pure"
+    OPTIMAL_COMPOSITION = "KOV"
+    MOMENTS = "moments"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """What one change may touch, with its parameters.
+
+    Args:
+        name: which unit.
+        sites: m, for pixels and tube.
+        low: lower end of the public range that values are clamped to.
+        high: upper end of that range.
+        shards_per_subject: the most teachers that one person's data reaches.
+
+    Example:
+        >>> str(Unit(name=UnitName.PIXELS, sites=16))
+        'pixels(16)'
+    """
+
+    name: UnitName
+    sites: int | None = None
+    low: float | None = None
+    high: float | None = None
+    shards_per_subject: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", _check.choice(UnitName, unit=self.name))
+        wants_sites = self.name in (UnitName.PIXELS, UnitName.TUBE)
+        if wants_sites and self.sites is None:
+            raise ValueError(f"Expected sites for the unit {self.name.value}, got none; say how many.")
+        if not wants_sites and self.sites is not None:
+            raise ValueError(f"Expected no sites for the unit {self.name.value}, got {self.sites}.")
+        if self.sites is not None:
+            _check.count(sites=self.sites)
+        if self.shards_per_subject is not None:
+            _check.count(shards_per_subject=self.shards_per_subject)
+        if (self.low is None) != (self.high is None):
+            raise ValueError("Expected both ends of the value range or neither; give low and high.")
+        if self.low is not None and self.high is not None:
+            _check.finite(low=self.low, high=self.high)
+            if not self.low < self.high:
+                raise ValueError(f"Expected low < high, got low={self.low}, high={self.high}.")
+
+    def __str__(self) -> str:
+        return self.name.value if self.sites is None else f"{self.name.value}({self.sites})"
+
+
+CLAIM_PREFIXES = ("CLAIMED, NOT VALID: ", "CLAIMED, NOT DETERMINED: ", "CLAIMED, VALID: ")
+
+EVERYTHING_RELEASED = "all that is released, the code, and every other record"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """A claim about privacy, with all that it rests on.
+
+    Args:
+        kind: formal, formal_relaxed (relative to public features or masks), estimate, heuristic
+            or none.
+        unit: what one change may touch.
+        relation: how neighbours differ in that unit.
+        released: what leaves the house.
+        adversary: what the attacker is assumed to see.
+        assumed_public: what the proof takes as known to everyone.
+        not_protected: what a reader might think is covered and is not.
+        epsilon: a proved number, or None. Rounded up to four decimals here.
+        delta: as used in the proof; kept exactly.
+        accountant: the proof behind epsilon.
+        numerics: the sampler, and what it assumes.
+        composition: what was composed, and what was not.
+        published_claim: a paper's own number, marked valid, not valid or not determined.
+        estimate: a data-dependent figure; it is not a guarantee and needs kind estimate.
+        caveats: anything else that a reader must know.
+    """
+
+    kind: Kind
+    unit: Unit
+    relation: Relation
+    released: str
+    numerics: str
+    composition: str
+    epsilon: float | None = None
+    delta: float | None = None
+    accountant: Accountant = Accountant.NONE
+    adversary: str = EVERYTHING_RELEASED
+    assumed_public: tuple[str, ...] = ()
+    not_protected: tuple[str, ...] = ()
+    published_claim: str | None = None
+    estimate: float | None = None
+    caveats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", _check.choice(Kind, kind=self.kind))
+        object.__setattr__(self, "relation", _check.choice(Relation, relation=self.relation))
+        object.__setattr__(self, "accountant", _check.choice(Accountant, accountant=self.accountant))
+        self._check_proof()
+        self._check_words()
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", up_decimals(self.epsilon))
+
+    def _check_proof(self) -> None:
+        if (self.epsilon is None) != (self.accountant is Accountant.NONE):
+            raise ValueError(
+                "Expected an epsilon exactly when an accountant proves it, got "
+                f"epsilon={self.epsilon} and accountant={self.accountant.value}."
+            )
+        if self.kind in (Kind.ESTIMATE, Kind.HEURISTIC, Kind.NONE) and self.epsilon is not None:
+            raise ValueError(
+                f"Expected no epsilon for kind {self.kind.value}, got epsilon={self.epsilon}; "
+                "only a formal guarantee carries one."
+            )
+        if (self.estimate is not None) != (self.kind is Kind.ESTIMATE):
+            raise ValueError(
+                "Expected an estimate exactly for kind estimate, got "
+                f"kind={self.kind.value} and estimate={self.estimate}."
+            )
+        if self.estimate is not None:
+            _check.not_negative(estimate=self.estimate)
+        if self.epsilon is not None:
+            _check.not_negative(epsilon=self.epsilon)
+            if self.delta is None or not 0 <= self.delta < 1:
+                raise ValueError(f"Expected 0 <= delta < 1 beside epsilon, got delta={self.delta}.")
+
+    def _check_words(self) -> None:
+        if not self.numerics or not self.composition or not self.released:
+            raise ValueError(
+                "Expected numerics, composition and released to be said in words; "
+                "name the sampler, what was composed, and what leaves the house."
+            )
+        claim = self.published_claim
+        if claim is not None and not claim.startswith(CLAIM_PREFIXES):
+            raise ValueError(
+                f"Expected published_claim to begin with one of {CLAIM_PREFIXES}, got {claim!r}."
+            )
+
+    def as_rehearsal(self) -> Guarantee:
+        """The same claim for a seeded run: nothing is promised, whoever knows the seed knows all."""
+        return dataclasses.replace(
+            self,
+            kind=Kind.NONE,
+            epsilon=None,
+            delta=None,
+            estimate=None,
+            accountant=Accountant.NONE,
+            caveats=(*self.caveats, "Rehearsal: the noise is seeded. Not for publication."),
+        )
+
+
+def require_alike(guarantees: Iterable[Guarantee]) -> tuple[Unit, Relation]:
+    """The one unit and relation of all guarantees; different ones cannot be added up."""
+    # the clamped range is not part of the unit's meaning: raw values may change by any amount
+    pairs = {(str(g.unit), g.relation): (g.unit, g.relation) for g in guarantees}
+    if len(pairs) != 1:
+        listed = ", ".join(sorted(f"{unit}/{relation.value}" for unit, relation in pairs)) or "none"
+        raise ValueError(
+            f"Expected one unit and one relation to compose, got {listed}; "
+            "epsilons of different units mean different things."
+        )
+    return next(iter(pairs.values()))
+
+
+def units_help(names: Iterable[UnitName] = tuple(UnitName)) -> str:
+    """The units and what each protects, a line each."""
+    return "\n".join(f"  {name.value:8} {PROTECTS[name]}" for name in names)
+
+
+def explain(guarantee: Guarantee) -> list[str]:
+    """The sentences a person reads, in order; the first says whether there is a guarantee."""
+    protected = PROTECTS[guarantee.unit.name]
+    if guarantee.unit.sites is not None:
+        protected = protected.replace("m sites", f"{guarantee.unit.sites} sites")
+    said = [_headline(guarantee, protected)]
+    if guarantee.epsilon is not None and guarantee.delta is not None:
+        said.append(_attacker(guarantee.epsilon, guarantee.delta, guarantee.accountant))
+    said.append(f"Released: {guarantee.released}. The attacker sees {guarantee.adversary}.")
+    if guarantee.assumed_public:
+        said.append(f"Taken as public: {'; '.join(guarantee.assumed_public)}.")
+    if guarantee.not_protected:
+        said.append(f"Not protected: {'; '.join(guarantee.not_protected)}.")
+    said.append(f"Composition: {guarantee.composition}.")
+    said.append(f"Numerics: {guarantee.numerics}.")
+    if guarantee.published_claim is not None:
+        said.append(f"{guarantee.published_claim.rstrip('.')}.")
+    return [*said, *guarantee.caveats]
+
+
+def _headline(guarantee: Guarantee, protected: str) -> str:
+    if guarantee.epsilon is not None:
+        relative = " (relative to what is public)" * (guarantee.kind is Kind.FORMAL_RELAXED)
+        return (
+            f"Differentially private with epsilon {guarantee.epsilon:g} and delta "
+            f"{guarantee.delta:g}{relative}: hardly changed if {protected}, "
+            f"{_CHANGES[guarantee.relation]}."
+        )
+    if guarantee.kind is Kind.ESTIMATE:
+        return (
+            f"No guarantee: {guarantee.estimate:g} is an estimate that depends on the private "
+            "data and may itself reveal something about it."
+        )
+    if guarantee.kind is Kind.HEURISTIC:
+        return "No guarantee: this is a heuristic. It may hide things; nothing is proved."
+    return "No guarantee."
+
+
+def _attacker(epsilon: float, delta: float, accountant: Accountant) -> str:
+    is_gaussian = accountant is Accountant.ANALYTIC_GAUSSIAN
+    right = power(0.01, epsilon=epsilon, delta=delta, is_gaussian=is_gaussian)
+    shown = f"{min(math.ceil(right * 1000) / 10, 100):g} %"
+    return (
+        "Someone who knows everything but that change, and who may raise a false alarm 1 % of "
+        f"the time, notices it at most {shown} of the time (1 % would be guessing)."
+    )

@@ -1,0 +1,363 @@
+"""The only source of privacy randomness: noise, and secret batch sampling.
+
+Bits. A 256-bit key from the operating system is expanded by ChaCha20 [rfc8439]; the key is
+replaced after 2^31 blocks and in every forked child. So the guarantee is computational: it holds
+against anyone who cannot tell ChaCha20 from random bits.
+
+Law. Gaussian (and Laplace) noise is the real-valued law rounded to a grid g, a power of two, and
+it is sampled *exactly*. One sign bit and a 53-bit integer j name an interval of the tail
+probability T of the magnitude: T is uniform in (j 2^-53, (j+1) 2^-53]. The magnitude is a
+decreasing function m(T), so the interval maps to [m((j+1) 2^-53), m(j 2^-53)).
+
+    The lower end is computed in double precision with a relative error below 2^-43 (SciPy's
+    ndtri, Cephes' algorithm, is within 2.9e-14; then one product and one sum). The length is at
+    most c / j, because |dm/dT| <= c / T with c = 1 for -log T, and c = sqrt(2 pi)/2 < 1.26 for
+    the half-normal: T = 2 Phi(-m) <= exp(-m^2/2) gives density 2 phi(m) >= 2 T / sqrt(2 pi).
+    If the interval, widened by both, lies in one cell of the grid, every real number in it rounds
+    to that cell: the cell is decided, and would be the same in exact arithmetic.
+    Otherwise 128 more bits of T are drawn and the interval is compared with the cell's borders in
+    mpmath at 64 bits more than were drawn; this is repeated until it is decided.
+
+Each draw is therefore the cell in which one exactly uniform T falls: the law is exact, delta does
+not grow, and the borders' own probability is zero. About 3 numbers in 10 million are undecided.
+The extra bits stand at a keystream address fixed by the number's index, so another implementation
+with another error bound (a GPU) refines other numbers and still returns the same noise.
+
+Releases. With x on the same grid, x + round(Z) = round(x + Z): what is released is the ideal
+Gaussian mechanism followed by rounding, which is post-processing. The released number is a
+multiple of g whatever x was, so its low bits say nothing [mironov2012].
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+import mpmath
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from scipy.special import ndtri
+
+from masquerade import _check
+
+GRID_BITS = 20  # sigma is at least 2^20 cells wide
+_WORDS_PER_BLOCK = 8
+_BLOCKS_PER_KEY = 1 << 31
+_CHUNK = 1 << 15  # numbers at a time: the work fits the cache
+_RELATIVE_ERROR = 2.0**-43
+_TAIL_SLOPE = 1.26  # |dm/dT| <= 1.26 / T for both laws
+_EXTRA_BITS = 128
+_ZEROS = bytes(8 * _CHUNK)
+_LIVE: weakref.WeakSet[Noise] = weakref.WeakSet()
+
+
+def grid_for(scale: float) -> float:
+    """The largest power of two that is at most ``scale`` 2^-20.
+
+    Example:
+        >>> grid_for(138.5) == 2.0**-13
+        True
+    """
+    _check.positive(scale=scale)
+    grid = math.ldexp(0.5, math.frexp(scale)[1] - GRID_BITS)
+    _check.positive(grid=grid)
+    return grid
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Noise for a statistic that is first rounded to the grid.
+
+    Args:
+        sigma: standard deviation of the noise.
+        grid: the grid that statistic and noise lie on.
+        sensitivity: L2 sensitivity of the *rounded* statistic.
+    """
+
+    sigma: float
+    grid: float
+    sensitivity: float
+
+
+def scale_for(sensitivity: float, *, mu: float, coordinates: int) -> Scale:
+    """Noise that makes a statistic mu-GDP, rounding included.
+
+    Rounding moves each coordinate by at most g/2, so two neighbours that differ in ``coordinates``
+    places come apart by at most g sqrt(coordinates) more.
+    """
+    _check.positive(sensitivity=sensitivity, mu=mu)
+    _check.count(coordinates=coordinates)
+    grid = grid_for(sensitivity / mu)
+    rounded = (sensitivity + grid * math.sqrt(coordinates)) * (1 + 2.0**-50)
+    return Scale(sigma=rounded / mu * (1 + 2.0**-50), grid=grid, sensitivity=rounded)
+
+
+def to_grid(values: np.ndarray, grid: float) -> np.ndarray:
+    """``values`` rounded to multiples of ``grid``, a power of two, in float64.
+
+    Raises:
+        ValueError: if a value is 2^52 cells or more from zero; the sum would not be exact.
+    """
+    if math.frexp(grid)[0] != 0.5:
+        raise ValueError(f"Expected grid to be a power of two, got grid={grid}.")
+    cells = np.rint(np.asarray(values, dtype=np.float64) / grid)
+    if cells.size and not np.max(np.abs(cells)) < 2.0**52:
+        raise ValueError(
+            f"Expected values below 2^52 cells of the grid {grid}; narrow the value range."
+        )
+    return np.asarray(cells * grid)
+
+
+class Noise:
+    """A stream of privacy noise, from the operating system unless it is a rehearsal.
+
+    Two threads may share one; a forked child starts a stream of its own; it cannot be copied or
+    pickled, because a copy would repeat it.
+
+    Args:
+        seed: makes a rehearsal: reproducible, promises nothing, and the receipt says so.
+
+    Example:
+        >>> noise = Noise()
+        >>> draws = noise.gaussian(3.0, 1000)
+        >>> bool(np.all(draws % grid_for(3.0) == 0))
+        True
+        >>> Noise(seed=1).is_rehearsal
+        True
+    """
+
+    def __init__(self, *, seed: int | None = None) -> None:
+        self._seed = seed
+        self._forget()
+        _LIVE.add(self)
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """Whether the stream is seeded and so protects nothing."""
+        return self._seed is not None
+
+    @property
+    def source(self) -> str:
+        """The random source, as the receipt names it."""
+        if self.is_rehearsal:
+            return "rehearsal: ChaCha20 keyed by a seed"
+        return "ChaCha20 (RFC 8439) keyed by the operating system"
+
+    def words(self, count: int) -> np.ndarray:
+        """``count`` secret 64-bit words, as uint64."""
+        return self._words(count)[0]
+
+    def gaussian(
+        self, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
+    ) -> np.ndarray:
+        """N(0, sigma^2) rounded to ``grid`` (default: `grid_for`), exactly sampled, float64."""
+        return self._symmetric(_HALF_NORMAL, sigma, shape, grid)
+
+    def laplace(
+        self, scale: float, shape: int | tuple[int, ...], *, grid: float | None = None
+    ) -> np.ndarray:
+        """Laplace noise of the given scale rounded to ``grid``, exactly sampled, float64."""
+        return self._symmetric(_EXPONENTIAL, scale, shape, grid)
+
+    def uniform(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Uniform in [0, 1), rounded down to the grid 2^-53."""
+        words = self.words(math.prod(_as_shape(shape)))
+        return np.asarray((words >> np.uint64(11)) * 2.0**-53).reshape(_as_shape(shape))
+
+    def integers(self, high: int, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Exactly uniform whole numbers in [0, ``high``), for ``high`` up to 2^32.
+
+        A word w stands for the reals in [w, w+1) 2^-64; where ``high`` times that interval meets
+        two integers, more bits decide.
+        """
+        _check.count(high=high)
+        if high > 1 << 32:
+            raise ValueError(f"Expected high to be at most 2^32, got high={high}.")
+        words, key, first = self._words(math.prod(_as_shape(shape)))
+        factor, low_half = np.uint64(high), np.uint64(0xFFFFFFFF)
+        bottom = (words & low_half) * factor
+        top = (words >> np.uint64(32)) * factor + (bottom >> np.uint64(32))
+        drawn = (top >> np.uint64(32)).astype(np.int64)
+        rest = (top << np.uint64(32)) | (bottom & low_half)  # (w * high) mod 2^64
+        for i in np.flatnonzero(rest > np.uint64((1 << 64) - high)):
+            word, bits = int(words[i]), 64
+            while word * high >> bits != ((word + 1) * high - 1) >> bits:
+                word = word << _EXTRA_BITS | _extra(key, first + int(i), (bits - 64) // _EXTRA_BITS)
+                bits += _EXTRA_BITS
+            drawn[i] = word * high >> bits
+        return drawn.reshape(_as_shape(shape))
+
+    def poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:
+        """Who of ``count`` records is in a secret Poisson batch, as a boolean mask.
+
+        A record is in iff its word is below floor(q 2^64), computed from the very double q that
+        is accounted: the true probability is never above q.
+        """
+        _check.probability(sampling_prob=sampling_prob)
+        threshold = math.floor(Fraction(sampling_prob) * (1 << 64))
+        if threshold >= 1 << 64:
+            return np.ones(count, dtype=bool)
+        return self.words(count) < np.uint64(threshold)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "Noise cannot be copied or pickled: the copy would repeat its stream. "
+            "Make a new Noise() in each process."
+        )
+
+    def _symmetric(
+        self, law: _Law, scale: float, shape: int | tuple[int, ...], grid: float | None
+    ) -> np.ndarray:
+        _check.positive(scale=scale)
+        grid = grid_for(scale) if grid is None else grid
+        ratio = scale / grid
+        if math.frexp(grid)[0] != 0.5 or not ratio < 2.0**26:
+            raise ValueError(
+                f"Expected grid to be a power of two above scale 2^-26, got grid={grid} for "
+                f"scale={scale}."
+            )
+        out = np.empty(math.prod(_as_shape(shape)), dtype=np.float64)
+        for start in range(0, out.size, _CHUNK):
+            part = out[start : start + _CHUNK]
+            words, key, first = self._words(part.size)
+            part[:] = _cells(law, ratio, words, key, first)
+        out *= grid
+        return out.reshape(_as_shape(shape))
+
+    def _words(self, count: int) -> tuple[np.ndarray, bytes, int]:
+        """``count`` words, the key they come from and the index of the first one under it."""
+        if isinstance(count, bool) or count < 0:
+            raise ValueError(f"Expected count to be >= 0, got count={count}.")
+        blocks = -(-count // _WORDS_PER_BLOCK)
+        if blocks > _BLOCKS_PER_KEY:
+            raise ValueError(f"Expected at most 2^34 words in one call, got count={count}.")
+        with self._lock:
+            if self._pid != os.getpid() or self._used + blocks > _BLOCKS_PER_KEY:
+                self._rekey()
+            key, block = self._key, self._used
+            self._used += blocks
+        stream = _keystream(key, lane=bytes(12), block=block, num_bytes=8 * count)
+        return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False), key, 8 * block
+
+    def _rekey(self) -> None:
+        self._pid, self._used = os.getpid(), 0
+        self._generation += 1
+        if self._seed is None:
+            self._key = _entropy()
+        else:  # a forked rehearsal must not repeat its parent either
+            name = f"{self._seed}/{self._generation}/{self._forked and os.getpid()}"
+            self._key = hashlib.sha256(f"masquerade rehearsal {name}".encode()).digest()
+
+    def _forget(self, *, forked: bool = False) -> None:
+        self._lock = threading.Lock()
+        self._key, self._pid, self._used, self._generation = b"", -1, 0, 0
+        self._forked = forked
+
+
+def _forget_all() -> None:
+    for noise in list(_LIVE):
+        noise._forget(forked=True)
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _entropy() -> bytes:
+    return os.urandom(32)
+
+
+def _as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else shape
+
+
+def _keystream(key: bytes, *, lane: bytes, block: int, num_bytes: int) -> bytes:
+    """ChaCha20 keystream bytes from ``block`` on; ``lane`` is the 96-bit nonce."""
+    cipher = Cipher(algorithms.ChaCha20(key, block.to_bytes(4, "little") + lane), mode=None)
+    zeros = _ZEROS if num_bytes == len(_ZEROS) else bytes(num_bytes)
+    return cipher.encryptor().update(zeros)
+
+
+def _extra(key: bytes, index: int, turn: int) -> int:
+    """The ``turn``-th 128 further bits of number ``index``: lane 1, addressed by the index."""
+    lane = (1).to_bytes(4, "little") + index.to_bytes(8, "little")
+    return int.from_bytes(_keystream(key, lane=lane, block=turn, num_bytes=16), "little")
+
+
+@dataclass(frozen=True)
+class _Law:
+    """A magnitude: its quantile from the tail probability, and the exact tail."""
+
+    magnitude: Callable[[np.ndarray], np.ndarray]
+    tail: Callable[[mpmath.mpf], mpmath.mpf]
+
+
+_HALF_NORMAL = _Law(
+    magnitude=lambda t: -ndtri(t / 2),
+    tail=lambda x: mpmath.erfc(x / mpmath.sqrt(2)),
+)
+_EXPONENTIAL = _Law(magnitude=lambda t: -np.log(t), tail=lambda x: mpmath.exp(-x))
+
+
+def _cells(law: _Law, ratio: float, words: np.ndarray, key: bytes, first: int) -> np.ndarray:
+    """Signed cell numbers of a law whose scale is ``ratio`` cells wide, one for each word."""
+    low = (words >> np.uint64(11)).astype(np.float64)  # j: exact, 53 bits
+    position = law.magnitude((low + 1.0) * 2.0**-53)  # at the interval's near end
+    position *= ratio
+    with np.errstate(divide="ignore"):  # j = 0 reaches to infinity: never decided here
+        margin = (_TAIL_SLOPE * ratio) / low
+    margin += position * _RELATIVE_ERROR
+    position += 0.5
+    cells = np.floor(position)
+    position -= cells  # now the place inside the cell
+    for i in np.flatnonzero((position < margin) | (position + margin >= 1.0)):
+        cells[i] = _refined_cell(law, ratio, int(words[i]) >> 11, key, first + int(i))
+    cells.view(np.uint64)[:] |= words << np.uint64(63)  # the sign bit
+    cells += 0.0  # minus zero becomes zero
+    return cells
+
+
+def _refined_cell(law: _Law, ratio: float, j: int, key: bytes, index: int) -> int:
+    """The cell of one number, decided with as many further bits as it takes."""
+    bits, turn = 53, 0
+    while True:
+        j = j << _EXTRA_BITS | _extra(key, index, turn)
+        bits, turn = bits + _EXTRA_BITS, turn + 1
+        cell = decided_cell(law.tail, law.magnitude, ratio, j, bits)
+        if cell is not None:
+            return cell
+
+
+def decided_cell(
+    tail: Callable[[mpmath.mpf], mpmath.mpf],
+    magnitude: Callable[[np.ndarray], np.ndarray],
+    ratio: float,
+    j: int,
+    bits: int,
+) -> int | None:
+    """The cell that holds the whole interval (j, j+1] 2^-bits of the tail, or None.
+
+    Borders are compared as tail probabilities, which mpmath gives to full relative precision far
+    out; inverting would not. The double-precision guess is right to within one cell.
+    """
+    middle = float(Fraction(2 * j + 1, 1 << (bits + 1)))
+    guess = math.floor(float(magnitude(np.asarray([middle]))[0]) * ratio + 0.5)
+    with mpmath.workprec(bits + 64):
+        slack = mpmath.ldexp(1, -bits - 40)  # relative; far above mpmath's error
+        low, high = mpmath.ldexp(j, -bits), mpmath.ldexp(j + 1, -bits)
+        for cell in (guess, guess - 1, guess + 1):
+            if cell < 0:
+                continue
+            far = tail((mpmath.mpf(cell) + 0.5) / mpmath.mpf(ratio))
+            if far * (1 + slack) > low:
+                continue
+            if cell == 0 or tail((mpmath.mpf(cell) - 0.5) / mpmath.mpf(ratio)) * (1 - slack) >= high:
+                return cell
+    return None
+

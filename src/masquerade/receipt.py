@@ -1,0 +1,123 @@
+"""`Receipt` and `Release`: nothing leaves the house without one.
+
+A receipt is public. It holds nothing computed from the private input: no hash of it, no name, no
+path, no quality figure. A hash of the input is an exact function of it; with it epsilon would be
+infinite.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from masquerade import __version__, _json
+from masquerade.events import DpEvent, event_from_json, event_to_json
+from masquerade.guarantee import Guarantee, Kind
+from masquerade.mechanism import Mechanism, Shapes, Value, arrays_of
+from masquerade.noise import Noise
+
+FORMAT = 1
+SUFFIX = ".receipt.json"
+Published = TypeVar("Published")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """What was done, what is promised for it, and which output it belongs to.
+
+    Args:
+        mechanism: the mechanism's name.
+        fields: its public fields.
+        shapes: the public shapes of the arrays released.
+        guarantee: the promise.
+        event: the same for an accountant, as plain values.
+        output_sha256: of the released file's bytes; in Python, of the canonical .npy bytes.
+        random_source: where the noise came from.
+        is_rehearsal: whether it was seeded; then the guarantee is none.
+        code_version: of Masquerade.
+        date: UTC day of the release.
+        ledger_sequence: number of the entry in the ledger, if one was charged.
+        ledger_head: hash of the ledger after that entry.
+        format: of this receipt.
+    """
+
+    mechanism: str
+    fields: dict[str, Any]
+    shapes: Shapes
+    guarantee: Guarantee
+    event: dict[str, Any]
+    output_sha256: str
+    random_source: str
+    is_rehearsal: bool
+    code_version: str
+    date: str
+    ledger_sequence: int | None = None
+    ledger_head: str | None = None
+    format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise ValueError(f"Expected a receipt of format {FORMAT}, got format={self.format}.")
+        if self.is_rehearsal and self.guarantee.kind is not Kind.NONE:
+            raise ValueError(
+                "Expected no guarantee for a rehearsal, got kind "
+                f"{self.guarantee.kind.value}; seeded noise protects nothing."
+            )
+        event_from_json(self.event)
+
+    @property
+    def dp_event(self) -> DpEvent:
+        """The event, for an accountant."""
+        return event_from_json(self.event)
+
+    def to_json(self) -> str:
+        """The receipt as it stands beside the output."""
+        return json.dumps(_json.encode(self), indent=2, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Receipt:
+        """Read a receipt; every invariant is checked again."""
+        return _json.decode(cls, json.loads(text))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Release(Generic[Published]):
+    """A published value and the receipt that goes with it."""
+
+    value: Published
+    receipt: Receipt
+
+
+def write_receipt(
+    mechanism: Mechanism, *, shapes: Shapes, noise: Noise, output_sha256: str
+) -> Receipt:
+    """The receipt of one release; a seeded noise makes it a rehearsal's."""
+    guarantee = mechanism.guarantee(shapes)
+    return Receipt(
+        mechanism=mechanism.name,
+        fields=mechanism.fields(),
+        shapes=shapes,
+        guarantee=guarantee.as_rehearsal() if noise.is_rehearsal else guarantee,
+        event=event_to_json(mechanism.event(shapes)),
+        output_sha256=output_sha256,
+        random_source=noise.source,
+        is_rehearsal=noise.is_rehearsal,
+        code_version=__version__,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+    )
+
+
+def canonical_sha256(value: Value) -> str:
+    """SHA-256 over the .npy bytes of a value's arrays, in order."""
+    digest = hashlib.sha256()
+    for array in arrays_of(value):
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+        digest.update(buffer.getvalue())
+    return digest.hexdigest()

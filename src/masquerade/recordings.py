@@ -1,0 +1,129 @@
+"""Recordings of people: `Video`, `Photo`, `Signal`. Checked at the door, never changed after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.errors import BadInput
+
+
+def _check_pixels(letters: str, **named: np.ndarray) -> None:
+    for name, array in named.items():
+        if array.dtype != np.uint8:
+            raise TypeError(
+                f"Expected {name} to be uint8 RGB, got dtype {array.dtype}; "
+                "convert to 0..255 with a public range first."
+            )
+        _check.shape(letters, **{name: array})
+        if 0 in array.shape:
+            raise BadInput(f"Expected {name} with at least one pixel, got shape {array.shape}.")
+
+
+def _check_finite(**named: np.ndarray) -> None:
+    for name, array in named.items():
+        if not np.all(np.isfinite(array)):
+            raise BadInput(
+                f"Expected {name} without NaN or infinity; fill or drop the missing samples by a "
+                "rule that does not depend on other people's data."
+            )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Video:
+    """A piece of film, with what is known about it.
+
+    Args:
+        frames: (T, H, W, 3) uint8 RGB.
+        rate_hz: frames a second.
+        subject: who is seen, if it is one person.
+        place: where.
+        activity: what is done.
+        person_mask: (T, H, W) bool, True on people.
+        joints: (T, J, 2) pixels; missing is NaN.
+    """
+
+    frames: np.ndarray
+    rate_hz: float
+    subject: str | None = None
+    place: str | None = None
+    activity: str | None = None
+    person_mask: np.ndarray | None = None
+    joints: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        _check_pixels("T H W 3", frames=self.frames)
+        _check.positive(rate_hz=self.rate_hz)
+        if self.person_mask is not None:
+            if self.person_mask.dtype != np.bool_:
+                raise TypeError(f"Expected person_mask to be bool, got {self.person_mask.dtype}.")
+            _check.shape("T H W", frames=self.frames[..., 0], person_mask=self.person_mask)
+        if self.joints is not None:
+            _check.shape("T J 2", joints=self.joints)
+            if len(self.joints) != len(self.frames):
+                raise ValueError(
+                    f"Expected joints for {len(self.frames)} frames, got {len(self.joints)}."
+                )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Photo:
+    """One person in one picture, with body joints.
+
+    Args:
+        image: (H, W, 3) uint8 RGB.
+        joints: (J, 2) pixels, x right and y down; missing is NaN.
+        visible: (J,) bool.
+        head_px: head size in pixels, the yardstick of PCKh.
+        box: x, y, width, height in pixels.
+        subject: who it is, if known.
+    """
+
+    image: np.ndarray
+    joints: np.ndarray
+    visible: np.ndarray
+    head_px: float
+    box: tuple[float, float, float, float]
+    subject: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_pixels("H W 3", image=self.image)
+        _check.shape("J 2", joints=self.joints)
+        _check.shape("J", joints=self.joints[:, 0], visible=self.visible)
+        if self.visible.dtype != np.bool_:
+            raise TypeError(f"Expected visible to be bool, got {self.visible.dtype}.")
+        _check.positive(head_px=self.head_px)
+        _check.finite(**dict(zip(("box_x", "box_y"), self.box[:2], strict=True)))
+        _check.positive(**dict(zip(("box_width", "box_height"), self.box[2:], strict=True)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Signal:
+    """What a worn sensor read.
+
+    Args:
+        values: (T, C) float32.
+        rate_hz: samples a second.
+        activity: (T,) whole numbers, one label a sample.
+        subject: who wore it.
+    """
+
+    values: np.ndarray
+    rate_hz: float
+    activity: np.ndarray | None = None
+    subject: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.values.dtype != np.float32:
+            raise TypeError(f"Expected values to be float32, got {self.values.dtype}.")
+        _check.shape("T C", values=self.values)
+        if 0 in self.values.shape:
+            raise BadInput(f"Expected at least one sample, got shape {self.values.shape}.")
+        _check_finite(values=self.values)
+        _check.positive(rate_hz=self.rate_hz)
+        if self.activity is not None:
+            if not np.issubdtype(self.activity.dtype, np.integer):
+                raise TypeError(f"Expected activity to be integers, got {self.activity.dtype}.")
+            _check.shape("T", values=self.values[:, 0], activity=self.activity)

@@ -1,0 +1,1 @@
+"""Publish recordings: one mechanism a file. A room never imports a room."""

@@ -1,0 +1,182 @@
+"""Gaussian noise on every number of an array, a signal or a video."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.account import sensitivity
+from masquerade.account.compose import epsilon
+from masquerade.errors import BadInput
+from masquerade.events import DpEvent, GaussianDpEvent
+from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
+from masquerade.mechanism import Mechanism, Shape, Shapes, Value, arrays_of, as_shapes
+from masquerade.noise import Noise, Scale, scale_for, to_grid
+from masquerade.recordings import Signal, Video
+from masquerade.tradeoff import gaussian_mu
+
+_UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianNoise(Mechanism):
+    """Clamp to a public range, round to the grid, add Gaussian noise to every number.
+
+    Simple, and right for any unit; the noise on each number is the same, so it suits signals and
+    small arrays. Labels of a `Signal` or `Video` (subject, activity, masks, joints) are dropped.
+
+    Guarantee:
+        unit: as chosen: value, pixels, tube, frame, video, record or subject.
+        relation: replace_one, or zero_out to the middle of the range.
+        bound: L2 sensitivity r sqrt(n), n numbers touched, plus the rounding; analytic Gaussian
+            [balle2018, Thm 8].
+        numerics: exact grid Gaussian, ChaCha20.
+
+    Args:
+        epsilon: target of the guarantee.
+        delta: target of the guarantee.
+        unit: what one change may touch: value, pixels, tube, frame, video, record, subject.
+        pixels: m, for the units pixels and tube.
+        relation: replace_one or zero_out.
+        low: lower end of the public value range; may be left out for 8-bit data.
+        high: upper end of the public value range; may be left out for 8-bit data.
+    """
+
+    epsilon: float
+    delta: float
+    unit: str | None = None
+    pixels: int | None = None
+    relation: str = "replace_one"
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        _check.positive(epsilon=self.epsilon)
+        _check.delta(delta=self.delta)
+        if self.unit is None:
+            raise ValueError(
+                "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
+                + units_help(_UNITS)
+            )
+        sensitivity.refuse_add_remove(_check.choice(Relation, relation=self.relation))
+        sensitivity.changed_coordinates(self.as_unit(), ((1,),))
+
+    def as_unit(self) -> Unit:
+        """The unit, with the range that values are clamped to."""
+        name = _check.choice(UnitName, unit=self.unit)
+        wants_sites = name in (UnitName.PIXELS, UnitName.TUBE)
+        if wants_sites != (self.pixels is not None):
+            raise ValueError(
+                "Expected pixels (how many sites) exactly with the units pixels and tube, got "
+                f"unit={name.value} and pixels={self.pixels}."
+            )
+        low, high = (0.0, 255.0) if self.low is None and self.high is None else (self.low, self.high)
+        return Unit(name=name, sites=self.pixels, low=low, high=high)
+
+    def scale(self, shape: Shape | Shapes) -> Scale:
+        """The noise, from the zero-out bound of one unit: half the range in n numbers."""
+        unit = self.as_unit()
+        touched = sensitivity.changed_coordinates(unit, as_shapes(shape))
+        half = ((unit.high or 0.0) - (unit.low or 0.0)) / 2
+        distance = 2.0 if Relation(self.relation) is Relation.REPLACE_ONE else 1.0
+        mu = gaussian_mu(self.epsilon, self.delta) / distance
+        return scale_for(half * math.sqrt(touched), mu=mu, coordinates=touched)
+
+    def event(self, shape: Shape | Shapes) -> DpEvent:
+        """One Gaussian; its multiplier is rounded down."""
+        scale = self.scale(shape)
+        return GaussianDpEvent(math.nextafter(scale.sigma / scale.sensitivity, 0.0))
+
+    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
+        """The target, met exactly up to rounding."""
+        unit = self.as_unit()
+        return Guarantee(
+            kind=Kind.FORMAL,
+            unit=unit,
+            relation=Relation(self.relation),
+            released="every number of the input, with noise",
+            epsilon=epsilon(self.event(shape), delta=self.delta, relation=self.relation),
+            delta=self.delta,
+            accountant=Accountant.ANALYTIC_GAUSSIAN,
+            assumed_public=(
+                "the shape of the data and its column or array names",
+                f"the range {unit.low:g} to {unit.high:g} that values are clamped to",
+            ),
+            not_protected=_not_protected(unit),
+            numerics="Gaussian rounded to a grid, exactly sampled; ChaCha20, so computational",
+            composition="this release alone; every further release of the same data adds to it",
+        )
+
+    def apply(self, value: Value, noise: Noise) -> Value:
+        """The noisy value: arrays as float64, a `Signal` as float32, a `Video` as uint8."""
+        scale = self.scale(tuple(array.shape for array in arrays_of(value)))
+        noisy = tuple(self._noisy(array, scale, noise) for array in arrays_of(value))
+        if isinstance(value, Signal):
+            return Signal(values=noisy[0].astype(np.float32), rate_hz=value.rate_hz)
+        if isinstance(value, Video):
+            frames = np.clip(np.rint(noisy[0]), 0, 255).astype(np.uint8)
+            return Video(frames=frames, rate_hz=value.rate_hz)
+        return noisy if isinstance(value, tuple) else noisy[0]
+
+    def _noisy(self, array: np.ndarray, scale: Scale, noise: Noise) -> np.ndarray:
+        if array.dtype.kind not in "uif":
+            raise BadInput(f"Expected numbers, got an array of dtype {array.dtype}.")
+        if self.low is None and array.dtype != np.uint8:
+            raise ValueError(
+                f"Expected low and high for data of dtype {array.dtype}: the range that values "
+                "are clamped to is public and must be chosen without looking at the data."
+            )
+        if not np.all(np.isfinite(array)):
+            raise BadInput("Expected numbers without NaN or infinity; fill them by a public rule.")
+        unit = self.as_unit()
+        clamped = np.clip(array.astype(np.float64), unit.low, unit.high)
+        noisy = to_grid(clamped, scale.grid)
+        noisy += noise.gaussian(scale.sigma, array.shape, grid=scale.grid)
+        return noisy
+
+    def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+        """One unit at the top of the range, against the bottom (or the middle, for zero_out)."""
+        unit = self.as_unit()
+        low, high = unit.low or 0.0, unit.high or 0.0
+        start = low if Relation(self.relation) is Relation.REPLACE_ONE else (low + high) / 2
+        value = np.full(shape, start)
+        neighbour = value.copy()
+        _first_unit(neighbour, unit)[...] = high
+        return value, neighbour
+
+    def statistic(self, output: np.ndarray) -> float:
+        """The optimal test between the worst case's two inputs: the sum over the unit."""
+        return float(np.sum(_first_unit(np.asarray(output, dtype=np.float64), self.as_unit())))
+
+
+def _first_unit(array: np.ndarray, unit: Unit) -> np.ndarray:
+    """A view of the numbers that the first unit of ``array`` touches."""
+    sites = unit.sites or 1
+    channels = array.shape[-1] if array.ndim > 1 else 1
+    match unit.name:
+        case UnitName.VALUE:
+            return array.reshape(-1)[:1]
+        case UnitName.PIXELS:
+            return array.reshape(-1, channels)[:sites]
+        case UnitName.TUBE:
+            return array.reshape(array.shape[0], -1, channels)[:, :sites]
+        case UnitName.FRAME:
+            return array[:1]
+        case _:
+            return array[...]
+
+
+def _not_protected(unit: Unit) -> tuple[str, ...]:
+    if unit.name in sensitivity.WHOLE_FILE:
+        return ("other recordings of the same people, unless they are composed",)
+    return (
+        f"anything that shows in more than one {unit.name.value}: a person seen for longer, a "
+        "habit, a place",
+        "that the recording exists, and how long it is",
+    )
+
+
+EXAMPLE = GaussianNoise(epsilon=8.0, delta=1e-4, unit="value", low=0.0, high=1.0)
