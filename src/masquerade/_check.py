@@ -14,7 +14,9 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def _refuse(rule: str, name: str, value: object, remedy: str = "") -> NoReturn:
-    raise ValueError(f"Expected {name} to be {rule}, got {name}={value!r}.{remedy and ' ' + remedy}")
+    raise ValueError(
+        f"Expected {name} to be {rule}, got {name}={value!r}.{remedy and ' ' + remedy}"
+    )
 
 
 def _is_number(value: object) -> bool:
@@ -68,7 +70,7 @@ def delta(**named: float) -> None:
             )
 
 
-def choice(kind: type[Choice], **named: object) -> Choice:
+def choice(kind: type[Choice], /, **named: object) -> Choice:
     """Return the member of ``kind`` that the one named value spells, or list the choices.
 
     Example:
@@ -78,7 +80,7 @@ def choice(kind: type[Choice], **named: object) -> Choice:
     """
     ((name, value),) = named.items()
     try:
-        return kind(value)
+        return kind(str(value))
     except ValueError:
         raise ValueError(unknown(name, value, [member.value for member in kind])) from None
 
@@ -97,7 +99,7 @@ def unknown(what: str, value: object, choices: Iterable[str]) -> str:
     return f"Unknown {what} {value!r}{hint}; choose from {listed}."
 
 
-def shape(letters: str, **named: np.ndarray) -> None:
+def shape(letters: str, /, **named: np.ndarray) -> None:
     """Refuse arrays whose axes do not match ``letters``; a digit fixes an axis, ``_`` is free.
 
     Axes with the same letter must agree across all named arrays.

@@ -1,6 +1,6 @@
 """The errors that the doors turn into exit codes.
 
-A wrong argument is an ordinary ``ValueError`` or ``TypeError`` (exit 2). What else can go wrong
+A wrong argument is an ordinary ``ValueError`` (exit 2). What else can go wrong
 has one class each::
 
     ValueError
@@ -37,7 +37,7 @@ EXIT_CODES: dict[type[BaseException], int] = {
     EvidenceAboveClaim: 5,
     MissingExtra: 2,
     ValueError: 2,
-    TypeError: 2,
+    FileExistsError: 2,
     OSError: 4,
     KeyboardInterrupt: 130,
 }

@@ -44,7 +44,7 @@ __all__ = [
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
-class RevealedSampledDpEvent(DpEvent):  # type: ignore[misc]
+class RevealedSampledDpEvent(DpEvent):
     """A Poisson-sampled event whose batch membership the attacker sees.
 
     Nothing is amplified: with probability ``sampling_probability`` the attacker faces ``event``
@@ -56,7 +56,7 @@ class RevealedSampledDpEvent(DpEvent):  # type: ignore[misc]
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
-class NoGuaranteeDpEvent(DpEvent):  # type: ignore[misc]
+class NoGuaranteeDpEvent(DpEvent):
     """Something was released for which nothing is proved: a heuristic, or a rehearsal."""
 
     reason: str
@@ -86,7 +86,7 @@ def event_to_json(event: DpEvent) -> dict[str, Any]:
         >>> event_to_json(GaussianDpEvent(2.0))
         {'class_name': 'GaussianDpEvent', 'noise_multiplier': 2.0}
     """
-    return _plain(event.to_named_tuple())
+    return dict(_plain(event.to_named_tuple()))
 
 
 def event_from_json(data: Mapping[str, Any]) -> DpEvent:

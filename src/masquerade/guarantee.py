@@ -52,9 +52,9 @@ class Relation(StrEnum):
 
 
 _CHANGES = {
-    Relation.ZERO_OUT: "was replaced by a public blank",
-    Relation.REPLACE_ONE: "was replaced by any other",
-    Relation.ADD_REMOVE: "was there or not",
+    Relation.ZERO_OUT: "had been blanked",
+    Relation.REPLACE_ONE: "had been anything else",
+    Relation.ADD_REMOVE: "had not been there",
 }
 
 
@@ -109,7 +109,9 @@ class Unit:
         object.__setattr__(self, "name", _check.choice(UnitName, unit=self.name))
         wants_sites = self.name in (UnitName.PIXELS, UnitName.TUBE)
         if wants_sites and self.sites is None:
-            raise ValueError(f"Expected sites for the unit {self.name.value}, got none; say how many.")
+            raise ValueError(
+                f"Expected sites for the unit {self.name.value}, got none; say how many."
+            )
         if not wants_sites and self.sites is not None:
             raise ValueError(f"Expected no sites for the unit {self.name.value}, got {self.sites}.")
         if self.sites is not None:
@@ -174,7 +176,9 @@ class Guarantee:
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", _check.choice(Kind, kind=self.kind))
         object.__setattr__(self, "relation", _check.choice(Relation, relation=self.relation))
-        object.__setattr__(self, "accountant", _check.choice(Accountant, accountant=self.accountant))
+        object.__setattr__(
+            self, "accountant", _check.choice(Accountant, accountant=self.accountant)
+        )
         self._check_proof()
         self._check_words()
         if self.epsilon is not None:
@@ -216,7 +220,7 @@ class Guarantee:
             )
 
     def as_rehearsal(self) -> Guarantee:
-        """The same claim for a seeded run: nothing is promised, whoever knows the seed knows all."""
+        """The claim for a seeded run: none, since whoever knows the seed knows the noise."""
         return dataclasses.replace(
             self,
             kind=Kind.NONE,
@@ -271,8 +275,8 @@ def _headline(guarantee: Guarantee, protected: str) -> str:
         relative = " (relative to what is public)" * (guarantee.kind is Kind.FORMAL_RELAXED)
         return (
             f"Differentially private with epsilon {guarantee.epsilon:g} and delta "
-            f"{guarantee.delta:g}{relative}: hardly changed if {protected}, "
-            f"{_CHANGES[guarantee.relation]}."
+            f"{guarantee.delta:g}{relative}: what is released would look almost the same if this "
+            f"{_CHANGES[guarantee.relation]}: {protected}."
         )
     if guarantee.kind is Kind.ESTIMATE:
         return (

@@ -7,7 +7,6 @@ before any data is read. Its docstring has a ``Guarantee:`` block, its file an `
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
 
@@ -50,10 +49,12 @@ class Mechanism(ABC):
         """The released value; the input is left alone."""
 
     @abstractmethod
+    def expected_error(self, shape: Shape | Shapes) -> float:
+        """Standard deviation of the noise on each released number, known before data."""
+
+    @abstractmethod
     def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """Two inputs that differ in one unit and are as easy to tell apart as any."""
-
-
 
 
 def shapes_of(value: Value) -> Shapes:
@@ -79,8 +80,8 @@ def as_shapes(shape: Shape | Shapes) -> Shapes:
         >>> as_shapes((5, 3)), as_shapes(((5, 3), (4,)))
         (((5, 3),), ((5, 3), (4,)))
     """
-    several = shape if shape and isinstance(shape[0], tuple) else (shape,)
+    several: Any = shape if shape and isinstance(shape[0], tuple) else (shape,)
     for one in several:
         if not isinstance(one, tuple) or not one or any(int(size) < 1 for size in one):
             raise ValueError(f"Expected a shape with axes of size >= 1, got shape={one!r}.")
-    return several  # type: ignore[return-value]
+    return tuple(several)

@@ -38,7 +38,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import mpmath
 import numpy as np
@@ -135,6 +135,7 @@ class Noise:
 
     def __init__(self, *, seed: int | None = None) -> None:
         self._seed = seed
+        self._generation, self._forked = 0, False
         self._forget()
         _LIVE.add(self)
 
@@ -257,7 +258,7 @@ class Noise:
 
     def _forget(self, *, forked: bool = False) -> None:
         self._lock = threading.Lock()
-        self._key, self._pid, self._used, self._generation = b"", -1, 0, 0
+        self._key, self._pid, self._used = b"", -1, 0
         self._forked = forked
 
 
@@ -295,7 +296,7 @@ class _Law:
     """A magnitude: its quantile from the tail probability, and the exact tail."""
 
     magnitude: Callable[[np.ndarray], np.ndarray]
-    tail: Callable[[mpmath.mpf], mpmath.mpf]
+    tail: Callable[[Any], Any]  # of an mpmath number
 
 
 _HALF_NORMAL = _Law(
@@ -314,7 +315,7 @@ def _cells(law: _Law, ratio: float, words: np.ndarray, key: bytes, first: int) -
         margin = (_TAIL_SLOPE * ratio) / low
     margin += position * _RELATIVE_ERROR
     position += 0.5
-    cells = np.floor(position)
+    cells: np.ndarray = np.floor(position)
     position -= cells  # now the place inside the cell
     for i in np.flatnonzero((position < margin) | (position + margin >= 1.0)):
         cells[i] = _refined_cell(law, ratio, int(words[i]) >> 11, key, first + int(i))
@@ -335,7 +336,7 @@ def _refined_cell(law: _Law, ratio: float, j: int, key: bytes, index: int) -> in
 
 
 def decided_cell(
-    tail: Callable[[mpmath.mpf], mpmath.mpf],
+    tail: Callable[[Any], Any],
     magnitude: Callable[[np.ndarray], np.ndarray],
     ratio: float,
     j: int,
@@ -357,7 +358,9 @@ def decided_cell(
             far = tail((mpmath.mpf(cell) + 0.5) / mpmath.mpf(ratio))
             if far * (1 + slack) > low:
                 continue
-            if cell == 0 or tail((mpmath.mpf(cell) - 0.5) / mpmath.mpf(ratio)) * (1 - slack) >= high:
+            if (
+                cell == 0
+                or tail((mpmath.mpf(cell) - 0.5) / mpmath.mpf(ratio)) * (1 - slack) >= high
+            ):
                 return cell
     return None
-

@@ -79,7 +79,6 @@ def calibrate(
     if is_revealed or sampling_prob == 1:
         z = distance * math.sqrt(sampling_prob * steps) / mu
 
-
     @cache
     def at(z: float, interval: float) -> Bound:
         event = sampled_gaussian(

@@ -72,9 +72,7 @@ def epsilon(event: DpEvent, *, delta: float, relation: Relation | str) -> float:
     return best
 
 
-def epsilon_at(
-    event: DpEvent, *, delta: float, relation: Relation | str, interval: float
-) -> Bound:
+def epsilon_at(event: DpEvent, *, delta: float, relation: Relation | str, interval: float) -> Bound:
     """The bound at one discretisation interval; closed forms do not need it."""
     _check.delta(delta=delta)
     relation = _check.choice(Relation, relation=relation)
@@ -84,8 +82,10 @@ def epsilon_at(
     mu = gaussian_mu_of(event, relation=relation)
     if mu is not None:
         return Bound(gaussian_epsilon(mu, delta), can_refine=False)
-    if len(parts) == 1 and isinstance(parts[0][0], RevealedSampledDpEvent):
-        return Bound(_revealed(*parts[0], delta=delta, relation=relation), can_refine=False)
+    only, times = parts[0]
+    if len(parts) == 1 and isinstance(only, RevealedSampledDpEvent):
+        bound = _revealed(only, times, delta=delta, relation=relation)
+        return Bound(bound, can_refine=False)
     total = distributions.identity(value_discretization_interval=interval)
     for part, count in parts:
         if not isinstance(part, NoOpDpEvent):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from dp_accounting.privacy_accountant import NeighboringRelation
-from dp_accounting.rdp import RdpAccountant
+from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
 from scipy.optimize import brentq
 
 from masquerade import _check
@@ -39,9 +39,7 @@ def renyi_epsilon(
             "library below does not double the distance there. Use account.epsilon."
         )
     accountant = RdpAccountant(_ORDERS, NeighboringRelation.ADD_OR_REMOVE_ONE)
-    accountant.compose(
-        sampled_gaussian(noise_multiplier, sampling_prob=sampling_prob, steps=steps)
-    )
+    accountant.compose(sampled_gaussian(noise_multiplier, sampling_prob=sampling_prob, steps=steps))
     return float(accountant.get_epsilon(delta))
 
 

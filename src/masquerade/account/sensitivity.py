@@ -122,7 +122,7 @@ def _filled(sites: int, volume: int) -> float:
 
 
 def low_pass(sites: int, film: Film, *, largest_row: float) -> float:
-    """Distance of ``sites`` changed sites in an orthonormal basis with rows of at most that norm."""
+    """Distance of ``sites`` changed sites in an orthonormal basis, its rows' norms bounded."""
     _check.count(sites=sites)
     _check.positive(largest_row=largest_row)
     return film.value_range * math.sqrt(film.channels) * min(math.sqrt(sites), sites * largest_row)

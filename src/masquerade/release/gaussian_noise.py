@@ -73,7 +73,9 @@ class GaussianNoise(Mechanism):
                 "Expected pixels (how many sites) exactly with the units pixels and tube, got "
                 f"unit={name.value} and pixels={self.pixels}."
             )
-        low, high = (0.0, 255.0) if self.low is None and self.high is None else (self.low, self.high)
+        low, high = (
+            (0.0, 255.0) if self.low is None and self.high is None else (self.low, self.high)
+        )
         return Unit(name=name, sites=self.pixels, low=low, high=high)
 
     def scale(self, shape: Shape | Shapes) -> Scale:
@@ -84,6 +86,10 @@ class GaussianNoise(Mechanism):
         distance = 2.0 if Relation(self.relation) is Relation.REPLACE_ONE else 1.0
         mu = gaussian_mu(self.epsilon, self.delta) / distance
         return scale_for(half * math.sqrt(touched), mu=mu, coordinates=touched)
+
+    def expected_error(self, shape: Shape | Shapes) -> float:
+        """The noise's standard deviation; the same for every number."""
+        return self.scale(shape).sigma
 
     def event(self, shape: Shape | Shapes) -> DpEvent:
         """One Gaussian; its multiplier is rounded down."""
@@ -173,8 +179,7 @@ def _not_protected(unit: Unit) -> tuple[str, ...]:
     if unit.name in sensitivity.WHOLE_FILE:
         return ("other recordings of the same people, unless they are composed",)
     return (
-        f"anything that shows in more than one {unit.name.value}: a person seen for longer, a "
-        "habit, a place",
+        f"what reaches beyond one {unit}: a person seen for longer, a habit, a place",
         "that the recording exists, and how long it is",
     )
 

@@ -46,9 +46,7 @@ class MaskDp(PublishedClaim):
             {
                 relation: up_decimals(
                     epsilon(
-                        sampled_gaussian(
-                            z, sampling_prob=q, steps=steps, is_revealed=is_revealed
-                        ),
+                        sampled_gaussian(z, sampling_prob=q, steps=steps, is_revealed=is_revealed),
                         delta=self.delta,
                         relation=relation,
                     )

@@ -54,20 +54,18 @@ class Tempdiff(PublishedClaim):
             self.gamma, queries=self.queries, teachers=self.teachers, delta=self.delta
         )
         floor = math.log(1 / self.delta) / self.moments
-        fixed = votes.moments_at(
-            2 * self.gamma, self.queries, delta=self.delta, most=self.moments
-        )
+        fixed = votes.moments_at(2 * self.gamma, self.queries, delta=self.delta, most=self.moments)
         return Verdict(
             paper="tempdiff",
             title="Temporal differential privacy for human activity recognition",
             claimed=self.printed,
             claimed_delta=self.delta,
             claimed_unit="shard",
-            valid=False,
+            valid=_judge(self.printed, at_most=shard, at_least=at_least),
             why=(
                 "The number depends on how the teachers voted, so it is private itself and no "
-                f"guarantee; it equals the floor ln(1/delta)/{self.moments} of the accountant "
-                "that printed it."
+                f"guarantee; an accountant with {self.moments} moments cannot print less than "
+                f"{floor:.4f}, however little is spent."
             ),
             true_epsilon={
                 "shard": shard,
@@ -92,6 +90,13 @@ class Tempdiff(PublishedClaim):
             ),
             figures={"shard_at_least": round(at_least, 4), "accountant_floor": round(floor, 4)},
         )
+
+
+def _judge(printed: float, *, at_most: float, at_least: float) -> bool | None:
+    """Valid if the upper bound proves it, not if the lower bound refutes it, else unknown."""
+    if at_most <= printed:
+        return True
+    return False if at_least > printed else None
 
 
 EXAMPLE = Tempdiff()

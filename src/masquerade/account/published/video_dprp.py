@@ -97,7 +97,7 @@ class VideoDprp(PublishedClaim):
             claimed=self.epsilon,
             claimed_delta=self.delta,
             claimed_unit="frame",
-            valid=False,
+            valid=true["frame"] <= self.epsilon,
             why=(
                 "The noise is calibrated to 255/sqrt(k), but changing one frame moves the "
                 "projected video by about 255 sqrt(d)."

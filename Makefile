@@ -1,0 +1,46 @@
+# Every target makes its own set-up: a virtual environment in .venv and what the target needs.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+STAMP := .venv/.installed
+
+.PHONY: demo test test-all bench lint docs clean
+
+demo: $(STAMP)-core
+	$(BIN)/masquerade recipe demo --out out
+
+test: lint
+	$(BIN)/python -m pytest
+
+test-all: lint
+	$(BIN)/python -m pytest -m "slow or not slow"
+
+lint: $(STAMP)-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(STAMP)-bench
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: $(STAMP)-docs
+	$(BIN)/masquerade recipe papers --out docs/papers.md
+	$(BIN)/mkdocs build --strict --quiet --site-dir site
+	@echo "The docs: site/index.html"
+
+clean:
+	rm -rf .venv out site
+
+$(STAMP)-venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Masquerade needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "This Python has no venv: apt-get install python3-venv (or use another Python: make PYTHON=...)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+$(STAMP)-core: $(STAMP)-venv pyproject.toml constraints.txt
+	$(PIP) -e .
+	@touch $@
+
+$(STAMP)-%: $(STAMP)-core
+	$(PIP) -e ".[$*]"
+	@touch $@

@@ -1,0 +1,156 @@
+"""The command line: verbs are doors, flags are the fields of dataclasses."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import io
+import json
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+import tyro
+
+from masquerade import __version__, _check, catalog
+from masquerade.errors import exit_code
+
+_DOORS = Path(__file__).parent / "doors"
+_NOT_VERBS = ("__init__", "answer")
+_CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit with a code that means something (see `masquerade.errors`)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in arguments
+    try:
+        code = _dispatch(arguments)
+    except (Exception, KeyboardInterrupt) as error:
+        code = exit_code(error)
+        if code == 1:
+            raise
+        _complain(str(error) or type(error).__name__, code, as_json=as_json)
+    sys.exit(code)
+
+
+def verbs() -> dict[str, str]:
+    """The verbs and the first line of each door's docstring, without importing any."""
+    found = {}
+    for path in sorted(_DOORS.glob("*.py")):
+        if path.stem not in _NOT_VERBS:
+            said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            found[path.stem] = said.splitlines()[0]
+    return found
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_overview())
+        return 0 if arguments else 2
+    if arguments[0] == "--version":
+        print(f"masquerade {__version__}")
+        return 0
+    verb, rest = arguments[0], arguments[1:]
+    if verb not in verbs():
+        raise ValueError(_check.unknown("command", verb, verbs()))
+    door = import_module(f"masquerade.doors.{verb}")
+    program = f"masquerade {verb}"
+    command: Any = getattr(door, "COMMAND", None)
+    if command is None:
+        if not rest or rest[0] in ("-h", "--help"):
+            lines = [f"  {name:12} {_summary(cls)}" for name, cls in door.COMMANDS.items()]
+            print("\n".join([f"usage: {program} COMMAND ... [--json]", "", *lines]))
+            return 0 if rest else 2
+        name, rest = rest[0], rest[1:]
+        if name not in door.COMMANDS:
+            raise ValueError(_check.unknown(f"{verb} command", name, door.COMMANDS))
+        program, command = f"{program} {name}", door.COMMANDS[name]
+    return _run(program, command, rest)
+
+
+def _run(program: str, command: Any, rest: list[str]) -> int:
+    fields: list[Any] = [("options", command)]
+    about = [command.__doc__.strip().splitlines()[0]]
+    if hasattr(command, "ENTRY"):
+        flag, room = command.ENTRY
+        name, rest = _take(rest, f"--{flag}")
+        if name is None and not {"-h", "--help"} & set(rest):
+            raise ValueError(
+                f"Expected --{flag} NAME; choose from {', '.join(catalog.names(room))}."
+            )
+        about.append(f"--{flag} NAME is one of: {', '.join(catalog.names(room))}.")
+        if name is not None:
+            entry = type(catalog.example(room, name))
+            fields.append(("entry", entry))
+            about.append(f"{name}: {_summary(entry)}")
+    fields.append(("json", bool, dataclasses.field(default=False)))
+    chosen = _parse(program, dataclasses.make_dataclass("Arguments", fields), rest, about)
+    entries = [chosen.entry] if hasattr(chosen, "entry") else []
+    answer = chosen.options.run(*entries)
+    if chosen.json:
+        print(json.dumps(answer.data, allow_nan=False))
+    else:
+        print("\n".join(answer.lines))
+    return int(answer.exit_code)
+
+
+def _parse(program: str, cls: Any, rest: list[str], about: list[str]) -> Any:
+    """Parse with tyro; with ``--json`` its message box becomes an ordinary error."""
+    box = io.StringIO()
+    quiet = contextlib.redirect_stderr(box) if "--json" in rest else contextlib.nullcontext()
+    try:
+        with quiet:
+            return tyro.cli(
+                cls, prog=program, args=rest, config=_CONFIG, description="\n".join(about)
+            )
+    except SystemExit as stop:
+        if not stop.code or "--json" not in rest:
+            raise
+        raise ValueError(_plain(box.getvalue())) from None
+
+
+def _take(rest: list[str], flag: str) -> tuple[str | None, list[str]]:
+    """The value of ``flag`` and the arguments without it."""
+    for place, word in enumerate(rest):
+        if word.startswith(f"{flag}="):
+            return word.partition("=")[2], rest[:place] + rest[place + 1 :]
+        if word == flag and place + 1 < len(rest):
+            return rest[place + 1], rest[:place] + rest[place + 2 :]
+    return None, rest
+
+
+def _plain(box: str) -> str:
+    """The words of a message box."""
+    return " ".join(re.sub(r"\x1b\[[0-9;]*m|[\u2500-\u257f]", " ", box).split())
+
+
+def _complain(message: str, code: int, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"error": message, "exit_code": code}), file=sys.stderr)
+    else:
+        print(f"masquerade: {message}", file=sys.stderr)
+
+
+def _summary(cls: type) -> str:
+    return (cls.__doc__ or "").strip().splitlines()[0]
+
+
+def _overview() -> str:
+    lines = [f"  {verb:10} {said}" for verb, said in verbs().items()]
+    return "\n".join(
+        [
+            "usage: masquerade VERB ... [--json]",
+            "",
+            "Publish recordings of people, or models trained on them, with a guarantee that holds.",
+            "",
+            *lines,
+            "",
+            "masquerade VERB --help lists the flags. Exit codes: 2 wrong use, 3 budget, 4 bad",
+            "input file, 5 evidence above claim.",
+        ]
+    )

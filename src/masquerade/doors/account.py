@@ -1,0 +1,299 @@
+"""What noise costs and what a target needs; nothing here reads data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from masquerade import _check
+from masquerade._round import up_decimals, up_significant
+from masquerade.account import calibrate, gaussian_sigma, sensitivity, votes
+from masquerade.account import epsilon as epsilon_of
+from masquerade.account.calibrate import sampled_gaussian
+from masquerade.account.verdict import PublishedClaim, Verdict
+from masquerade.doors.answer import Answer
+from masquerade.guarantee import Relation, Unit, UnitName
+from masquerade.tradeoff import gaussian_epsilon
+
+_RELATIONS = Literal["zero_out", "replace_one", "add_remove"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian:
+    """The Gaussian mechanism, both ways; several joint releases add in quadrature.
+
+    Args:
+        delta: of the guarantee.
+        sensitivity: L2 distance of two neighbours.
+        epsilon: target; prints the noise it needs.
+        noise_std: noise; prints the epsilon it gives.
+        releases: how many such releases of the same data are composed.
+    """
+
+    delta: float
+    sensitivity: float = 1.0
+    epsilon: float | None = None
+    noise_std: float | None = None
+    releases: int = 1
+
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) == (self.noise_std is None):
+            raise ValueError("Expected exactly one of --epsilon and --noise-std.")
+        _check.delta(delta=self.delta)
+        _check.positive(sensitivity=self.sensitivity)
+        _check.count(releases=self.releases)
+        if self.epsilon is not None:
+            _check.positive(epsilon=self.epsilon)
+        if self.noise_std is not None:
+            _check.positive(noise_std=self.noise_std)
+
+    def run(self) -> Answer:
+        """Sigma for an epsilon, or epsilon for a sigma."""
+        distance = self.sensitivity * self.releases**0.5
+        if self.epsilon is not None:
+            sigma = gaussian_sigma(self.epsilon, delta=self.delta, sensitivity=distance)
+            return _said({"sigma": up_significant(sigma)})
+        mu = distance / (self.noise_std or 1.0)
+        found = gaussian_epsilon(mu * (1 + 1e-15), self.delta)
+        return _said({"epsilon": up_decimals(found), "mu": mu})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Poisson:
+    """Poisson-sampled Gaussian steps, under every relation, and with revealed batches.
+
+    Args:
+        noise_multiplier: sigma over the clipping norm.
+        sampling_prob: chance of a record to be in a batch.
+        steps: how many.
+        delta: of the guarantee.
+    """
+
+    noise_multiplier: float
+    sampling_prob: float
+    steps: int
+    delta: float
+
+    def __post_init__(self) -> None:
+        _check.positive(noise_multiplier=self.noise_multiplier)
+        _check.probability(sampling_prob=self.sampling_prob)
+        _check.count(steps=self.steps)
+        _check.delta(delta=self.delta)
+
+    def run(self) -> Answer:
+        """Epsilon for each relation."""
+
+        def at(relation: Relation, *, is_revealed: bool) -> float:
+            event = sampled_gaussian(
+                self.noise_multiplier,
+                sampling_prob=self.sampling_prob,
+                steps=self.steps,
+                is_revealed=is_revealed,
+            )
+            return up_decimals(epsilon_of(event, delta=self.delta, relation=relation))
+
+        return _said(
+            {relation.value: at(relation, is_revealed=False) for relation in Relation}
+            | {
+                f"revealed_{relation.value}": at(relation, is_revealed=True)
+                for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE)
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrate:
+    """The noise multiplier that a target needs.
+
+    Args:
+        epsilon: target.
+        delta: target.
+        sampling_prob: chance of a record to be in a batch.
+        steps: how many.
+        relation: how neighbours differ.
+        revealed: whether the attacker sees who is in a batch.
+    """
+
+    epsilon: float
+    delta: float
+    sampling_prob: float
+    steps: int
+    relation: _RELATIONS = "replace_one"
+    revealed: bool = False
+
+    def __post_init__(self) -> None:
+        _check.positive(epsilon=self.epsilon)
+        _check.probability(sampling_prob=self.sampling_prob)
+        _check.count(steps=self.steps)
+        _check.delta(delta=self.delta)
+
+    def run(self) -> Answer:
+        """The multiplier, rounded up."""
+        found = calibrate(
+            self.epsilon,
+            delta=self.delta,
+            sampling_prob=self.sampling_prob,
+            steps=self.steps,
+            relation=self.relation,
+            is_revealed=self.revealed,
+        )
+        return _said({"noise_multiplier": up_significant(found)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Votes:
+    """Noisy votes of a teacher ensemble, whatever the teachers said.
+
+    Args:
+        aggregator: Laplace (lnmax) or Gaussian (gnmax) noise on the counts.
+        queries: labels released.
+        delta: of the guarantee.
+        gamma: inverse scale of the Laplace noise, for lnmax.
+        noise_std: of the Gaussian noise, for gnmax.
+        shards_per_subject: teachers that one person's data reaches.
+    """
+
+    aggregator: Literal["lnmax", "gnmax"]
+    queries: int
+    delta: float
+    gamma: float | None = None
+    noise_std: float | None = None
+    shards_per_subject: int = 1
+
+    def __post_init__(self) -> None:
+        wanted = "gamma" if self.aggregator == "lnmax" else "noise_std"
+        other = "noise_std" if self.aggregator == "lnmax" else "gamma"
+        if getattr(self, wanted) is None or getattr(self, other) is not None:
+            raise ValueError(
+                f"Expected {wanted} and not {other} for aggregator={self.aggregator}, got "
+                f"gamma={self.gamma} and noise_std={self.noise_std}."
+            )
+        _check.positive(**{wanted: getattr(self, wanted)})
+        _check.count(queries=self.queries, shards_per_subject=self.shards_per_subject)
+        _check.delta(delta=self.delta)
+
+    def run(self) -> Answer:
+        """The least of the bounds that apply."""
+        if self.noise_std is not None:
+            found = votes.gnmax_epsilon(
+                self.noise_std,
+                queries=self.queries,
+                delta=self.delta,
+                shards_per_subject=self.shards_per_subject,
+            )
+            return _said({"epsilon": up_decimals(found)})
+        bounds = votes.lnmax_bounds(
+            self.gamma or 1.0,
+            queries=self.queries,
+            delta=self.delta,
+            shards_per_subject=self.shards_per_subject,
+        )
+        rounded = {name: up_decimals(value) for name, value in bounds.items()}
+        return _said({"epsilon": min(rounded.values()), "bounds": rounded})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """How far two neighbouring videos are apart: themselves, projected, and in block means.
+
+    Args:
+        unit: what one change may touch.
+        frames: of the video.
+        height: of a frame.
+        width: of a frame.
+        pixels: m, for the units pixels and tube.
+        channels: of a site.
+        block: side of the blocks that are averaged.
+        length: frames that are averaged.
+        columns: of a fresh Gaussian projection.
+        delta: whose tenth is the projection's tail.
+    """
+
+    unit: str
+    frames: int
+    height: int
+    width: int
+    pixels: int | None = None
+    channels: int = 3
+    block: int = 1
+    length: int = 1
+    columns: int | None = None
+    delta: float = 1e-4
+
+    def run(self) -> Answer:
+        """Each distance, L2, for replace_one."""
+        film = sensitivity.Film(
+            frames=self.frames, height=self.height, width=self.width, channels=self.channels
+        )
+        unit = Unit(name=_check.choice(UnitName, unit=self.unit), sites=self.pixels)
+        itself = sensitivity.of_array(unit, film)
+        pooled = sensitivity.of_block_means(unit, film, block=self.block, length=self.length)
+        data = {"array": itself, "orthonormal_projection": itself, "block_means": pooled}
+        if self.columns is not None:
+            tail = self.delta / 20
+            data["gaussian_projection"] = itself * sensitivity.grid_projection_factor(
+                self.columns, tail=tail, rounding_tail=tail
+            )
+        return _said({name: up_significant(value) for name, value in data.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What a paper prints, and what holds."""
+
+    ENTRY: ClassVar[tuple[str, str]] = ("paper", "account.published")
+
+    def run(self, claim: PublishedClaim) -> Answer:
+        """Judge the claim at these settings."""
+        verdict = claim.verdict()
+        return Answer(data=verdict_data(verdict), lines=verdict_lines(verdict))
+
+
+def verdict_data(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as one flat object; the further figures stand beside the rest."""
+    return {
+        "paper": verdict.paper,
+        "claimed": verdict.claimed,
+        "claimed_delta": verdict.claimed_delta,
+        "claimed_unit": verdict.claimed_unit,
+        "valid": verdict.valid,
+        "why": verdict.why,
+        **verdict.figures,
+        "true_epsilon": verdict.true_epsilon,
+        "ships": verdict.ships,
+        "arithmetic": list(verdict.arithmetic),
+    }
+
+
+def verdict_lines(verdict: Verdict) -> list[str]:
+    """A verdict for people."""
+    true = ", ".join(
+        f"{unit}: {'no finite epsilon' if value is None else f'{value:g}'}"
+        for unit, value in verdict.true_epsilon.items()
+    )
+    return [
+        verdict.title,
+        verdict.claim,
+        f"True epsilon: {true}.",
+        *(f"  {line}" for line in verdict.arithmetic),
+        f"We ship {verdict.ships}",
+    ]
+
+
+def _said(data: dict[str, Any]) -> Answer:
+    lines = []
+    for name, value in data.items():
+        inner = value.items() if isinstance(value, dict) else ()
+        lines += [f"{name}:"] if inner else [f"{name}: {value}"]
+        lines += [f"  {key}: {item}" for key, item in inner]
+    return Answer(data=data, lines=lines)
+
+
+COMMANDS = {
+    "gaussian": Gaussian,
+    "poisson": Poisson,
+    "calibrate": Calibrate,
+    "votes": Votes,
+    "sensitivity": Sensitivity,
+    "published": Published,
+}

@@ -1,0 +1,86 @@
+"""Tie a published file to its receipt, and the receipt to what the mechanism really promises."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from masquerade import _json, catalog
+from masquerade.doors.answer import Answer
+from masquerade.errors import BadInput
+from masquerade.events import event_to_json
+from masquerade.guarantee import explain
+from masquerade.receipt import SUFFIX, Receipt
+
+
+def check_receipt(path: Path | str) -> Receipt:
+    """The receipt of a published file, if file, receipt and mechanism agree.
+
+    Three things are compared: the file's SHA-256 with the receipt's, the stated guarantee and
+    event with those that the mechanism gives for these fields and shapes, and every invariant of
+    the nouns.
+
+    Raises:
+        BadInput: if anything is missing or does not agree; the message says which.
+    """
+    path = Path(path)
+    beside = path.with_name(path.name + SUFFIX)
+    if not path.is_file():
+        raise BadInput(f"Expected a published file at {path}; there is none.")
+    if not beside.is_file():
+        raise BadInput(f"Expected a receipt at {beside}; nothing is known about {path.name}.")
+    try:
+        receipt = Receipt.from_json(beside.read_text(encoding="utf-8"))
+    except (ValueError, TypeError, KeyError, json.JSONDecodeError) as error:
+        raise BadInput(f"Expected a receipt at {beside}; it cannot be one: {error}") from error
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != receipt.output_sha256:
+        raise BadInput(f"Expected {path.name} to be the file that was released; it was changed.")
+    _compare_with_mechanism(receipt)
+    return receipt
+
+
+def _compare_with_mechanism(receipt: Receipt) -> None:
+    try:
+        mechanism = type(catalog.example("release", receipt.mechanism))(**receipt.fields)
+        guarantee = mechanism.guarantee(receipt.shapes)
+        event = event_to_json(mechanism.event(receipt.shapes))
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"Expected a mechanism and fields that we know; {error}") from error
+    stated = guarantee.as_rehearsal() if receipt.is_rehearsal else guarantee
+    if receipt.guarantee != stated or receipt.event != event:
+        raise BadInput(
+            f"Expected the guarantee that {receipt.mechanism} gives for these fields; the receipt "
+            "states another one. It was edited, or written by another version."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """Tie a published file to its receipt and read the guarantee aloud.
+
+    Args:
+        file: the published file; its receipt stands beside it.
+    """
+
+    file: Positional[Path]
+
+    def run(self) -> Answer:
+        """Check, then explain."""
+        receipt = check_receipt(self.file)
+        return Answer(
+            data={"file": str(self.file), "ok": True, "receipt": _json.encode(receipt)},
+            lines=[
+                f"{self.file} is the file that was released on {receipt.date} by "
+                f"{receipt.mechanism} (Masquerade {receipt.code_version}).",
+                *explain(receipt.guarantee),
+            ],
+        )
+
+
+COMMANDS = {"check": Check}

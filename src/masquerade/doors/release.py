@@ -1,0 +1,192 @@
+"""Publish a recording: an array, a signal or a file, with its receipt.
+
+The order is probe, apply, write, receipt: the receipt is in place before the output gets its
+final name, so that no output ever stands without one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tyro.conf import Positional
+
+from masquerade import _json, catalog
+from masquerade.doors.answer import Answer
+from masquerade.doors.receipt import check_receipt
+from masquerade.files import arrays, atomic
+from masquerade.guarantee import explain
+from masquerade.mechanism import Mechanism, Value, arrays_of, shapes_of
+from masquerade.noise import Noise
+from masquerade.receipt import SUFFIX, Receipt, Release, canonical_sha256, write_receipt
+
+
+def make_mechanism(name: str, **fields: Any) -> Mechanism:
+    """The mechanism of that name with these fields.
+
+    Example:
+        >>> make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame").name
+        'gaussian_noise'
+    """
+    mechanism: Mechanism = type(catalog.example("release", name))(**fields)
+    return mechanism
+
+
+def release_value(
+    value: Value, mechanism: Mechanism, *, noise: Noise | None = None
+) -> Release[Value]:
+    """Release an array, a tuple of arrays (jointly), a `Signal` or a `Video`.
+
+    Args:
+        value: the private input; it is left alone.
+        mechanism: what to do with it.
+        noise: where the noise comes from; by default the operating system.
+    """
+    noise = noise or Noise()
+    published = mechanism.apply(value, noise)
+    receipt = write_receipt(
+        mechanism,
+        shapes=shapes_of(value),
+        noise=noise,
+        output_sha256=canonical_sha256(published),
+    )
+    return Release(value=published, receipt=receipt)
+
+
+def release_file(
+    source: Path | str,
+    target: Path | str,
+    mechanism: Mechanism,
+    *,
+    noise: Noise | None = None,
+    overwrite: bool = False,
+) -> Release[Path]:
+    """Release a .npy, .npz or .csv file; the receipt is written beside the output.
+
+    A finished output of the same mechanism is recognised by its receipt and left alone: releasing
+    twice would spend twice. A rehearsal is written as ``NAME.rehearsal.SUFFIX``.
+
+    Raises:
+        BadInput: if the source cannot be used.
+        FileExistsError: if the target stands there without a receipt of this very mechanism.
+    """
+    noise = noise or Noise()
+    source, target = Path(source), final_name(Path(target), noise)
+    table = _probe(source, target)
+    shapes = shapes_of(table.arrays)
+    mechanism.guarantee(shapes)
+    if target.exists() and not overwrite:
+        return Release(value=target, receipt=_standing(target, mechanism, table))
+    value: Value = table.arrays if table.names else table.arrays[0]
+    published = arrays.Table(
+        arrays=arrays_of(mechanism.apply(value, noise)), names=table.names, columns=table.columns
+    )
+    with atomic.staged(target, arrays.writer(target, published)) as (digest, commit):
+        receipt = write_receipt(mechanism, shapes=shapes, noise=noise, output_sha256=digest)
+        if overwrite:
+            target.unlink(missing_ok=True)  # never an old output beside a new receipt
+        atomic.write_whole(receipt_path(target), receipt.to_json().encode())
+        commit()
+    return Release(value=target, receipt=receipt)
+
+
+def receipt_path(target: Path) -> Path:
+    """Where the receipt of an output stands: its full name plus a suffix."""
+    return target.with_name(target.name + SUFFIX)
+
+
+def final_name(target: Path, noise: Noise) -> Path:
+    """The output's name; a rehearsal says so in it."""
+    return target.with_suffix(f".rehearsal{target.suffix}") if noise.is_rehearsal else target
+
+
+def _probe(source: Path, target: Path) -> arrays.Table:
+    """Everything that can be refused before noise is drawn."""
+    arrays.check_suffix(target)
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise ValueError(f"Expected another name for the output than the input {source}.")
+    table = arrays.read(source)
+    arrays.writer(target, table)
+    return table
+
+
+def _standing(target: Path, mechanism: Mechanism, table: arrays.Table) -> Receipt:
+    remedy = "Choose another name, or --overwrite to release (and spend) again."
+    try:
+        receipt = check_receipt(target)
+    except ValueError as error:
+        raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
+    same = receipt.mechanism == mechanism.name and receipt.fields == mechanism.fields()
+    if not same or receipt.shapes != shapes_of(table.arrays):
+        raise FileExistsError(f"{target} is the output of another release. {remedy}")
+    return receipt
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFile:
+    """Publish a file with a privacy guarantee and a receipt.
+
+    Args:
+        source: the private file (.npy, .npz or .csv).
+        target: where the publishable file goes; its receipt stands beside it.
+        overwrite: replace an output that stands there; this spends again.
+        dry_run: print the guarantee and the noise, and write nothing.
+        rehearsal_seed: reproducible noise that protects nothing; the output's name says so.
+    """
+
+    ENTRY: ClassVar[tuple[str, str]] = ("mechanism", "release")
+
+    source: Positional[Path]
+    target: Positional[Path]
+    overwrite: bool = False
+    dry_run: bool = False
+    rehearsal_seed: int | None = None
+
+    def run(self, mechanism: Mechanism) -> Answer:
+        """Release, or say what a release would promise."""
+        noise = Noise(seed=self.rehearsal_seed)
+        if self.dry_run:
+            return self._preview(mechanism, noise)
+        stood = final_name(self.target, noise).exists() and not self.overwrite
+        done = release_file(
+            self.source, self.target, mechanism, noise=noise, overwrite=self.overwrite
+        )
+        said = f"{done.value} stood there already with this receipt; nothing was spent." * stood
+        return Answer(
+            data={
+                "output": str(done.value),
+                "receipt": str(receipt_path(done.value)),
+                "already_done": stood,
+                "guarantee": _json.encode(done.receipt.guarantee),
+            },
+            lines=[
+                said or f"Wrote {done.value} and its receipt.",
+                *explain(done.receipt.guarantee),
+            ],
+        )
+
+    def _preview(self, mechanism: Mechanism, noise: Noise) -> Answer:
+        shapes = shapes_of(_probe(self.source, final_name(self.target, noise)).arrays)
+        guarantee = mechanism.guarantee(shapes)
+        error = mechanism.expected_error(shapes)
+        seconds = sum(map(math.prod, shapes)) * 1e-7
+        return Answer(
+            data={
+                "guarantee": _json.encode(guarantee),
+                "expected_error": error,
+                "expected_seconds": seconds,
+            },
+            lines=[
+                "Nothing was written.",
+                *explain(guarantee),
+                f"Expected error of each number: {error:.7g} (standard deviation).",
+                f"Expected time: about {max(seconds, 0.1):.1f} s.",
+            ],
+        )
+
+
+COMMAND = ReleaseFile

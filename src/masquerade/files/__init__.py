@@ -1,0 +1,1 @@
+"""Array files in, array files out, and writing that is all or nothing."""

@@ -1,0 +1,73 @@
+"""The docs page on the five papers: what each prints, what holds, and the arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from masquerade import catalog
+from masquerade.account.verdict import Verdict
+from masquerade.doors.answer import Answer
+from masquerade.files import atomic
+
+HEADING = ("paper", "claimed", "valid", "true epsilon by unit", "what we ship instead")
+
+
+def judge(told: Callable[[str], None] = lambda name: None) -> list[Verdict]:
+    """The verdicts on all papers at their own settings, in alphabetical order."""
+    verdicts = []
+    for name in catalog.names("account.published"):
+        told(name)
+        verdicts.append(catalog.example("account.published", name).verdict())
+    return verdicts
+
+
+def row(verdict: Verdict) -> tuple[str, str, str, str, str]:
+    """A verdict as one row of the table."""
+    valid = {True: "yes", False: "no", None: "not determined"}[verdict.valid]
+    true = "; ".join(
+        f"{unit}: {'none is finite' if value is None else f'{value:g}'}"
+        for unit, value in verdict.true_epsilon.items()
+    )
+    claimed = f"({verdict.claimed:g}, {verdict.claimed_delta:g}) for one {verdict.claimed_unit}"
+    return verdict.paper, claimed, valid, true, verdict.ships
+
+
+def markdown(verdicts: list[Verdict]) -> str:
+    """The docs page."""
+    parts = [
+        "# What the papers claim, and what holds",
+        "This page is written by `masquerade recipe papers`; every number on it is computed. "
+        "`masquerade account published --paper NAME` prints one paper, at other settings if you "
+        "like.",
+        "| "
+        + " | ".join(HEADING)
+        + " |\n"
+        + "|---" * len(HEADING)
+        + "|\n"
+        + "\n".join("| " + " | ".join(row(verdict)) + " |" for verdict in verdicts),
+    ]
+    for verdict in verdicts:
+        lines = "\n".join(f"- {line}" for line in verdict.arithmetic)
+        parts.append(f"## {verdict.paper}\n\n*{verdict.title}*\n\n{verdict.why}\n\n{lines}")
+    return "\n\n".join(parts) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Papers:
+    """Judge the five papers and write the docs page with the arithmetic.
+
+    Args:
+        out: where the page goes.
+    """
+
+    out: Path = Path("docs/papers.md")
+
+    def run(self) -> Answer:
+        """Write the page."""
+        atomic.write_whole(self.out, markdown(judge()).encode())
+        return Answer(data={"page": str(self.out)}, lines=[f"Wrote {self.out}."])
+
+
+EXAMPLE = Papers()
