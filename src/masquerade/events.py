@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import attr
-from dp_accounting import dp_event
 from dp_accounting.dp_event import (
     ComposedDpEvent,
     DpEvent,
@@ -80,13 +79,13 @@ _CLASSES: dict[str, type[DpEvent]] = {
 
 
 def event_to_json(event: DpEvent) -> dict[str, Any]:
-    """Plain values for an event, by its named tuple.
+    """Plain values for an event: its class and its fields.
 
     Example:
         >>> event_to_json(GaussianDpEvent(2.0))
         {'class_name': 'GaussianDpEvent', 'noise_multiplier': 2.0}
     """
-    return dict(_plain(event.to_named_tuple()))
+    return dict(_plain(event))
 
 
 def event_from_json(data: Mapping[str, Any]) -> DpEvent:
@@ -108,9 +107,9 @@ def event_from_json(data: Mapping[str, Any]) -> DpEvent:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dp_event.DpEventNamedTuple):
-        names = [name for name in value._fields if name != "module_name"]
-        return {name: _plain(getattr(value, name)) for name in names}
+    if isinstance(value, DpEvent):
+        fields = {field.name: getattr(value, field.name) for field in attr.fields(type(value))}
+        return {"class_name": type(value).__name__, **{k: _plain(v) for k, v in fields.items()}}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value

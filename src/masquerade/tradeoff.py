@@ -25,8 +25,15 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr, ndtri
 
-_SLACK = 1e-12  # relative; the roots are found to 1e-15, the formula is good to a few 1e-14
 _SQRT_HALF = math.sqrt(0.5)
+
+
+def _room(epsilon: float, mu: float) -> float:
+    """More than what rounding in `gaussian_delta` can move epsilon by.
+
+    An error of one part in 2^52 in either erfcx moves epsilon by about 2^-52 (1 + epsilon/mu).
+    """
+    return 1e-12 * (epsilon + mu) + 1e-14 * (1 + epsilon / mu)
 
 
 def gaussian_delta(epsilon: float, mu: float | np.ndarray) -> np.ndarray:
@@ -55,7 +62,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return math.inf
     high = mu * mu / 2 + mu * (4 + math.sqrt(2 * math.log(1 / delta)))  # Gaussian tail bound
     root = brentq(lambda e: float(gaussian_delta(e, mu)) - delta, 0.0, high, xtol=1e-14, rtol=1e-15)
-    return float(root) * (1 + _SLACK)
+    return float(root) + _room(float(root), mu)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -69,7 +76,10 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     root = brentq(
         lambda m: float(gaussian_delta(epsilon, m)) - delta, low, high, xtol=1e-300, rtol=1e-15
     )
-    return float(root) * (1 - _SLACK)
+    # epsilon falls by at least max(b, .79) for each unit that mu falls: 4 rooms are left, of
+    # which `gaussian_epsilon` takes one when it is asked what this mu costs
+    b = float(root) / 2 + epsilon / float(root)
+    return float(root) - 4 * _room(epsilon, float(root)) / max(b, 0.79)
 
 
 def power(false_alarm: float, *, epsilon: float, delta: float, is_gaussian: bool) -> float:

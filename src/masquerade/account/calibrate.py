@@ -60,7 +60,7 @@ def calibrate(
     """Smallest noise multiplier, to 1e-5, whose epsilon is at most ``target``.
 
     Starts from the central limit (many sampled steps are one Gaussian with
-    mu = q sqrt(T (e^{1/z^2} - 1)) [bu2020, Cor. 1]) and follows the nearly straight line of
+    mu = q sqrt(T (e^{1/z^2} - 1)) [bu2020]) and follows the nearly straight line of
     log epsilon against log z by secants; what is returned was itself checked.
     """
     _check.positive(epsilon=target)

@@ -45,8 +45,8 @@ def revealed_epsilon(
         >>> e = revealed_epsilon(
         ...     sampling_prob=0.01, steps=1000, noise_multiplier=4, delta=1e-5, distance=1
         ... )
-        >>> round(e, 4)
-        3.9215
+        >>> round(e, 3)
+        3.922
     """
     _check.probability(sampling_prob=sampling_prob)
     _check.count(steps=steps)

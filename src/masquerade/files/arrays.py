@@ -90,11 +90,12 @@ def writer(path: Path, table: Table) -> Callable[[BinaryIO], None]:
 
 
 def _read_npy(path: Path) -> Table:
-    return Table(arrays=(np.load(path, allow_pickle=False),))
+    with path.open("rb") as stream:
+        return Table(arrays=(np.load(stream, allow_pickle=False),))
 
 
 def _read_npz(path: Path) -> Table:
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         names = tuple(archive.files)
         if not names:
             raise BadInput(f"Expected at least one array in {path}.")

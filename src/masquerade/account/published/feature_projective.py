@@ -1,4 +1,4 @@
-"""Feature-Projective DP: private pose estimation with public features [kumar2025]."""
+"""Feature-Projective DP: private pose estimation with public features [sivangi2025]."""
 
 from __future__ import annotations
 

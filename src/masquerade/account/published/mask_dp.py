@@ -1,4 +1,4 @@
-"""MaskDP: noise on the gradient of the private tokens only [raj2025]."""
+"""MaskDP: noise on the gradient of the private tokens only [schneider2024]."""
 
 from __future__ import annotations
 

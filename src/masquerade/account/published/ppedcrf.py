@@ -1,4 +1,4 @@
-"""PPEDCRF: noise on the background regions that give a place away [ppedcrf2026]."""
+"""PPEDCRF: noise on the background regions that give a place away [ma2026]."""
 
 from __future__ import annotations
 

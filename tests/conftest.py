@@ -1,0 +1,69 @@
+"""What several tests share."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+import masquerade.noise
+from masquerade.account.verdict import Verdict
+from masquerade.cli import main
+from masquerade.noise import Noise
+from masquerade.recipes import papers
+
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
+
+
+@pytest.fixture
+def same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Noise]:
+    """A test-only byte source: every live Noise it makes repeats the same stream.
+
+    It replaces the operating system's entropy and is not a seed, so receipts are real ones.
+    """
+    monkeypatch.setattr(masquerade.noise, "_entropy", lambda: bytes(range(32)))
+    return Noise
+
+
+@pytest.fixture(scope="session")
+def verdicts() -> dict[str, Verdict]:
+    return {verdict.paper: verdict for verdict in papers.judge()}
+
+
+@dataclass(frozen=True)
+class Run:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Run]:
+    """Run the command line in this process."""
+
+    def run(*words: object) -> Run:
+        with pytest.raises(SystemExit) as stop:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Run(int(stop.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+def python(code: str) -> str:
+    """What a fresh interpreter prints for ``code``."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    return done.stdout

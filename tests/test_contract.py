@@ -1,0 +1,126 @@
+"""What every entry must keep, found by its file. A new file gets these tests for free."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from masquerade import _json, catalog
+from masquerade.account import sensitivity
+from masquerade.account.verdict import PublishedClaim
+from masquerade.events import DpEvent, event_from_json, event_to_json
+from masquerade.guarantee import Guarantee, Relation, explain
+from masquerade.mechanism import Mechanism
+from masquerade.noise import Noise
+
+SHAPE = (6, 4, 5, 3)
+MECHANISMS = [catalog.example("release", name) for name in catalog.names("release")]
+PAPERS = catalog.names("account.published")
+
+each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
+
+
+def some_value(mechanism: Mechanism) -> np.ndarray:
+    return mechanism.worst_case(SHAPE)[0]
+
+
+@each_mechanism
+def test_a_mechanism_is_a_frozen_dataclass_named_by_its_file(mechanism: Mechanism) -> None:
+    assert dataclasses.is_dataclass(mechanism)
+    name = dataclasses.fields(mechanism)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(mechanism, name, None)
+    assert mechanism.name in catalog.names("release")
+
+
+@each_mechanism
+def test_cost_and_guarantee_are_known_before_data(mechanism: Mechanism) -> None:
+    assert isinstance(mechanism.guarantee(SHAPE), Guarantee)
+    assert isinstance(mechanism.event(SHAPE), DpEvent)
+    assert explain(mechanism.guarantee(SHAPE))
+    assert mechanism.expected_error(SHAPE) >= 0
+
+
+@each_mechanism
+def test_apply_leaves_its_input_alone_and_keeps_the_shape(mechanism: Mechanism) -> None:
+    value = some_value(mechanism)
+    before = value.copy()
+    released = np.asarray(mechanism.apply(value, Noise()))
+    assert np.array_equal(value, before)
+    assert released.shape == value.shape
+    assert not np.shares_memory(released, value)
+
+
+@each_mechanism
+def test_the_docstring_has_a_guarantee_block(mechanism: Mechanism) -> None:
+    said = type(mechanism).__doc__ or ""
+    block = said.partition("Guarantee:")[2]
+    keys = ("unit:", "relation:", "bound:", "numerics:")
+    assert all(key in block for key in keys) or "none:" in block
+
+
+@each_mechanism
+def test_the_worst_case_differs_in_exactly_one_unit(mechanism: Mechanism) -> None:
+    value, neighbour = mechanism.worst_case(SHAPE)
+    guarantee = mechanism.guarantee(SHAPE)
+    changed = int(np.sum(value != neighbour))
+    assert 0 < changed <= sensitivity.changed_coordinates(guarantee.unit, (SHAPE,))
+    unit = guarantee.unit
+    if unit.low is not None and unit.high is not None:
+        far = unit.high - unit.low
+        most = far if guarantee.relation is Relation.REPLACE_ONE else far / 2
+        assert np.max(np.abs(value - neighbour)) == pytest.approx(most)
+
+
+@each_mechanism
+def test_everything_public_makes_the_json_round_trip(mechanism: Mechanism) -> None:
+    fields = json.loads(json.dumps(mechanism.fields()))
+    assert type(mechanism)(**fields) == mechanism
+    guarantee = mechanism.guarantee(SHAPE)
+    assert _json.decode(Guarantee, json.loads(json.dumps(_json.encode(guarantee)))) == guarantee
+    event = mechanism.event(SHAPE)
+    assert event_from_json(json.loads(json.dumps(event_to_json(event)))) == event
+
+
+@each_mechanism
+def test_a_mechanism_is_usable_from_the_command_line_by_its_file_name(
+    mechanism: Mechanism, command: Any, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "in.npy", tmp_path / "out.npy"
+    np.save(source, some_value(mechanism))
+    flags = [
+        word
+        for name, value in mechanism.fields().items()
+        if value is not None
+        for word in (f"--{name.replace('_', '-')}", value)
+    ]
+    done = command("release", source, target, "--mechanism", mechanism.name, *flags, "--json")
+    assert done.code == 0, done.err
+    assert command("receipt", "check", target).code == 0
+    assert command("release", "--mechanism", mechanism.name, "--help").code == 0
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_published_claim_is_judged_with_a_reason(name: str, verdicts: dict[str, Any]) -> None:
+    assert isinstance(catalog.example("account.published", name), PublishedClaim)
+    verdict = verdicts[name]
+    assert verdict.paper == name
+    assert verdict.valid in (True, False, None)
+    assert verdict.why.endswith(".") and verdict.arithmetic and verdict.ships
+    assert verdict.claim.startswith("CLAIMED, ")
+    if verdict.valid is False:
+        assert all(
+            value is None or value > verdict.claimed for value in verdict.true_epsilon.values()
+        )
+
+
+def test_an_unknown_entry_is_refused_with_the_list() -> None:
+    with pytest.raises(ValueError, match=r"did you mean gaussian_noise\?.*choose from"):
+        catalog.example("release", "gausian_noise")
+    with pytest.raises(ValueError, match="room"):
+        catalog.names("nowhere")

@@ -1,0 +1,90 @@
+"""README, demo and page: what a stranger runs first."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from masquerade.report import page, plot
+
+REPO = Path(__file__).parent.parent
+
+
+class Well(HTMLParser):
+    """Fails on tags that do not match, and remembers what is fetched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.fetched += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "br", "link"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_readmes_python_runs_as_it_stands() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (REPO / "README.md").read_text(), re.S)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(code, "README.md", "exec"), {})
+    assert "epsilon 8 and delta 1e-05" in said.getvalue()
+
+
+def test_the_readmes_commands_exist(command: Any) -> None:
+    lines = (REPO / "README.md").read_text().replace("\\\n", " ").splitlines()
+    shown = [line.split()[1:] for line in lines if line.startswith(".venv/bin/masquerade account")]
+    assert len(shown) >= 5
+    for words in shown:
+        assert command(*words).code == 0
+
+
+def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path) -> None:
+    done = command("recipe", "demo", "--out", tmp_path)
+    assert done.code == 0
+    for word in ("video_dprp", "mask_dp", "ppedcrf", "tempdiff", "feature_projective"):
+        assert word in done.out
+    assert "Differentially private with epsilon 8" in done.out
+    text = (tmp_path / "report.html").read_text()
+    checker = Well()
+    checker.feed(text)
+    assert checker.open == [] and checker.fetched == [], "one page, no network"
+    assert text.count("<svg") == 2 and "PRIVATE" in text and "<script" not in text
+    assert command("receipt", "check", tmp_path / "steps.csv").code == 0
+    again = command("recipe", "demo", "--out", tmp_path, "--json")
+    assert again.json["papers"]["video_dprp"] is False
+
+
+def test_a_page_is_private_as_soon_as_one_section_shows_originals() -> None:
+    plain = page.Section(title="a", body=page.paragraphs(["<b>&"]))
+    shown = page.page("t", [plain])
+    assert "PUBLIC" in shown and "&lt;b&gt;&amp;" in shown
+    mixed = page.page("t", [plain, page.Section(title="o", body="", has_originals=True)])
+    assert "PRIVATE" in mixed and "PUBLIC" not in mixed
+
+
+@pytest.mark.parametrize("is_log", [True, False])
+def test_plots_stay_inside_their_frame(is_log: bool) -> None:
+    x = np.array([0.0, 0.5, 3.0, 40.0])
+    axes = plot.Axes(title="a < b", x_label="x", y_label="y", is_log=is_log)
+    drawn = plot.svg([plot.Line(name="one", x=x, y=x**2), plot.Line(name="two", x=x, y=x)], axes)
+    points = re.findall(r"([\d.]+),([\d.]+)", " ".join(re.findall(r'points="([^"]*)"', drawn)))
+    assert len(points) == (6 if is_log else 8)
+    assert all(64 <= float(a) <= 504 and 34 <= float(b) <= 332 for a, b in points)
+    assert "a &lt; b" in drawn
+    flat = plot.svg([plot.Line(name="flat", x=x, y=np.ones(4))], axes)
+    assert "polyline" in flat

@@ -1,0 +1,185 @@
+"""Bad input is normal input: clear errors, nothing half-done under a final name."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from masquerade import check_receipt, make_mechanism, release_file
+from masquerade.errors import BadInput
+from masquerade.files import arrays, atomic
+
+MECHANISM = make_mechanism("gaussian_noise", epsilon=8, delta=1e-5, unit="frame", low=0, high=9)
+
+
+def write(path: Path, data: bytes | str) -> Path:
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def left_over(folder: Path, *expected: str) -> None:
+    assert sorted(path.name for path in folder.iterdir()) == sorted(expected)
+
+
+def npy(array: np.ndarray, path: Path) -> bytes:
+    np.save(path, array, allow_pickle=True)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.csv"])
+def test_each_format_goes_in_and_comes_out(name: str, tmp_path: Path) -> None:
+    source, target = tmp_path / name, tmp_path / f"out-{name}"
+    values = np.arange(12.0).reshape(4, 3) % 9
+    if name.endswith("npz"):
+        np.savez(source, hand=values, foot=values[:, :1])
+    elif name.endswith("npy"):
+        np.save(source, values)
+    else:
+        write(source, "x,y,z\n" + "\n".join(",".join(map(str, row)) for row in values))
+    release_file(source, target, MECHANISM)
+    table = arrays.read(target)
+    assert table.arrays[0].shape == (4, 3)
+    assert check_receipt(target).guarantee.epsilon == 8.0
+    assert table.names == (("hand", "foot") if name.endswith("npz") else ())
+    assert table.columns == (("x", "y", "z") if name.endswith("csv") else ())
+    left_over(tmp_path, name, f"out-{name}", f"out-{name}.receipt.json")
+
+
+def test_csv_keeps_every_bit(tmp_path: Path) -> None:
+    write(tmp_path / "in.csv", "\ufeff1,2\n\n3,4\n")
+    release_file(tmp_path / "in.csv", tmp_path / "out.csv", MECHANISM)
+    values = arrays.read(tmp_path / "out.csv").arrays[0]
+    grid = MECHANISM.scale((2, 2)).grid  # type: ignore[attr-defined]
+    assert values.shape == (2, 2) and np.all(values / grid == np.rint(values / grid))
+
+
+def test_a_column_file_may_become_an_array_file(tmp_path: Path) -> None:
+    write(tmp_path / "in.csv", "1\n2\n3\n")
+    release_file(tmp_path / "in.csv", tmp_path / "out.npy", MECHANISM)
+    assert np.load(tmp_path / "out.npy").shape == (3, 1)
+
+
+def test_bad_files_get_a_clear_error_and_leave_nothing(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch.npy"
+    good = npy(np.zeros((4, 3)), scratch)
+    bad = {
+        "empty.npy": b"",
+        "truncated.npy": good[:-5],
+        "headless.npy": good[:20],
+        "text.npy": b"hello",
+        "objects.npy": npy(np.array([{}, None], dtype=object), scratch),
+        "words.npy": npy(np.array(["a", "b"]), scratch),
+        "flags.npy": npy(np.array([True]), scratch),
+        "complex.npy": npy(np.array([1j]), scratch),
+        "nothing.npy": npy(np.zeros((0, 3)), scratch),
+        "scalar.npy": npy(np.array(3.0), scratch),
+        "nan.npy": npy(np.array([1.0, np.nan]), scratch),
+        "zip.npz": b"PK\x03\x04 broken",
+        "void.npz": b"PK\x05\x06" + bytes(18),
+        "empty.csv": b"",
+        "heading.csv": b"x,y\n",
+        "ragged.csv": b"1,2\n3\n",
+        "words.csv": b"1,2\n3,secret\n",
+        "nan.csv": b"1,2\n3,nan\n",
+        "latin.csv": b"\xff\xfe1,2\n",
+    }
+    scratch.unlink()
+    for name, data in bad.items():
+        source, target = write(tmp_path / name, data), tmp_path / f"out-{name}"
+        with pytest.raises(BadInput) as error:
+            release_file(source, target, MECHANISM)
+        assert "secret" not in str(error.value), "messages name the place, never a value"
+        source.unlink()
+        left_over(tmp_path)
+    with pytest.raises(BadInput, match="there is none"):
+        release_file(tmp_path / "missing.npy", tmp_path / "out.npy", MECHANISM)
+
+
+def test_wrong_names_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", np.zeros((2, 2, 2)))
+    np.savez(tmp_path / "in.npz", a=np.zeros(2))
+    for source, target, message in (
+        ("in.npy", "out.mp3", "Unknown kind of file '.mp3'"),
+        ("in.wav", "out.npy", "Unknown kind of file '.wav'"),
+        ("in.npy", "in.npy", "another name"),
+        ("in.npy", "nowhere/out.npy", "to exist; make it first"),
+        ("in.npz", "out.npy", "a .npz to become a .npz"),
+        ("in.npy", "out.npz", "a .npz to become a .npz"),
+        ("in.npy", "out.csv", "one or two axes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            release_file(tmp_path / source, tmp_path / target, MECHANISM)
+    left_over(tmp_path, "in.npy", "in.npz")
+
+
+def test_a_second_run_spends_nothing_and_a_different_one_is_refused(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.npy", tmp_path / "out.npy"
+    np.save(source, np.zeros((4, 3)))
+    first = release_file(source, target, MECHANISM)
+    before = target.read_bytes()
+    assert release_file(source, target, MECHANISM).receipt == first.receipt
+    assert target.read_bytes() == before
+    other = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame", low=0, high=9)
+    with pytest.raises(FileExistsError, match="another release"):
+        release_file(source, target, other)
+    assert target.read_bytes() == before
+    release_file(source, target, other, overwrite=True)
+    assert check_receipt(target).guarantee.epsilon == 1.0
+    target.write_bytes(b"mine")
+    with pytest.raises(FileExistsError, match="without a good receipt"):
+        release_file(source, target, MECHANISM)
+    assert target.read_bytes() == b"mine"
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", np.zeros(100_000))
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        try:
+            release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM)
+        except OSError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    left_over(tmp_path, "in.npy")
+
+
+def test_a_kill_at_any_moment_leaves_no_output_without_a_good_receipt(tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", np.zeros((200, 50)))
+    target, finished = tmp_path / "out.npy", 0
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        child = os.fork()
+        if child == 0:
+            release_file(tmp_path / "in.npy", target, MECHANISM, overwrite=True)
+            os._exit(0)
+        time.sleep(float(rng.uniform(0, 0.02)))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        if target.exists():
+            check_receipt(target)
+            finished += 1
+    for part in tmp_path.glob(".masquerade-*.part"):
+        part.unlink()
+    release_file(tmp_path / "in.npy", target, MECHANISM, overwrite=True)
+    check_receipt(target)
+
+
+def test_an_error_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
+    target = write(tmp_path / "page.html", "old")
+
+    def fail(stream: object) -> None:
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError), atomic.staged(target, fail):
+        pass
+    assert target.read_text() == "old"
+    left_over(tmp_path, "page.html")
