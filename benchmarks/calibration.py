@@ -10,7 +10,6 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import time
-import warnings
 from collections.abc import Callable
 
 import dp_accounting as peer
