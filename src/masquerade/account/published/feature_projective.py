@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from masquerade import _check
-from masquerade._round import up_decimals
-from masquerade.account.calibrate import sampled_gaussian
-from masquerade.account.compose import epsilon
-from masquerade.account.renyi import renyi_noise_multiplier
+from masquerade.account.training import PublishedRun
 from masquerade.account.verdict import PublishedClaim, Verdict
 from masquerade.guarantee import Relation
 
@@ -32,30 +28,15 @@ class FeatureProjective(PublishedClaim):
     epochs: int = 20
 
     def __post_init__(self) -> None:
-        _check.positive(epsilon=self.epsilon)
-        _check.delta(delta=self.delta)
-        _check.count(records=self.records, batch=self.batch, epochs=self.epochs)
-        if self.batch > self.records:
-            raise ValueError(f"Expected batch <= records, got {self.batch} > {self.records}.")
+        PublishedRun(**asdict(self))
 
     def verdict(self) -> Verdict:
         """Judge the claim: text and figure disagree on how batches are drawn."""
-        q, steps = self.batch / self.records, self.epochs * self.records // self.batch
-        z = renyi_noise_multiplier(self.epsilon, delta=self.delta, sampling_prob=q, steps=steps)
-        found = {
-            (is_revealed, relation): up_decimals(
-                epsilon(
-                    sampled_gaussian(z, sampling_prob=q, steps=steps, is_revealed=is_revealed),
-                    delta=self.delta,
-                    relation=relation,
-                )
-            )
-            for is_revealed in (False, True)
-            for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE)
-        }
-        zero, replaced = found[False, Relation.ZERO_OUT], found[False, Relation.REPLACE_ONE]
-        shared_zero = found[True, Relation.ZERO_OUT]
-        shared_replaced = found[True, Relation.REPLACE_ONE]
+        run = PublishedRun(**asdict(self))
+        zero = run.true_epsilon(Relation.ZERO_OUT, is_revealed=False)
+        replaced = run.true_epsilon(Relation.REPLACE_ONE, is_revealed=False)
+        shared_zero = run.true_epsilon(Relation.ZERO_OUT, is_revealed=True)
+        shared_replaced = run.true_epsilon(Relation.REPLACE_ONE, is_revealed=True)
         return Verdict(
             paper="feature_projective",
             title="Differentially private 2D human pose estimation",
@@ -74,15 +55,15 @@ class FeatureProjective(PublishedClaim):
                 "accounting, and a public set that does not overlap the private one."
             ),
             arithmetic=(
-                f"assumed: q = {self.batch}/{self.records} = {q:.7f}, T = {steps}, delta = "
-                f"{self.delta:g}; a Renyi accountant prints {self.epsilon:g} at z = {z:.4f}",
+                f"assumed: {run.setting()}; a Renyi accountant prints {self.epsilon:g} at z = "
+                f"{run.noise_multiplier:.4f}",
                 "neighbours share psi(x) and replace x: the distance is 2C (replace_one)",
                 f"two batches (the algorithm): {zero} (zero_out), {replaced} (replace_one)",
                 f"one batch (the figure): {shared_zero} (zero_out), {shared_replaced} "
                 "(replace_one)",
             ),
             figures={
-                "noise_multiplier": z,
+                "noise_multiplier": run.noise_multiplier,
                 "same_batch_zero_out": shared_zero,
                 "same_batch_replace_one": shared_replaced,
             },

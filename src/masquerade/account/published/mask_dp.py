@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from masquerade import _check
-from masquerade._round import up_decimals
-from masquerade.account.calibrate import sampled_gaussian
-from masquerade.account.compose import epsilon
-from masquerade.account.renyi import renyi_noise_multiplier
+from masquerade.account.training import PublishedRun
 from masquerade.account.verdict import PublishedClaim, Verdict
 from masquerade.guarantee import Relation
 
@@ -32,62 +28,46 @@ class MaskDp(PublishedClaim):
     epochs: int = 300
 
     def __post_init__(self) -> None:
-        _check.positive(epsilon=self.epsilon)
-        _check.delta(delta=self.delta)
-        _check.count(records=self.records, batch=self.batch, epochs=self.epochs)
-        if self.batch > self.records:
-            raise ValueError(f"Expected batch <= records, got {self.batch} > {self.records}.")
+        PublishedRun(**asdict(self))
 
     def verdict(self) -> Verdict:
         """Judge the claim: the public gradient shows who is in the batch."""
-        q, steps = self.batch / self.records, self.epochs * self.records // self.batch
-        z = renyi_noise_multiplier(self.epsilon, delta=self.delta, sampling_prob=q, steps=steps)
-        shared, apart = (
-            {
-                relation: up_decimals(
-                    epsilon(
-                        sampled_gaussian(z, sampling_prob=q, steps=steps, is_revealed=is_revealed),
-                        delta=self.delta,
-                        relation=relation,
-                    )
-                )
-                for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE)
-            }
-            for is_revealed in (True, False)
-        )
+        run = PublishedRun(**asdict(self))
+        zero = run.true_epsilon(Relation.ZERO_OUT, is_revealed=True)
+        replaced = run.true_epsilon(Relation.REPLACE_ONE, is_revealed=True)
+        apart_zero = run.true_epsilon(Relation.ZERO_OUT, is_revealed=False)
+        apart_replaced = run.true_epsilon(Relation.REPLACE_ONE, is_revealed=False)
         return Verdict(
             paper="mask_dp",
             title="Activity recognition on avatar-anonymized datasets with masked DP",
             claimed=self.epsilon,
             claimed_delta=self.delta,
             claimed_unit="record (its private tokens)",
-            valid=False,
+            valid=replaced <= self.epsilon,
             why=(
                 "One batch serves both gradients, so the un-noised public gradient shows who is "
                 "in it and nothing is amplified; replacing tokens also moves a clipped gradient "
                 "by 2C, not C."
             ),
-            true_epsilon={f"record/{name.value}": value for name, value in shared.items()},
+            true_epsilon={"record/zero_out": zero, "record/replace_one": replaced},
             ships=(
                 "independent batches for the public and the private gradient, accounted for "
                 "zero_out and replace_one; the shared batch only with its revealed epsilon."
             ),
             arithmetic=(
-                f"q = {self.batch}/{self.records} = {q:.7f}, T = {steps} steps, delta = "
-                f"{self.delta:g}",
+                run.setting(),
                 f"Theorem 1 (Renyi, amplified by sampling, sensitivity C) prints {self.epsilon:g} "
-                f"at z = {z:.5f}",
+                f"at z = {run.noise_multiplier:.5f}",
                 "with the batch revealed: delta(eps) = sum_K Bin(K; T, q) "
                 "delta_gauss(eps, sqrt(K) D/z), D = 1 (zero_out) or 2 (replace_one)",
-                f"shared batch: {shared[Relation.ZERO_OUT]} (zero_out), "
-                f"{shared[Relation.REPLACE_ONE]} (replace_one)",
-                f"same z, independent batches: {apart[Relation.ZERO_OUT]} (zero_out), "
-                f"{apart[Relation.REPLACE_ONE]} (replace_one)",
+                f"shared batch: {zero} (zero_out), {replaced} (replace_one)",
+                f"same z, independent batches: {apart_zero} (zero_out), {apart_replaced} "
+                "(replace_one)",
             ),
             figures={
-                "noise_multiplier": z,
-                "independent_zero_out": apart[Relation.ZERO_OUT],
-                "independent_replace_one": apart[Relation.REPLACE_ONE],
+                "noise_multiplier": run.noise_multiplier,
+                "independent_zero_out": apart_zero,
+                "independent_replace_one": apart_replaced,
             },
         )
 
