@@ -17,10 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-import masquerade.noise as module
-from masquerade.noise import Noise, decided_cell, grid_for, scale_for, to_grid
+from masquerade import _cells
+from masquerade import noise as module
+from masquerade._cells import EXPONENTIAL, HALF_NORMAL, Law, decided_cell
+from masquerade._keystream import extra_bits, keystream
+from masquerade.noise import Noise, grid_for, scale_for, to_grid
 
-LAWS = {"gaussian": module._HALF_NORMAL, "laplace": module._EXPONENTIAL}
+LAWS = {"gaussian": HALF_NORMAL, "laplace": EXPONENTIAL}
 RATIO = 1.37 * 2**20  # cells a scale: between 2^20 and 2^21 as grid_for makes it
 
 
@@ -28,7 +31,7 @@ def words_of(js: list[int], *, sign: int = 0) -> np.ndarray:
     return np.array([(j << 11) | sign for j in js], dtype=np.uint64)
 
 
-def agrees_with_mpmath(law: module._Law, words: np.ndarray, cells: np.ndarray) -> None:
+def agrees_with_mpmath(law: Law, words: np.ndarray, cells: np.ndarray) -> None:
     """Wherever the fast rule decided, the whole interval lies in that cell, by mpmath."""
     with mpmath.workprec(150):
         for word, cell in zip(words.tolist(), np.abs(cells).tolist(), strict=True):
@@ -38,7 +41,7 @@ def agrees_with_mpmath(law: module._Law, words: np.ndarray, cells: np.ndarray) -
             assert cell == 0 or law.tail((cell - mpmath.mpf(0.5)) / mpmath.mpf(RATIO)) > low
 
 
-def decided_only(law: module._Law, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def decided_only(law: Law, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Run the fast rule and drop the words that it handed on."""
     handed_on: list[int] = []
 
@@ -47,14 +50,14 @@ def decided_only(law: module._Law, words: np.ndarray) -> tuple[np.ndarray, np.nd
         return 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_refined_cell", note)
-        cells = module._cells(law, RATIO, words, bytes(32), 0)
+        patch.setattr(_cells, "_refined_cell", note)
+        cells = _cells.cells_of(law, RATIO, words, bytes(32), 0)
     keep = np.ones(len(words), dtype=bool)
     keep[handed_on] = False
     return words[keep], cells[keep]
 
 
-def strictly_decided(law: module._Law, words: np.ndarray, cells: np.ndarray) -> None:
+def strictly_decided(law: Law, words: np.ndarray, cells: np.ndarray) -> None:
     """Stronger: both ends of the 53-bit interval are in the cell."""
     with mpmath.workprec(150):
         for word, cell in zip(words.tolist(), np.abs(cells).tolist(), strict=True):
@@ -88,7 +91,7 @@ def test_the_decision_rule_agrees_with_mpmath_near_cell_borders(name: str) -> No
     kept, cells = decided_only(law, words)
     assert len(kept) < len(words), "borders must be handed on"
     strictly_decided(law, kept, cells)
-    refined = module._cells(law, RATIO, words, bytes(32), 0)
+    refined = _cells.cells_of(law, RATIO, words, bytes(32), 0)
     agrees_with_mpmath(law, words, refined)
 
 
@@ -101,7 +104,7 @@ def test_a_wrong_cell_would_be_noticed() -> None:
 
 def test_another_error_bound_gives_the_same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = Noise(seed=5).gaussian(3.0, 4000)
-    monkeypatch.setattr(module, "_RELATIVE_ERROR", 2.0**-24)  # refine one number in a few
+    monkeypatch.setattr(_cells, "_RELATIVE_ERROR", 2.0**-24)  # refine one number in a few
     assert np.array_equal(Noise(seed=5).gaussian(3.0, 4000), quick)
 
 
@@ -183,20 +186,20 @@ def test_low_bits_betray_plain_floating_point_noise_and_not_ours() -> None:
 def test_chacha20_is_the_one_of_rfc_8439() -> None:
     # RFC 8439, section 2.3.2: key 00..1f, nonce 000000090000004a00000000, block counter 1
     key, nonce = bytes(range(32)), bytes.fromhex("000000090000004a00000000")
-    block = module._keystream(key, lane=nonce, block=1, num_bytes=64)
+    block = keystream(key, lane=nonce, block=1, num_bytes=64)
     assert block.hex() == (
         "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
         "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
     )
     # RFC 8439, appendix A.1, test vector 1: all zero
-    zero = module._keystream(bytes(32), lane=bytes(12), block=0, num_bytes=16)
+    zero = keystream(bytes(32), lane=bytes(12), block=0, num_bytes=16)
     assert zero.hex() == "76b8e0ada0f13d90405d6ae55386bd28"
 
 
 def test_a_large_request_is_the_keystream_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_entropy", lambda: bytes(32))
     words = Noise().words(16)
-    stream = module._keystream(bytes(32), lane=bytes(12), block=0, num_bytes=128)
+    stream = keystream(bytes(32), lane=bytes(12), block=0, num_bytes=128)
     assert words.tobytes() == stream
 
 
@@ -301,7 +304,7 @@ def test_whole_numbers_at_a_border_take_more_bits(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(
         Noise, "_words", lambda self, n: (np.array([third], np.uint64), bytes(32), 0)
     )
-    extra = module._extra(bytes(32), 0, 0)
+    extra = extra_bits(bytes(32), 0, 0)
     expected = (third << 128 | extra) * 3 >> 192
     assert Noise().integers(3, 1).tolist() == [expected]
 

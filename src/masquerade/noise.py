@@ -5,23 +5,9 @@ replaced after 2^31 blocks and in every forked child. So the guarantee is comput
 against anyone who cannot tell ChaCha20 from random bits.
 
 Law. Gaussian (and Laplace) noise is the real-valued law rounded to a grid g, a power of two, and
-it is sampled *exactly*. One sign bit and a 53-bit integer j name an interval of the tail
-probability T of the magnitude: T is uniform in (j 2^-53, (j+1) 2^-53]. The magnitude is a
-decreasing function m(T), so the interval maps to [m((j+1) 2^-53), m(j 2^-53)).
-
-    The lower end is computed in double precision with a relative error below 2^-43 (SciPy's
-    ndtri, Cephes' algorithm, is within 2.9e-14; then one product and one sum). The length is at
-    most c / j, because |dm/dT| <= c / T with c = 1 for -log T, and c = sqrt(2 pi)/2 < 1.26 for
-    the half-normal: T = 2 Phi(-m) <= exp(-m^2/2) gives density 2 phi(m) >= 2 T / sqrt(2 pi).
-    If the interval, widened by both, lies in one cell of the grid, every real number in it rounds
-    to that cell: the cell is decided, and would be the same in exact arithmetic.
-    Otherwise 128 more bits of T are drawn and the interval is compared with the cell's borders in
-    mpmath at 64 bits more than were drawn; this is repeated until it is decided.
-
-Each draw is therefore the cell in which one exactly uniform T falls: the law is exact, delta does
-not grow, and the borders' own probability is zero. About 3 numbers in 10 million are undecided.
-The extra bits stand at a keystream address fixed by the number's index, so another implementation
-with another error bound (a GPU) refines other numbers and still returns the same noise.
+it is sampled *exactly*: a draw is the cell of the grid in which one exactly uniform real number
+falls, decided with as many random bits as it takes (the proof is in `masquerade._cells`). The law
+has no approximation error, so delta does not grow with the number of draws.
 
 Releases. With x on the same grid, x + round(Z) = round(x + Z): what is released is the ideal
 Gaussian mechanism followed by rounding, which is post-processing. The released number is a
@@ -35,26 +21,19 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import NoReturn
 
-import mpmath
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-from scipy.special import ndtri
 
 from masquerade import _check
+from masquerade._cells import EXPONENTIAL, HALF_NORMAL, Law, cells_of
+from masquerade._keystream import CHUNK, EXTRA_BITS, extra_bits, keystream
 
 GRID_BITS = 20  # sigma is at least 2^20 cells wide
 _WORDS_PER_BLOCK = 8
 _BLOCKS_PER_KEY = 1 << 31
-_CHUNK = 1 << 15  # numbers at a time: the work fits the cache
-_RELATIVE_ERROR = 2.0**-43
-_TAIL_SLOPE = 1.26  # |dm/dT| <= 1.26 / T for both laws
-_EXTRA_BITS = 128
-_ZEROS = bytes(8 * _CHUNK)
 _LIVE: weakref.WeakSet[Noise] = weakref.WeakSet()
 
 
@@ -159,13 +138,13 @@ class Noise:
         self, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
     ) -> np.ndarray:
         """N(0, sigma^2) rounded to ``grid`` (default: `grid_for`), exactly sampled, float64."""
-        return self._symmetric(_HALF_NORMAL, sigma, shape, grid)
+        return self._symmetric(HALF_NORMAL, sigma, shape, grid)
 
     def laplace(
         self, scale: float, shape: int | tuple[int, ...], *, grid: float | None = None
     ) -> np.ndarray:
         """Laplace noise of the given scale rounded to ``grid``, exactly sampled, float64."""
-        return self._symmetric(_EXPONENTIAL, scale, shape, grid)
+        return self._symmetric(EXPONENTIAL, scale, shape, grid)
 
     def uniform(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Uniform in [0, 1), rounded down to the grid 2^-53."""
@@ -190,8 +169,10 @@ class Noise:
         for i in np.flatnonzero(rest > np.uint64((1 << 64) - high)):
             word, bits = int(words[i]), 64
             while word * high >> bits != ((word + 1) * high - 1) >> bits:
-                word = word << _EXTRA_BITS | _extra(key, first + int(i), (bits - 64) // _EXTRA_BITS)
-                bits += _EXTRA_BITS
+                word = word << EXTRA_BITS | extra_bits(
+                    key, first + int(i), (bits - 64) // EXTRA_BITS
+                )
+                bits += EXTRA_BITS
             drawn[i] = word * high >> bits
         return drawn.reshape(_as_shape(shape))
 
@@ -214,7 +195,7 @@ class Noise:
         )
 
     def _symmetric(
-        self, law: _Law, scale: float, shape: int | tuple[int, ...], grid: float | None
+        self, law: Law, scale: float, shape: int | tuple[int, ...], grid: float | None
     ) -> np.ndarray:
         _check.positive(scale=scale)
         grid = grid_for(scale) if grid is None else grid
@@ -225,10 +206,10 @@ class Noise:
                 f"scale={scale}."
             )
         out = np.empty(math.prod(_as_shape(shape)), dtype=np.float64)
-        for start in range(0, out.size, _CHUNK):
-            part = out[start : start + _CHUNK]
+        for start in range(0, out.size, CHUNK):
+            part = out[start : start + CHUNK]
             words, key, first = self._words(part.size)
-            part[:] = _cells(law, ratio, words, key, first)
+            part[:] = cells_of(law, ratio, words, key, first)
         out *= grid
         return out.reshape(_as_shape(shape))
 
@@ -244,7 +225,7 @@ class Noise:
                 self._rekey()
             key, block = self._key, self._used
             self._used += blocks
-        stream = _keystream(key, lane=bytes(12), block=block, num_bytes=8 * count)
+        stream = keystream(key, lane=bytes(12), block=block, num_bytes=8 * count)
         return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False), key, 8 * block
 
     def _rekey(self) -> None:
@@ -276,91 +257,3 @@ def _entropy() -> bytes:
 
 def _as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
     return (shape,) if isinstance(shape, int) else shape
-
-
-def _keystream(key: bytes, *, lane: bytes, block: int, num_bytes: int) -> bytes:
-    """ChaCha20 keystream bytes from ``block`` on; ``lane`` is the 96-bit nonce."""
-    cipher = Cipher(algorithms.ChaCha20(key, block.to_bytes(4, "little") + lane), mode=None)
-    zeros = _ZEROS if num_bytes == len(_ZEROS) else bytes(num_bytes)
-    return cipher.encryptor().update(zeros)
-
-
-def _extra(key: bytes, index: int, turn: int) -> int:
-    """The ``turn``-th 128 further bits of number ``index``: lane 1, addressed by the index."""
-    lane = (1).to_bytes(4, "little") + index.to_bytes(8, "little")
-    return int.from_bytes(_keystream(key, lane=lane, block=turn, num_bytes=16), "little")
-
-
-@dataclass(frozen=True)
-class _Law:
-    """A magnitude: its quantile from the tail probability, and the exact tail."""
-
-    magnitude: Callable[[np.ndarray], np.ndarray]
-    tail: Callable[[Any], Any]  # of an mpmath number
-
-
-_HALF_NORMAL = _Law(
-    magnitude=lambda t: -ndtri(t / 2),
-    tail=lambda x: mpmath.erfc(x / mpmath.sqrt(2)),
-)
-_EXPONENTIAL = _Law(magnitude=lambda t: -np.log(t), tail=lambda x: mpmath.exp(-x))
-
-
-def _cells(law: _Law, ratio: float, words: np.ndarray, key: bytes, first: int) -> np.ndarray:
-    """Signed cell numbers of a law whose scale is ``ratio`` cells wide, one for each word."""
-    low = (words >> np.uint64(11)).astype(np.float64)  # j: exact, 53 bits
-    position = law.magnitude((low + 1.0) * 2.0**-53)  # at the interval's near end
-    position *= ratio
-    with np.errstate(divide="ignore"):  # j = 0 reaches to infinity: never decided here
-        margin = (_TAIL_SLOPE * ratio) / low
-    margin += position * _RELATIVE_ERROR
-    position += 0.5
-    cells: np.ndarray = np.floor(position)
-    position -= cells  # now the place inside the cell
-    for i in np.flatnonzero((position < margin) | (position + margin >= 1.0)):
-        cells[i] = _refined_cell(law, ratio, int(words[i]) >> 11, key, first + int(i))
-    cells.view(np.uint64)[:] |= words << np.uint64(63)  # the sign bit
-    cells += 0.0  # minus zero becomes zero
-    return cells
-
-
-def _refined_cell(law: _Law, ratio: float, j: int, key: bytes, index: int) -> int:
-    """The cell of one number, decided with as many further bits as it takes."""
-    bits, turn = 53, 0
-    while True:
-        j = j << _EXTRA_BITS | _extra(key, index, turn)
-        bits, turn = bits + _EXTRA_BITS, turn + 1
-        cell = decided_cell(law.tail, law.magnitude, ratio, j, bits)
-        if cell is not None:
-            return cell
-
-
-def decided_cell(
-    tail: Callable[[Any], Any],
-    magnitude: Callable[[np.ndarray], np.ndarray],
-    ratio: float,
-    j: int,
-    bits: int,
-) -> int | None:
-    """The cell that holds the whole interval (j, j+1] 2^-bits of the tail, or None.
-
-    Borders are compared as tail probabilities, which mpmath gives to full relative precision far
-    out; inverting would not. The double-precision guess is right to within one cell.
-    """
-    middle = float(Fraction(2 * j + 1, 1 << (bits + 1)))
-    guess = math.floor(float(magnitude(np.asarray([middle]))[0]) * ratio + 0.5)
-    with mpmath.workprec(bits + 64):
-        slack = mpmath.ldexp(1, -bits - 40)  # relative; far above mpmath's error
-        low, high = mpmath.ldexp(j, -bits), mpmath.ldexp(j + 1, -bits)
-        for cell in (guess, guess - 1, guess + 1):
-            if cell < 0:
-                continue
-            far = tail((mpmath.mpf(cell) + 0.5) / mpmath.mpf(ratio))
-            if far * (1 + slack) > low:
-                continue
-            if (
-                cell == 0
-                or tail((mpmath.mpf(cell) - 0.5) / mpmath.mpf(ratio)) * (1 - slack) >= high
-            ):
-                return cell
-    return None
