@@ -2,7 +2,7 @@
 
 NumPy and torch are the floor: quick, but neither exact nor secret. OpenDP is the peer that makes
 the same promise; it is given the grid that ours uses, because its default grid is slower still.
-Some fifteen seconds.
+About ten seconds.
 """
 
 import os

@@ -57,7 +57,7 @@ def calibrate(
     relation: Relation | str,
     is_revealed: bool = False,
 ) -> float:
-    """Smallest noise multiplier, to 1e-5, whose epsilon is at most ``target``.
+    """A noise multiplier whose epsilon is at most ``target``, within .1 % of the smallest.
 
     Starts from the central limit (many sampled steps are one Gaussian with
     mu = q sqrt(T (e^{1/z^2} - 1)) [bu2020]) and follows the nearly straight line of
