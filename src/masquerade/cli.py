@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     as_json = "--json" in arguments
     try:
         code = _dispatch(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read us has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
     except (Exception, KeyboardInterrupt) as error:
         code = exit_code(error)
         if code == 1:

@@ -14,7 +14,7 @@ import numpy as np
 
 from masquerade import _json, catalog
 from masquerade.events import DpEvent
-from masquerade.guarantee import Guarantee
+from masquerade.guarantee import Guarantee, Unit
 from masquerade.noise import Noise
 from masquerade.recordings import Signal, Video
 
@@ -43,6 +43,10 @@ class Mechanism(ABC):
     @abstractmethod
     def event(self, shape: Shape | Shapes) -> DpEvent:
         """What is done to an input of this shape, for an accountant to read."""
+
+    def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
+        """The event as another unit would feel it, or None where no cost can be stated."""
+        return self.event(shape) if str(unit) == str(self.guarantee(shape).unit) else None
 
     @abstractmethod
     def apply(self, value: Value, noise: Noise) -> Value:

@@ -66,16 +66,21 @@ class Scale:
 
 
 def scale_for(sensitivity: float, *, mu: float, coordinates: int) -> Scale:
-    """Noise that makes a statistic mu-GDP, rounding included.
+    """Noise that makes a statistic mu-GDP, rounding included."""
+    _check.positive(sensitivity=sensitivity, mu=mu)
+    _check.count(coordinates=coordinates)
+    grid = grid_for(sensitivity / mu)
+    rounded = rounded_bound(sensitivity, grid, coordinates)
+    return Scale(sigma=rounded / mu * (1 + 2.0**-50), grid=grid, sensitivity=rounded)
+
+
+def rounded_bound(sensitivity: float, grid: float, coordinates: int) -> float:
+    """L2 sensitivity of a statistic after it was rounded to the grid.
 
     Rounding moves each coordinate by at most g/2, so two neighbours that differ in ``coordinates``
     places come apart by at most g sqrt(coordinates) more.
     """
-    _check.positive(sensitivity=sensitivity, mu=mu)
-    _check.count(coordinates=coordinates)
-    grid = grid_for(sensitivity / mu)
-    rounded = (sensitivity + grid * math.sqrt(coordinates)) * (1 + 2.0**-50)
-    return Scale(sigma=rounded / mu * (1 + 2.0**-50), grid=grid, sensitivity=rounded)
+    return (sensitivity + grid * math.sqrt(coordinates)) * (1 + 2.0**-50)
 
 
 def to_grid(values: np.ndarray, grid: float) -> np.ndarray:

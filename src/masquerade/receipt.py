@@ -95,7 +95,13 @@ class Release(Generic[Published]):
 
 
 def write_receipt(
-    mechanism: Mechanism, *, shapes: Shapes, noise: Noise, output_sha256: str
+    mechanism: Mechanism,
+    *,
+    shapes: Shapes,
+    noise: Noise,
+    output_sha256: str,
+    ledger_sequence: int | None = None,
+    ledger_head: str | None = None,
 ) -> Receipt:
     """The receipt of one release; a seeded noise makes it a rehearsal's."""
     guarantee = mechanism.guarantee(shapes)
@@ -110,6 +116,8 @@ def write_receipt(
         is_rehearsal=noise.is_rehearsal,
         code_version=__version__,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        ledger_sequence=ledger_sequence,
+        ledger_head=ledger_head,
     )
 
 

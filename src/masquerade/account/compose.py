@@ -76,7 +76,7 @@ def epsilon_at(event: DpEvent, *, delta: float, relation: Relation | str, interv
     """The bound at one discretisation interval; closed forms do not need it."""
     _check.delta(delta=delta)
     relation = _check.choice(Relation, relation=relation)
-    parts = list(_flat(event, 1))
+    parts = list(parts_of(event))
     if any(_is_not_private(part) for part, _ in parts):
         return Bound(math.inf, can_refine=False)
     mu = gaussian_mu_of(event, relation=relation)
@@ -109,7 +109,7 @@ def compose(guarantees: Iterable[Guarantee], events: Iterable[DpEvent], *, delta
 def gaussian_mu_of(event: DpEvent, *, relation: Relation) -> float | None:
     """The mu of an event made of Gaussians alone, in quadrature; None for any other event."""
     total = 0.0
-    for part, count in _flat(event, 1):
+    for part, count in parts_of(event):
         if isinstance(part, NoOpDpEvent):
             continue
         if not isinstance(part, GaussianDpEvent):
@@ -125,12 +125,13 @@ def _distance(relation: Relation) -> float:
     return 2.0 if relation is Relation.REPLACE_ONE else 1.0
 
 
-def _flat(event: DpEvent, count: int) -> Iterable[tuple[DpEvent, int]]:
+def parts_of(event: DpEvent, count: int = 1) -> Iterable[tuple[DpEvent, int]]:
+    """The simple events that ``event`` is composed of, and how often each is run."""
     if isinstance(event, SelfComposedDpEvent):
-        yield from _flat(event.event, count * event.count)
+        yield from parts_of(event.event, count * event.count)
     elif isinstance(event, ComposedDpEvent):
         for part in event.events:
-            yield from _flat(part, count)
+            yield from parts_of(part, count)
     elif count > 0:
         yield event, count
 

@@ -1,7 +1,8 @@
 """Publish a recording: an array, a signal or a file, with its receipt.
 
-The order is probe, apply, write, receipt: the receipt is in place before the output gets its
-final name, so that no output ever stands without one.
+The order is probe, reserve, apply, write, receipt, settle. The spend is on disk before the
+mechanism runs, and the receipt is in place before the output gets its final name: whatever is cut
+off in between, no output ever stands without its receipt and its recorded spend.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from masquerade.doors.answer import Answer
 from masquerade.doors.receipt import check_receipt
 from masquerade.files import arrays, atomic
 from masquerade.guarantee import explain
+from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism, Value, arrays_of, shapes_of
 from masquerade.noise import Noise
 from masquerade.receipt import SUFFIX, Receipt, Release, canonical_sha256, write_receipt
@@ -35,7 +37,11 @@ def make_mechanism(name: str, **fields: Any) -> Mechanism:
 
 
 def release_value(
-    value: Value, mechanism: Mechanism, *, noise: Noise | None = None
+    value: Value,
+    mechanism: Mechanism,
+    *,
+    noise: Noise | None = None,
+    ledger: Ledger | None = None,
 ) -> Release[Value]:
     """Release an array, a tuple of arrays (jointly), a `Signal` or a `Video`.
 
@@ -43,15 +49,20 @@ def release_value(
         value: the private input; it is left alone.
         mechanism: what to do with it.
         noise: where the noise comes from; by default the operating system.
+        ledger: charged before the mechanism runs, if one is given.
     """
     noise = noise or Noise()
+    charged = _reserve(ledger, value, mechanism, noise)
     published = mechanism.apply(value, noise)
     receipt = write_receipt(
         mechanism,
         shapes=shapes_of(value),
         noise=noise,
         output_sha256=canonical_sha256(published),
+        **charged,
     )
+    if ledger is not None:
+        ledger.settle(receipt)
     return Release(value=published, receipt=receipt)
 
 
@@ -61,6 +72,7 @@ def release_file(
     mechanism: Mechanism,
     *,
     noise: Noise | None = None,
+    ledger: Ledger | None = None,
     overwrite: bool = False,
 ) -> Release[Path]:
     """Release a .npy, .npz or .csv file; the receipt is written beside the output.
@@ -70,26 +82,49 @@ def release_file(
 
     Raises:
         BadInput: if the source cannot be used.
-        FileExistsError: if the target stands there without a receipt of this very mechanism.
+        BudgetExceeded: if the ledger cannot afford it.
+        FileExistsError: if the target stands there without a receipt of this very release.
     """
     noise = noise or Noise()
     source, target = Path(source), final_name(Path(target), noise)
     table = _probe(source, target)
-    shapes = shapes_of(table.arrays)
-    mechanism.guarantee(shapes)
+    value = _value_of(table)
+    mechanism.guarantee(shapes_of(value))
     if target.exists() and not overwrite:
-        return Release(value=target, receipt=_standing(target, mechanism, table))
-    value: Value = table.arrays if table.names else table.arrays[0]
+        return Release(value=target, receipt=_standing(target, mechanism, value, ledger))
+    charged = _reserve(ledger, value, mechanism, noise)
     published = arrays.Table(
         arrays=arrays_of(mechanism.apply(value, noise)), names=table.names, columns=table.columns
     )
     with atomic.staged(target, arrays.writer(target, published)) as (digest, commit):
-        receipt = write_receipt(mechanism, shapes=shapes, noise=noise, output_sha256=digest)
+        receipt = write_receipt(
+            mechanism, shapes=shapes_of(value), noise=noise, output_sha256=digest, **charged
+        )
         if overwrite:
             target.unlink(missing_ok=True)  # never an old output beside a new receipt
         atomic.write_whole(receipt_path(target), receipt.to_json().encode())
         commit()
+    if ledger is not None:
+        ledger.settle(receipt)
     return Release(value=target, receipt=receipt)
+
+
+def _reserve(
+    ledger: Ledger | None, value: Value, mechanism: Mechanism, noise: Noise
+) -> dict[str, Any]:
+    """What the receipt says of the ledger; the spend is on disk when this returns."""
+    if ledger is None:
+        return {}
+    if noise.is_rehearsal:
+        raise ValueError(
+            "Expected live noise under a ledger, got a rehearsal; leave out the seed or the ledger."
+        )
+    reservation = ledger.reserve(value, mechanism)
+    return {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
+
+
+def _value_of(table: arrays.Table) -> Value:
+    return table.arrays if table.names else table.arrays[0]
 
 
 def receipt_path(target: Path) -> Path:
@@ -114,15 +149,22 @@ def _probe(source: Path, target: Path) -> arrays.Table:
     return table
 
 
-def _standing(target: Path, mechanism: Mechanism, table: arrays.Table) -> Receipt:
+def _standing(target: Path, mechanism: Mechanism, value: Value, ledger: Ledger | None) -> Receipt:
+    """The receipt of an output that this very release has made before."""
     remedy = "Choose another name, or --overwrite to release (and spend) again."
     try:
         receipt = check_receipt(target)
     except ValueError as error:
         raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
     same = receipt.mechanism == mechanism.name and receipt.fields == mechanism.fields()
-    if not same or receipt.shapes != shapes_of(table.arrays):
+    if not same or receipt.shapes != shapes_of(value):
         raise FileExistsError(f"{target} is the output of another release. {remedy}")
+    if ledger is not None:
+        if not ledger.vouches_for(receipt, value):
+            raise FileExistsError(
+                f"{target} was released from another file or outside this ledger. {remedy}"
+            )
+        ledger.settle(receipt)  # a crash may have come between the output and this
     return receipt
 
 
@@ -135,6 +177,7 @@ class ReleaseFile:
         target: where the publishable file goes; its receipt stands beside it.
         overwrite: replace an output that stands there; this spends again.
         dry_run: print the guarantee and the noise, and write nothing.
+        ledger: charge this ledger (a path, or postgresql://...) before anything is released.
         rehearsal_seed: reproducible noise that protects nothing; the output's name says so.
     """
 
@@ -144,6 +187,7 @@ class ReleaseFile:
     target: Positional[Path]
     overwrite: bool = False
     dry_run: bool = False
+    ledger: str | None = None
     rehearsal_seed: int | None = None
 
     def run(self, mechanism: Mechanism) -> Answer:
@@ -153,7 +197,12 @@ class ReleaseFile:
             return self._preview(mechanism, noise)
         stood = final_name(self.target, noise).exists() and not self.overwrite
         done = release_file(
-            self.source, self.target, mechanism, noise=noise, overwrite=self.overwrite
+            self.source,
+            self.target,
+            mechanism,
+            noise=noise,
+            ledger=Ledger(self.ledger) if self.ledger else None,
+            overwrite=self.overwrite,
         )
         said = f"{done.value} stood there already with this receipt; nothing was spent." * stood
         return Answer(

@@ -14,7 +14,7 @@ from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
 from masquerade.mechanism import Mechanism, Shape, Shapes, Value, arrays_of, as_shapes
-from masquerade.noise import Noise, Scale, scale_for, to_grid
+from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
 from masquerade.recordings import Signal, Video
 from masquerade.tradeoff import gaussian_mu
 
@@ -82,19 +82,31 @@ class GaussianNoise(Mechanism):
         """The noise, from the zero-out bound of one unit: half the range in n numbers."""
         unit = self.as_unit()
         touched = sensitivity.changed_coordinates(unit, as_shapes(shape))
-        half = ((unit.high or 0.0) - (unit.low or 0.0)) / 2
         distance = 2.0 if Relation(self.relation) is Relation.REPLACE_ONE else 1.0
         mu = gaussian_mu(self.epsilon, self.delta) / distance
-        return scale_for(half * math.sqrt(touched), mu=mu, coordinates=touched)
+        return scale_for(self._half_range() * math.sqrt(touched), mu=mu, coordinates=touched)
+
+    def _half_range(self) -> float:
+        unit = self.as_unit()
+        return ((unit.high or 0.0) - (unit.low or 0.0)) / 2
 
     def expected_error(self, shape: Shape | Shapes) -> float:
         """The noise's standard deviation; the same for every number."""
         return self.scale(shape).sigma
 
     def event(self, shape: Shape | Shapes) -> DpEvent:
-        """One Gaussian; its multiplier is rounded down."""
+        """One Gaussian, in multiples of the chosen unit's bound."""
+        return self._event(shape, self.as_unit())
+
+    def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
+        """The same noise as another unit of the file feels it; a shard has no meaning here."""
+        return None if unit.name is UnitName.SHARD else self._event(shape, unit)
+
+    def _event(self, shape: Shape | Shapes, unit: Unit) -> DpEvent:
         scale = self.scale(shape)
-        return GaussianDpEvent(math.nextafter(scale.sigma / scale.sensitivity, 0.0))
+        touched = sensitivity.changed_coordinates(unit, as_shapes(shape))
+        bound = rounded_bound(self._half_range() * math.sqrt(touched), scale.grid, touched)
+        return GaussianDpEvent(math.nextafter(scale.sigma / bound, 0.0))
 
     def guarantee(self, shape: Shape | Shapes) -> Guarantee:
         """The target, met exactly up to rounding."""

@@ -1,0 +1,98 @@
+r"""Renyi divergences of events at one real order: what a Renyi filter charges.
+
+For a pair (P, Q) of outputs of neighbours, D_a = log E_Q[(P/Q)^a] / (a - 1), the larger of both
+directions. Divergences of independent events add.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import logsumexp
+
+from masquerade import _check
+from masquerade.account.compose import UnsupportedEvent, parts_of
+from masquerade.events import (
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RevealedSampledDpEvent,
+)
+from masquerade.guarantee import Relation
+
+_POINTS = 200_001
+
+
+def renyi_divergence(event: DpEvent, *, order: float, relation: Relation) -> float:
+    """An upper bound on the Renyi divergence of ``event`` at ``order`` > 1.
+
+    Example:
+        >>> renyi_divergence(GaussianDpEvent(2.0), order=4.0, relation=Relation.ZERO_OUT)
+        0.5
+    """
+    _check.finite(order=order)
+    if order <= 1:
+        raise ValueError(f"Expected order to be above 1, got order={order}.")
+    return sum(count * _single(part, order, relation) for part, count in parts_of(event))
+
+
+def _single(event: DpEvent, order: float, relation: Relation) -> float:
+    distance = 2.0 if relation is Relation.REPLACE_ONE else 1.0
+    match event:
+        case NoOpDpEvent():
+            return 0.0
+        case NonPrivateDpEvent():
+            return math.inf
+        case GaussianDpEvent(noise_multiplier=z):
+            return order * (distance / z) ** 2 / 2 if z > 0 else math.inf
+        case LaplaceDpEvent(noise_multiplier=z):
+            return _laplace(order, distance / z) if z > 0 else math.inf
+        case RevealedSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
+            if relation is Relation.ADD_REMOVE:
+                return math.inf
+            # log(1 - q + q exp(a (a-1) D^2 / (2 z^2))) / (a - 1), exact
+            exponent = order * (order - 1) * (distance / inner.noise_multiplier) ** 2 / 2
+            mixed = logsumexp([0.0, exponent], b=[1 - q, q])
+            return max(float(mixed), 0.0) / (order - 1)
+        case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
+            return _sampled(order, q, inner.noise_multiplier, relation)
+    raise UnsupportedEvent(f"Expected an event with a known Renyi divergence, got {event}.")
+
+
+def _laplace(order: float, shift: float) -> float:
+    """Laplace noise of scale one, shifted [mironov2017, Prop. 6]."""
+    terms = [(order - 1) * shift, -order * shift]
+    weights = [order / (2 * order - 1), (order - 1) / (2 * order - 1)]
+    return float(logsumexp(terms, b=weights)) / (order - 1)
+
+
+def _sampled(order: float, q: float, z: float, relation: Relation) -> float:
+    """A Poisson-sampled Gaussian, by quadrature of its dominating pair.
+
+    zero_out and add_remove: (1-q) N(0) + q N(1) against N(0); replace_one: against
+    (1-q) N(0) + q N(-1). The integrand is smooth and the grid fine, so that the trapezoid's error
+    is far below the 1e-9 that is added.
+    """
+    reach = 1 + z * (12 + 2 * order / z)
+    x = np.linspace(-reach, reach, _POINTS)
+    step = math.log(x[1] - x[0])
+
+    def log_mix(centre: float) -> np.ndarray:
+        at_zero = -((x / z) ** 2) / 2
+        moved = -(((x - centre) / z) ** 2) / 2
+        with np.errstate(divide="ignore"):
+            stacked = np.logaddexp(np.log1p(-q) + at_zero, np.log(q) + moved)
+        return np.asarray(stacked - math.log(z * math.sqrt(2 * math.pi)))
+
+    plain = -((x / z) ** 2) / 2 - math.log(z * math.sqrt(2 * math.pi))
+    first = log_mix(1.0)
+    second = log_mix(-1.0) if relation is Relation.REPLACE_ONE else plain
+
+    def one_way(p: np.ndarray, r: np.ndarray) -> float:
+        return float(logsumexp(order * p - (order - 1) * r) + step) / (order - 1)
+
+    return max(one_way(first, second), one_way(second, first), 0.0) * (1 + 1e-9) + 1e-12

@@ -1,0 +1,132 @@
+r"""Privacy filters: may this event still be spent, when each was chosen after seeing the last?
+
+A total that is recomposed from a fixed list (a PLD) is not a valid stopping rule when later events
+depend on earlier outputs. These are:
+
+gaussian
+    Every event is mu-GDP; stop when sum mu^2 exceeds mu*^2, with mu* from the cap
+    [smith2022, Thm 2]. A pure epsilon-DP event may enter: it is mu-GDP with
+    mu = 2 Phi^-1(e^eps / (1 + e^eps)), because its trade-off curve lies above that Gaussian's.
+renyi
+    Every event has a Renyi divergence at one order a, fixed when the account is opened; stop when
+    the sum exceeds epsilon - log((a-1)/a) + (log delta + log a)/(a-1) [feldman2021, Thm 3.1].
+
+Costs are whole multiples of 2^-80, rounded up; allowances are rounded down. Sums are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from scipy.special import ndtri
+
+from masquerade import _check
+from masquerade.account.compose import UnsupportedEvent, parts_of
+from masquerade.account.divergence import renyi_divergence
+from masquerade.events import DpEvent, GaussianDpEvent, LaplaceDpEvent, NoOpDpEvent
+from masquerade.guarantee import Relation
+from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
+
+_UNIT = 1 << 80
+
+
+class FilterName(StrEnum):
+    """Which rule an account keeps."""
+
+    GAUSSIAN = "gaussian"
+    RENYI = "renyi"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """A cap and the rule that keeps it.
+
+    Args:
+        name: gaussian or renyi.
+        epsilon: of the cap.
+        delta: of the cap.
+        relation: that events are read under.
+        order: a, for renyi; fixed when the account is opened.
+    """
+
+    name: FilterName
+    epsilon: float
+    delta: float
+    relation: Relation
+    order: float | None = None
+
+    def __post_init__(self) -> None:
+        _check.positive(epsilon=self.epsilon)
+        _check.delta(delta=self.delta)
+        if (self.order is not None) != (self.name is FilterName.RENYI):
+            raise ValueError(f"Expected an order exactly for renyi, got order={self.order}.")
+        if self.order is not None and not self.order > 1:
+            raise ValueError(f"Expected an order above 1, got order={self.order}.")
+
+    @property
+    def allowance(self) -> int:
+        """All that may ever be spent."""
+        if self.order is None:
+            mu = Fraction(gaussian_mu(self.epsilon, self.delta))
+            return math.floor(mu * mu * _UNIT)
+        return max(math.floor(Fraction(_renyi_budget(self.order, self)) * _UNIT), 0)
+
+    def cost(self, event: DpEvent) -> int:
+        """What an event costs, rounded up.
+
+        Raises:
+            UnsupportedEvent: if this rule has no price for it.
+        """
+        if self.order is not None:
+            found = renyi_divergence(event, order=self.order, relation=self.relation)
+            if not math.isfinite(found):
+                raise UnsupportedEvent(f"Expected an event with a finite cost, got {event}.")
+            return math.ceil(Fraction(found) * (1 + Fraction(1, 10**9)) * _UNIT)
+        return sum(self._squared_mu(part, count) for part, count in parts_of(event))
+
+    def _squared_mu(self, event: DpEvent, count: int) -> int:
+        distance = 2 if self.relation is Relation.REPLACE_ONE else 1
+        if isinstance(event, NoOpDpEvent):
+            return 0
+        if isinstance(event, GaussianDpEvent) and event.noise_multiplier > 0:
+            mu = Fraction(distance) / Fraction(event.noise_multiplier)
+            return math.ceil(mu * mu * count * _UNIT)
+        if isinstance(event, LaplaceDpEvent) and event.noise_multiplier > 0:
+            pure = distance / event.noise_multiplier
+            # 1 / (1 + e^-pure), from its small side, where ndtri is accurate
+            mu = Fraction(-2 * float(ndtri(1 / (1 + math.exp(min(pure, 700.0)))))) * (
+                1 + Fraction(1, 10**9)
+            )
+            return math.ceil(mu * mu * count * _UNIT)
+        raise UnsupportedEvent(
+            f"Expected a Gaussian or pure event for a gaussian account, got {event}; open the "
+            "account with --filter renyi for sampled training."
+        )
+
+    def epsilon_that_fits(self, left: int) -> float:
+        """The epsilon, at the cap's delta, of a Gaussian release that would just fit."""
+        share = max(left, 0) / _UNIT
+        if self.order is not None:
+            share = 2 * share / self.order
+        return gaussian_epsilon(math.sqrt(share) * (1 - 1e-12), self.delta)
+
+
+def best_order(epsilon: float, delta: float) -> float:
+    """The order at which the cap affords the most Gaussian events."""
+    orders: Iterable[float] = (1 + 2.0 ** (k / 16) / 64 for k in range(16 * 16))
+
+    def affords(order: float) -> float:
+        slack = math.log((order - 1) / order) - (math.log(delta) + math.log(order)) / (order - 1)
+        return (epsilon - slack) / order
+
+    return max(orders, key=affords)
+
+
+def _renyi_budget(order: float, cap: Filter) -> float:
+    slack = math.log((order - 1) / order)
+    slack -= (math.log(cap.delta) + math.log(order)) / (order - 1)
+    return (cap.epsilon - slack) * (1 - 1e-12)

@@ -1,0 +1,229 @@
+"""Open accounts, add files, reserve before a mechanism runs, settle after its output stands."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade._round import up_decimals
+from masquerade.account import epsilon
+from masquerade.errors import BadInput
+from masquerade.events import ComposedDpEvent, event_to_json
+from masquerade.guarantee import Relation, Unit
+from masquerade.ledger.book import PEOPLE, Account, Book, Charge
+from masquerade.ledger.filter import Filter, FilterName, best_order
+from masquerade.ledger.store import Entry, Session, Store
+from masquerade.mechanism import Mechanism, Value, arrays_of, shapes_of
+from masquerade.receipt import Receipt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """A spend that is on disk; the mechanism may run now."""
+
+    sequence: int
+    head: str
+
+
+class Ledger:
+    """A ledger at a path or a PostgreSQL address.
+
+    Example:
+        >>> ledger = Ledger("budget.db")  # doctest: +SKIP
+        >>> ledger.open_account(
+        ...     "ward", Unit(name="frame"), epsilon=8, delta=1e-5
+        ... )  # doctest: +SKIP
+    """
+
+    def __init__(self, address: str | Path) -> None:
+        self._store = Store(address)
+
+    def open_account(
+        self,
+        name: str,
+        unit: Unit,
+        *,
+        epsilon: float,
+        delta: float,
+        relation: Relation = Relation.REPLACE_ONE,
+        rule: FilterName = FilterName.GAUSSIAN,
+    ) -> Account:
+        """Open an account; the ledger is made if there is none yet."""
+        order = best_order(epsilon, delta) if rule is FilterName.RENYI else None
+        cap = Filter(name=rule, epsilon=epsilon, delta=delta, relation=relation, order=order)
+        account = Account(name=name, unit=unit, cap=cap)
+        if account.cap.allowance <= 0:
+            raise ValueError(
+                f"Expected a cap that affords anything under the {rule.value} rule, got "
+                f"epsilon={epsilon} and delta={delta}; raise one of them."
+            )
+        self._store.create()
+        with self._store.session() as session:
+            if name in Book.replay(session.entries).accounts:
+                raise ValueError(f"Expected a new name, got {name!r}; such an account is open.")
+            session.append("open", account.to_payload())
+        return account
+
+    def add(
+        self,
+        account: str,
+        value: Value,
+        *,
+        subject: str | None = None,
+        same_as: Value | None = None,
+    ) -> str:
+        """Put a file's content into an account and return its member.
+
+        Args:
+            account: the account's name.
+            value: the decoded content.
+            subject: whose it is; needed where the unit is a subject or a shard.
+            same_as: content of a member that shows the same footage (a trim, a re-encode, a
+                second camera); the two are charged as one.
+        """
+        with self._store.session() as session:
+            book = Book.replay(session.entries)
+            held = _account(book, account)
+            if (held.unit.name in PEOPLE) != (subject is not None):
+                raise ValueError(
+                    "Expected a subject exactly where the account's unit is a subject or a shard, "
+                    f"got unit={held.unit} and subject={subject!r}."
+                )
+            member = _member(session, value, same_as)
+            holder = subject if subject is not None else member
+            standing = book.holders.get((account, member))
+            if standing not in (None, holder):
+                raise ValueError(
+                    f"Expected one subject for a file, got {holder!r}; it is listed under another."
+                )
+            if standing is None:
+                payload = {"account": account, "member": member, "holder": holder}
+                session.append("add", payload)
+        return member
+
+    def reserve(self, value: Value, mechanism: Mechanism) -> Reservation:
+        """Charge every account that holds this content, or none.
+
+        Raises:
+            BudgetExceeded: if one of them cannot afford it.
+            BadInput: if no account holds it.
+            ValueError: if the mechanism states no cost for an account's unit.
+        """
+        shapes = shapes_of(value)
+        with self._store.session() as session:
+            book = Book.replay(session.entries)
+            member = session.member_of(fingerprint(value))
+            accounts = book.accounts_of(member) if member is not None else []
+            if member is None or not accounts:
+                raise BadInput(
+                    "Expected a file that is in an account of this ledger; add it first with: "
+                    "masquerade ledger add"
+                )
+            charges: list[tuple[Charge, dict[str, Any]]] = []
+            for account in accounts:
+                event = mechanism.event_for(shapes, account.unit)
+                if event is None:
+                    raise ValueError(
+                        f"Expected a mechanism that states its cost for {account.unit}, the unit "
+                        f"of the account {account.name}, got {mechanism.name}."
+                    )
+                charges.append((book.charge(account, member, event), event_to_json(event)))
+            entry = session.append(
+                "reserve",
+                {
+                    "member": member,
+                    "mechanism": mechanism.name,
+                    "fields": mechanism.fields(),
+                    "charges": [
+                        {"account": c.account, "holder": c.holder, "cost": str(c.cost), "event": e}
+                        for c, e in charges
+                    ],
+                },
+            )
+        return Reservation(sequence=entry.sequence, head=entry.head)
+
+    def settle(self, receipt: Receipt) -> None:
+        """Record that the output of a reservation stands; saying it twice changes nothing."""
+        with self._store.session() as session:
+            if receipt.ledger_sequence not in Book.replay(session.entries).settled:
+                payload = {
+                    "reservation": receipt.ledger_sequence,
+                    "output_sha256": receipt.output_sha256,
+                }
+                session.append("settle", payload)
+
+    def vouches_for(self, receipt: Receipt, value: Value) -> bool:
+        """Whether a receipt's spend was recorded here, for this very content."""
+        with self._store.session() as session:
+            entry = _entry_of(session.entries, receipt)
+            member = session.member_of(fingerprint(value))
+        return entry is not None and entry.payload["member"] == member
+
+    def entries(self) -> list[Entry]:
+        """Everything that was written, verified."""
+        with self._store.session() as session:
+            return list(session.entries)
+
+    def book(self) -> Book:
+        """Everything that follows from it."""
+        return Book.replay(self.entries())
+
+    def strangers(self, receipts: list[Receipt]) -> list[Receipt]:
+        """Receipts that name an entry which this ledger does not have: it was cut or replaced."""
+        entries = self.entries()
+        named = [receipt for receipt in receipts if receipt.ledger_sequence is not None]
+        return [receipt for receipt in named if _entry_of(entries, receipt) is None]
+
+
+def fixed_list_epsilon(book: Book, account: Account, holder: str) -> float:
+    """Epsilon of a holder's events, had the list been fixed in advance; it decides nothing."""
+    events = ComposedDpEvent(book.events_of(account, holder))
+    return up_decimals(epsilon(events, delta=account.cap.delta, relation=account.cap.relation))
+
+
+def fingerprint(value: Value) -> bytes:
+    """A hash of decoded content, the same for every file format; it never leaves the house."""
+    digest = hashlib.sha256()
+    for array in arrays_of(value):
+        digest.update(repr(array.shape).encode())
+        digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
+    return digest.digest()
+
+
+def _account(book: Book, name: str) -> Account:
+    if name not in book.accounts:
+        listed = ", ".join(book.accounts) or "none is open"
+        raise ValueError(f"Unknown account {name!r}; choose from {listed}.")
+    return book.accounts[name]
+
+
+def _member(session: Session, value: Value, same_as: Value | None) -> str:
+    """The member of a content: the one it has, the one it is said to be, or a new one."""
+    content = fingerprint(value)
+    known = session.member_of(content)
+    twin = session.member_of(fingerprint(same_as)) if same_as is not None else None
+    if same_as is not None and twin is None:
+        raise ValueError("Expected the other file to be a member already; add it first.")
+    if known is not None and twin is not None and known != twin:
+        raise ValueError(
+            "Expected a file that is not a member yet; both have spent on their own already."
+        )
+    if known is not None:
+        return known
+    member = twin or secrets.token_hex(8)
+    session.remember(content, member)
+    return member
+
+
+def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:
+    place = receipt.ledger_sequence or 0
+    if not 1 <= place <= len(entries):
+        return None
+    entry = entries[place - 1]
+    is_its = entry.kind == "reserve" and entry.head == receipt.ledger_head
+    return entry if is_its else None

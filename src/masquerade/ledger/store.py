@@ -1,0 +1,239 @@
+"""An append-only, hash-chained list of entries in SQLite or PostgreSQL.
+
+Every entry's head is a keyed hash of the entry and the head before it, so that a changed, inserted
+or removed row breaks the chain. The last head stands twice more: in the database's own ``tip``
+(a deleted last row is noticed) and in a witness file outside it (a restored backup is noticed).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy.pool import NullPool
+
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+
+_BACK = datetime.timedelta(seconds=60)  # how far a clock may be set back without a refusal
+_TABLES = sql.MetaData()
+_LEDGER = sql.Table(
+    "ledger",
+    _TABLES,
+    sql.Column("id", sql.String(32), primary_key=True),
+    sql.Column("key", sql.String(64), nullable=False),
+    sql.Column("tip_sequence", sql.Integer, nullable=False),
+    sql.Column("tip_head", sql.String(64), nullable=False),
+)
+_ENTRIES = sql.Table(
+    "entries",
+    _TABLES,
+    sql.Column("sequence", sql.Integer, primary_key=True, autoincrement=False),
+    sql.Column("time", sql.String(40), nullable=False),
+    sql.Column("kind", sql.String(16), nullable=False),
+    sql.Column("payload", sql.Text, nullable=False),
+    sql.Column("head", sql.String(64), nullable=False),
+)
+_CONTENTS = sql.Table(
+    "contents",  # apart from the chain, so that no head depends on what a file holds
+    _TABLES,
+    sql.Column("content", sql.String(64), primary_key=True),
+    sql.Column("member", sql.String(32), nullable=False),
+    sql.Column("mac", sql.String(64), nullable=False),
+)
+
+
+class Tampered(BadInput):
+    """The ledger is not what it was: a row was changed, removed or restored."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the ledger."""
+
+    sequence: int
+    time: str
+    kind: str
+    payload: dict[str, Any]
+    head: str
+
+
+class Session:
+    """A verified ledger inside one transaction."""
+
+    def __init__(self, connection: sql.Connection, store: Store) -> None:
+        row = connection.execute(sql.select(_LEDGER)).one()
+        self._connection, self._key, self.ledger_id = connection, bytes.fromhex(row.key), row.id
+        self.entries = self._verified(row)
+        store.check_witness(row.id, self.entries)
+
+    def _verified(self, ledger: Any) -> list[Entry]:
+        found, head = [], ledger.id
+        rows = connection_rows(self._connection)
+        for place, row in enumerate(rows, 1):
+            head = self._mac(head, row.sequence, row.time, row.kind, row.payload)
+            if row.sequence != place or not hmac.compare_digest(head, row.head):
+                raise Tampered(
+                    f"Expected an untouched ledger; entry {place} was changed or removed. Restore "
+                    "the newest good copy, and compare it with: masquerade ledger verify --receipts"
+                )
+            found.append(Entry(row.sequence, row.time, row.kind, json.loads(row.payload), row.head))
+        if (ledger.tip_sequence, ledger.tip_head) != (len(found), head):
+            raise Tampered(
+                f"Expected {ledger.tip_sequence} entries in the ledger, found {len(found)}; the "
+                "last ones were removed."
+            )
+        return found
+
+    def append(self, kind: str, payload: dict[str, Any]) -> Entry:
+        """Add an entry at the end of the chain."""
+        last = self.entries[-1] if self.entries else None
+        now = datetime.datetime.now(datetime.UTC)
+        if last is not None:
+            before = datetime.datetime.fromisoformat(last.time)
+            if now < before - _BACK:
+                raise Tampered(
+                    f"Expected a clock that goes forward; it says {now:%Y-%m-%d %H:%M}, and the "
+                    f"last entry is of {before:%Y-%m-%d %H:%M}. Set the clock right."
+                )
+            now = max(now, before)
+        text = json.dumps(payload, sort_keys=True, allow_nan=False)
+        sequence, time = len(self.entries) + 1, now.isoformat()
+        head = self._mac(last.head if last else self.ledger_id, sequence, time, kind, text)
+        entry = Entry(sequence, time, kind, payload, head)
+        values = {"sequence": sequence, "time": time, "kind": kind, "payload": text, "head": head}
+        self._connection.execute(sql.insert(_ENTRIES).values(**values))
+        self._connection.execute(sql.update(_LEDGER).values(tip_sequence=sequence, tip_head=head))
+        self.entries.append(entry)
+        return entry
+
+    def member_of(self, content: bytes) -> str | None:
+        """The member that a file's content belongs to."""
+        name = self._mac("content", content.hex())
+        row = self._connection.execute(
+            sql.select(_CONTENTS).where(_CONTENTS.c.content == name)
+        ).one_or_none()
+        if row is None:
+            return None
+        if not hmac.compare_digest(row.mac, self._mac("member", row.content, row.member)):
+            raise Tampered("Expected an untouched ledger; a member's fingerprint was changed.")
+        return str(row.member)
+
+    def remember(self, content: bytes, member: str) -> None:
+        """Tie a file's content to a member."""
+        name = self._mac("content", content.hex())
+        mac = self._mac("member", name, member)
+        values = {"content": name, "member": member, "mac": mac}
+        self._connection.execute(sql.insert(_CONTENTS).values(**values))
+
+    def _mac(self, *parts: object) -> str:
+        text = json.dumps([str(part) for part in parts])
+        return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def connection_rows(connection: sql.Connection) -> list[Any]:
+    """All entries, in order."""
+    return list(connection.execute(sql.select(_ENTRIES).order_by(_ENTRIES.c.sequence)))
+
+
+class Store:
+    """Where a ledger lives: a SQLite file by path, or PostgreSQL by address."""
+
+    def __init__(self, address: str | Path) -> None:
+        self.address = str(address)
+        self._is_server = self.address.startswith(("postgresql://", "postgres://"))
+        if self._is_server:
+            rest = self.address.partition("://")[2]
+            self._engine = sql.create_engine(f"postgresql+psycopg://{rest}", poolclass=NullPool)
+        else:
+            self._engine = sql.create_engine(f"sqlite:///{self.address}", poolclass=NullPool)
+            sql.event.listen(self._engine, "connect", _prepare_sqlite)
+            sql.event.listen(self._engine, "begin", _begin_sqlite)
+
+    def create(self) -> None:
+        """Make the tables and the key, unless they are there."""
+        with self._transaction() as connection:
+            _TABLES.create_all(connection)
+            if connection.execute(sql.select(_LEDGER)).first() is None:
+                ledger_id = secrets.token_hex(16)
+                values = {"id": ledger_id, "key": secrets.token_hex(32)}
+                connection.execute(
+                    sql.insert(_LEDGER).values(tip_sequence=0, tip_head=ledger_id, **values)
+                )
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        """A verified ledger under the one write lock; what is appended is on disk afterwards."""
+        if not self._is_server and not Path(self.address).is_file():
+            raise BadInput(f"Expected a ledger at {self.address}; open one with: ledger open")
+        with self._transaction() as connection:
+            session = Session(connection, self)
+            yield session
+        self._write_witness(session.ledger_id, session.entries)
+
+    def check_witness(self, ledger_id: str, entries: list[Entry]) -> None:
+        """Refuse a ledger that is older than what was once seen of it."""
+        path = self._witness(ledger_id)
+        if not path.is_file():
+            return
+        seen = json.loads(path.read_text())
+        sequence, head = int(seen["sequence"]), str(seen["head"])
+        if seen["ledger"] != ledger_id or sequence == 0:
+            return
+        if len(entries) < sequence or entries[sequence - 1].head != head:
+            raise Tampered(
+                f"Expected a ledger with the entry {sequence} that {path.name} has seen; this is "
+                "an older copy. Restore the newest one: what was spent since is missing here."
+            )
+
+    def _write_witness(self, ledger_id: str, entries: list[Entry]) -> None:
+        path = self._witness(ledger_id)
+        if not entries:
+            return
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            seen = json.loads(path.read_text())
+            if seen["ledger"] == ledger_id and int(seen["sequence"]) >= len(entries):
+                return
+        data = {"ledger": ledger_id, "sequence": len(entries), "head": entries[-1].head}
+        atomic.write_whole(path, json.dumps(data).encode())
+
+    def _witness(self, ledger_id: str) -> Path:
+        if not self._is_server:
+            return Path(f"{self.address}.witness")
+        home = Path(os.environ.get("XDG_STATE_HOME", Path.home() / ".local" / "state"))
+        folder = home / "masquerade"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{ledger_id}.witness"
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sql.Connection]:
+        try:
+            with self._engine.begin() as connection:
+                if self._is_server:
+                    connection.execute(sql.text("SELECT pg_advisory_xact_lock(7305201)"))
+                yield connection
+        except sql.exc.DBAPIError as error:
+            raise BadInput(
+                f"Expected a ledger that can be read and written at {self.address}: "
+                f"{str(error.orig).strip()}. Nothing was spent."
+            ) from error
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # transactions are ours: see _begin_sqlite
+    for pragma in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=FULL"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: sql.Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
