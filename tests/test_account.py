@@ -14,10 +14,12 @@ from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMec
 
 from masquerade.account import calibrate, epsilon, revealed_delta, revealed_epsilon
 from masquerade.account.calibrate import sampled_gaussian
-from masquerade.account.compose import UnsupportedEvent, epsilon_at, gaussian_mu_of
+from masquerade.account.compose import epsilon_at, gaussian_mu_of
+from masquerade.account.parts import UnsupportedEvent
 from masquerade.account.renyi import renyi_epsilon
 from masquerade.events import (
     ComposedDpEvent,
+    DpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
     NoGuaranteeDpEvent,
@@ -143,10 +145,9 @@ def test_what_is_not_private_costs_everything_and_what_is_unknown_is_refused() -
     assert epsilon(ComposedDpEvent([]), delta=1e-5, relation="zero_out") == 0.0
     for event, relation in (
         (NoGuaranteeDpEvent("blur"), "zero_out"),
-        (LaplaceDpEvent(1.0), "replace_one"),
         (PoissonSampledDpEvent(0.1, LaplaceDpEvent(1.0)), "zero_out"),
     ):
-        with pytest.raises(UnsupportedEvent, match="no epsilon is claimed"):
+        with pytest.raises(UnsupportedEvent, match="Expected an event with a known"):
             epsilon(event, delta=1e-5, relation=relation)
 
 
@@ -241,6 +242,62 @@ def test_epsilon_is_within_one_percent_above_an_independent_lower_estimate(
         sampled_gaussian(z, sampling_prob=q, steps=steps), delta=delta, relation="add_remove"
     )
     assert lower <= ours <= lower * 1.01
+
+
+@pytest.mark.parametrize(
+    ("z", "q", "steps", "delta", "truth"),
+    # the same distributions composed with exponential tilting, where rounding does not matter;
+    # the first is the Gaussian's closed form
+    [
+        (50.0, 1 - 1e-12, 10000, 1e-12, 15.6411),
+        (1.0, 0.01, 1000, 1e-12, 3.91430),
+        (8.16, 0.0134, 22352, 1e-13, 1.7306),
+        (8.16, 0.0134, 22352, 1e-10, 1.473283),
+    ],
+)
+def test_rounding_inside_the_fourier_transform_never_makes_epsilon_too_small(
+    z: float, q: float, steps: int, delta: float, truth: float
+) -> None:
+    event = sampled_gaussian(z, sampling_prob=q, steps=steps)
+    assert truth <= epsilon(event, delta=delta, relation="zero_out") <= truth * 1.3
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        GaussianDpEvent(float("nan")),
+        GaussianDpEvent(-1.0),
+        SelfComposedDpEvent(GaussianDpEvent(1.0), -3),
+        SelfComposedDpEvent(GaussianDpEvent(1.0), 0.001),
+        PoissonSampledDpEvent(1.5, GaussianDpEvent(1.0)),
+        ComposedDpEvent([GaussianDpEvent(1.0), SelfComposedDpEvent(NoGuaranteeDpEvent("x"), 0)]),
+    ],
+)
+def test_events_that_cannot_have_happened_are_refused(event: DpEvent) -> None:
+    with pytest.raises(ValueError, match="Expected"):
+        epsilon(event, delta=1e-5, relation="zero_out")
+    with pytest.raises(ValueError, match="Expected"):
+        event_from_json(event_to_json(event))
+
+
+@pytest.mark.parametrize(
+    ("z", "q", "steps", "delta"),
+    [
+        (1e-3, 0.01, 1, 1e-5),
+        (1.0, 1e-12, 10**6, 1e-9),
+        (1.0, 0.01, 1000, 1e-300),
+        (1e5, 0.5, 9, 0.9),
+    ],
+)
+def test_extreme_arguments_end_with_a_bound(z: float, q: float, steps: int, delta: float) -> None:
+    event = sampled_gaussian(z, sampling_prob=q, steps=steps)
+    assert 0 <= epsilon(event, delta=delta, relation="replace_one") < math.inf
+
+
+def test_huge_and_tiny_noise_end_with_a_bound() -> None:
+    at = {z: epsilon(GaussianDpEvent(z), delta=1e-5, relation="zero_out") for z in (1e200, 1e-100)}
+    assert at[1e200] == 0.0 and at[1e-100] == pytest.approx(5e199)
+    assert calibrate(1e-6, delta=1e-5, relation="zero_out", **RUN) == pytest.approx(12027, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,10 @@ def test_releasing_from_the_command_line(command: Any, tmp_path: Path) -> None:
     said = command("release", source, target, *words(line))
     assert said.code == 0 and "epsilon 8 and delta 0.0001" in said.out
     again = command("release", source, target, *words(line), "--json")
-    assert again.json["already_done"] is True
+    assert again.code == 2 and "--resume" in again.err
+    resumed = command("release", source, target, *words(line), "--resume", "--json")
+    assert resumed.json["already_done"] is True
+    assert command("release", source, target, *words(line), "--resume", "--overwrite").code == 2
     checked = command("receipt", "check", target, "--json").json
     assert checked["ok"] is True and checked["receipt"]["guarantee"]["epsilon"] == 8.0
     rehearsal = command("release", source, target, *words(line), "--rehearsal-seed", "1", "--json")

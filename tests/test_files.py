@@ -6,12 +6,15 @@ import os
 import resource
 import signal
 import time
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from masquerade import check_receipt, make_mechanism, release_file
+from masquerade.doors.release import IfStanding
 from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
 
@@ -21,6 +24,27 @@ MECHANISM = make_mechanism("gaussian_noise", epsilon=8, delta=1e-5, unit="frame"
 def write(path: Path, data: bytes | str) -> Path:
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     return path
+
+
+def zipped(path: Path, name: str, data: bytes) -> bytes:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, data)
+    made = path.read_bytes()
+    path.unlink()
+    return made
+
+
+def twins(path: Path) -> bytes:
+    """Two arrays of one name: read by name, one of them would be released twice."""
+    with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for value in (0.0, 1.0):
+            scratch = path.with_suffix(".npy")
+            archive.writestr("a.npy", npy(np.full(5, value), scratch))
+            scratch.unlink()
+    made = path.read_bytes()
+    path.unlink()
+    return made
 
 
 def left_over(folder: Path, *expected: str) -> None:
@@ -42,8 +66,9 @@ def test_each_format_goes_in_and_comes_out(name: str, tmp_path: Path) -> None:
         np.save(source, values)
     else:
         write(source, "x,y,z\n" + "\n".join(",".join(map(str, row)) for row in values))
-    release_file(source, target, MECHANISM)
-    table = arrays.read(target)
+    is_csv = name.endswith("csv")
+    release_file(source, target, MECHANISM, heading=is_csv)
+    table = arrays.read(target, heading=is_csv)
     assert table.arrays[0].shape == (4, 3)
     assert check_receipt(target).guarantee.epsilon == 8.0
     assert table.names == (("hand", "foot") if name.endswith("npz") else ())
@@ -83,7 +108,14 @@ def test_bad_files_get_a_clear_error_and_leave_nothing(tmp_path: Path) -> None:
         "zip.npz": b"PK\x03\x04 broken",
         "void.npz": b"PK\x05\x06" + bytes(18),
         "empty.csv": b"",
-        "heading.csv": b"x,y\n",
+        "heading.csv": b"x,y\n1,2\n",
+        "names.csv": b"John Smith HIV+\n0.5\n",
+        "missing.csv": b"NA,NA\n1,2\n",
+        "long.csv": b"1" * 200_000 + b",2\n",
+        "array.npz": good,
+        "twins.npz": twins(tmp_path / "twins"),
+        "notes.npz": zipped(tmp_path / "notes", "readme.txt", b"hello"),
+        "huge.npy": good[:8] + good[8:].replace(b"(4, 3)", b"(4000000000000, 3)"),
         "ragged.csv": b"1,2\n3\n",
         "words.csv": b"1,2\n3,secret\n",
         "nan.csv": b"1,2\n3,nan\n",
@@ -118,23 +150,62 @@ def test_wrong_names_are_refused(tmp_path: Path) -> None:
     left_over(tmp_path, "in.npy", "in.npz")
 
 
-def test_a_second_run_spends_nothing_and_a_different_one_is_refused(tmp_path: Path) -> None:
+def test_an_output_that_stands_there_is_never_silently_taken_or_lost(tmp_path: Path) -> None:
     source, target = tmp_path / "in.npy", tmp_path / "out.npy"
     np.save(source, np.zeros((4, 3)))
     first = release_file(source, target, MECHANISM)
     before = target.read_bytes()
-    assert release_file(source, target, MECHANISM).receipt == first.receipt
-    assert target.read_bytes() == before
+    with pytest.raises(FileExistsError, match="nobody can tell which"):
+        release_file(source, target, MECHANISM)
+    kept = release_file(source, target, MECHANISM, if_standing=IfStanding.RESUME)
+    assert kept.receipt == first.receipt and target.read_bytes() == before
     other = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame", low=0, high=9)
-    with pytest.raises(FileExistsError, match="another release"):
-        release_file(source, target, other)
+    for choice in (IfStanding.REFUSE, IfStanding.RESUME):
+        with pytest.raises(FileExistsError, match="another release"):
+            release_file(source, target, other, if_standing=choice)
     assert target.read_bytes() == before
-    release_file(source, target, other, overwrite=True)
+    release_file(source, target, other, if_standing=IfStanding.OVERWRITE)
     assert check_receipt(target).guarantee.epsilon == 1.0
     target.write_bytes(b"mine")
     with pytest.raises(FileExistsError, match="without a good receipt"):
-        release_file(source, target, MECHANISM)
+        release_file(source, target, MECHANISM, if_standing=IfStanding.RESUME)
     assert target.read_bytes() == b"mine"
+
+
+def test_an_overwrite_that_cannot_finish_keeps_the_old_output(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.npy", tmp_path / "out.npy"
+    np.save(source, np.zeros((4, 3)))
+    target.write_bytes(b"old")
+    (tmp_path / "out.npy.receipt.json").mkdir()
+    with pytest.raises(ValueError, match="room for a receipt"):
+        release_file(source, target, MECHANISM, if_standing=IfStanding.OVERWRITE)
+    assert target.read_bytes() == b"old"
+
+
+def test_two_processes_at_once_make_one_release(tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", np.zeros((300, 50)))
+    for turn in range(10):
+        target = tmp_path / f"out{turn}.npy"
+        children = []
+        for _ in range(2):
+            child = os.fork()
+            if child == 0:
+                try:
+                    release_file(tmp_path / "in.npy", target, MECHANISM)
+                except FileExistsError:
+                    os._exit(7)
+                os._exit(0)
+            children.append(child)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        assert sorted(codes) == [0, 7]
+        check_receipt(target)
+
+
+def test_the_refusal_of_a_range_does_not_depend_on_the_data() -> None:
+    with pytest.raises(ValueError, match="subtract a public offset"):
+        make_mechanism(
+            "gaussian_noise", epsilon=8, delta=1e-4, unit="value", low=2.0**32 - 1, high=2.0**32 + 1
+        ).guarantee((3,))
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
@@ -159,7 +230,7 @@ def test_a_kill_at_any_moment_leaves_no_output_without_a_good_receipt(tmp_path: 
     for _ in range(30):
         child = os.fork()
         if child == 0:
-            release_file(tmp_path / "in.npy", target, MECHANISM, overwrite=True)
+            release_file(tmp_path / "in.npy", target, MECHANISM, if_standing=IfStanding.OVERWRITE)
             os._exit(0)
         time.sleep(float(rng.uniform(0, 0.02)))
         os.kill(child, signal.SIGKILL)
@@ -169,7 +240,7 @@ def test_a_kill_at_any_moment_leaves_no_output_without_a_good_receipt(tmp_path: 
             finished += 1
     for part in tmp_path.glob(".masquerade-*.part"):
         part.unlink()
-    release_file(tmp_path / "in.npy", target, MECHANISM, overwrite=True)
+    release_file(tmp_path / "in.npy", target, MECHANISM, if_standing=IfStanding.OVERWRITE)
     check_receipt(target)
 
 

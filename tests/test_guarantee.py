@@ -58,6 +58,27 @@ def test_an_epsilon_needs_its_delta() -> None:
         formal(delta=None)
     with pytest.raises(ValueError, match="delta"):
         formal(delta=1.0)
+    with pytest.raises(ValueError, match="delta"):
+        formal(delta=0.0)
+    with pytest.raises(ValueError, match="no delta"):
+        without_proof(kind=Kind.HEURISTIC, delta=1e-5)
+    assert formal(delta=0.0, accountant=Accountant.PURE).delta == 0.0
+
+
+def test_a_formal_guarantee_has_an_epsilon() -> None:
+    with pytest.raises(ValueError, match="Expected an epsilon for kind formal"):
+        without_proof()
+
+
+def test_the_sentence_never_says_less_than_the_number() -> None:
+    said = explain(formal(epsilon=226.31812, delta=1.2345649e-5))[0]
+    assert "226.319" in said and "1.23457e-05" in said
+
+
+def test_zero_out_of_a_range_says_what_blank_means() -> None:
+    unit = Unit(name=UnitName.VALUE, low=0.0, high=255.0)
+    said = explain(formal(unit=unit, relation=Relation.ZERO_OUT))[0]
+    assert "set to 127.5, the middle of the range" in said
 
 
 def test_a_papers_number_appears_only_as_a_marked_claim() -> None:
@@ -93,13 +114,16 @@ def test_different_units_or_relations_do_not_compose() -> None:
     one = formal()
     other_unit = formal(unit=Unit(name=UnitName.VALUE))
     other_relation = formal(relation=Relation.ZERO_OUT)
+    event = GaussianDpEvent(9.0)
     for other in (other_unit, other_relation):
         with pytest.raises(ValueError, match="one unit and one relation"):
-            compose([one, other], [GaussianDpEvent(1.0)] * 2, delta=1e-5)
+            compose([(one, event), (other, event)], delta=1e-5)
     with pytest.raises(ValueError, match="got none"):
         require_alike([])
     ranged = formal(unit=Unit(name=UnitName.FRAME, low=0.0, high=1.0))
-    assert compose([one, ranged], [GaussianDpEvent(9.0)] * 2, delta=1e-5) > 0
+    assert compose([(one, event), (ranged, event)], delta=1e-5) > 0
+    with pytest.raises(ValueError, match="promises nothing"):
+        compose([(one.as_rehearsal(), event)], delta=1e-5)
 
 
 def test_epsilon_is_rounded_up_and_delta_kept() -> None:

@@ -9,6 +9,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -24,6 +25,8 @@ from masquerade._keystream import extra_bits, keystream
 from masquerade.noise import Noise, grid_for, scale_for, to_grid
 
 LAWS = {"gaussian": HALF_NORMAL, "laplace": EXPONENTIAL}
+MP = mpmath.MPContext()
+MP.prec = 400
 RATIO = 1.37 * 2**20  # cells a scale: between 2^20 and 2^21 as grid_for makes it
 
 
@@ -31,14 +34,17 @@ def words_of(js: list[int], *, sign: int = 0) -> np.ndarray:
     return np.array([(j << 11) | sign for j in js], dtype=np.uint64)
 
 
+def tail(law: Law, cells: float) -> Any:
+    """The exact tail probability at so many cells from zero."""
+    return law.tail(MP, MP.mpf(cells) / MP.mpf(RATIO))
+
+
 def agrees_with_mpmath(law: Law, words: np.ndarray, cells: np.ndarray) -> None:
     """Wherever the fast rule decided, the whole interval lies in that cell, by mpmath."""
-    with mpmath.workprec(150):
-        for word, cell in zip(words.tolist(), np.abs(cells).tolist(), strict=True):
-            j = word >> 11
-            low, high = mpmath.ldexp(j, -53), mpmath.ldexp(j + 1, -53)
-            assert law.tail((cell + mpmath.mpf(0.5)) / mpmath.mpf(RATIO)) < high
-            assert cell == 0 or law.tail((cell - mpmath.mpf(0.5)) / mpmath.mpf(RATIO)) > low
+    for word, cell in zip(words.tolist(), np.abs(cells).tolist(), strict=True):
+        j = word >> 11
+        assert tail(law, cell + 0.5) < MP.ldexp(j + 1, -53)
+        assert cell == 0 or tail(law, cell - 0.5) > MP.ldexp(j, -53)
 
 
 def decided_only(law: Law, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -59,13 +65,10 @@ def decided_only(law: Law, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def strictly_decided(law: Law, words: np.ndarray, cells: np.ndarray) -> None:
     """Stronger: both ends of the 53-bit interval are in the cell."""
-    with mpmath.workprec(150):
-        for word, cell in zip(words.tolist(), np.abs(cells).tolist(), strict=True):
-            j = word >> 11
-            assert law.tail((cell + mpmath.mpf(0.5)) / mpmath.mpf(RATIO)) <= mpmath.ldexp(j, -53)
-            if cell:
-                near = law.tail((cell - mpmath.mpf(0.5)) / mpmath.mpf(RATIO))
-                assert near >= mpmath.ldexp(j + 1, -53)
+    for word, cell in zip(words.tolist(), np.abs(cells).tolist(), strict=True):
+        j = word >> 11
+        assert tail(law, cell + 0.5) <= MP.ldexp(j, -53)
+        assert cell == 0 or tail(law, cell - 0.5) >= MP.ldexp(j + 1, -53)
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -81,11 +84,9 @@ def test_the_decision_rule_agrees_with_mpmath(name: str, count: int) -> None:
 def test_the_decision_rule_agrees_with_mpmath_near_cell_borders(name: str) -> None:
     law, js = LAWS[name], []
     rng = np.random.default_rng(1)
-    with mpmath.workprec(150):
-        for cell in [0, 1, 2, 3, *rng.integers(4, int(4 * RATIO), 300).tolist()]:
-            border = law.tail((cell + mpmath.mpf(0.5)) / mpmath.mpf(RATIO))
-            j = int(mpmath.floor(mpmath.ldexp(border, 53)))
-            js += [j + step for step in (-3, -2, -1, 0, 1, 2, 3, 2**12, -(2**12)) if j + step >= 0]
+    for cell in [0, 1, 2, 3, *rng.integers(4, int(4 * RATIO), 300).tolist()]:
+        j = int(MP.floor(MP.ldexp(tail(law, cell + 0.5), 53)))
+        js += [j + step for step in (-3, -2, -1, 0, 1, 2, 3, 2**12, -(2**12)) if j + step >= 0]
     js = [j for j in js if j < 2**53]
     words = words_of([*js, 0, 1, 2, 3, 2**53 - 1, 2**53 - 2, 2**52, 2**52 - 1])
     kept, cells = decided_only(law, words)
@@ -110,15 +111,13 @@ def test_another_error_bound_gives_the_same_noise(monkeypatch: pytest.MonkeyPatc
 
 def test_an_undecided_number_gets_more_bits_until_it_is_decided() -> None:
     law = LAWS["gaussian"]
-    with mpmath.workprec(400):
-        border = law.tail(mpmath.mpf(1000.5) / mpmath.mpf(RATIO))
-        j = int(mpmath.floor(mpmath.ldexp(border, 181)))
-    assert decided_cell(law.tail, law.magnitude, RATIO, j, 181) is None
-    inside = decided_cell(law.tail, law.magnitude, RATIO, (j << 128) | 1, 309)
-    outside = decided_cell(law.tail, law.magnitude, RATIO, ((j + 1) << 128) - 1, 309)
+    j = int(MP.floor(MP.ldexp(tail(law, 1000.5), 181)))
+    assert decided_cell(law, RATIO, j, 181) is None
+    inside = decided_cell(law, RATIO, (j << 128) | 1, 309)
+    outside = decided_cell(law, RATIO, ((j + 1) << 128) - 1, 309)
     assert {inside, outside} == {1000, 1001}
-    assert decided_cell(law.tail, law.magnitude, RATIO, 0, 53) is None
-    assert decided_cell(law.tail, law.magnitude, RATIO, 2**53 - 1, 53) == 0
+    assert decided_cell(law, RATIO, 0, 53) is None
+    assert decided_cell(law, RATIO, 2**53 - 1, 53) == 0
 
 
 @pytest.mark.parametrize(
@@ -307,6 +306,36 @@ def test_whole_numbers_at_a_border_take_more_bits(monkeypatch: pytest.MonkeyPatc
     extra = extra_bits(bytes(32), 0, 0)
     expected = (third << 128 | extra) * 3 >> 192
     assert Noise().integers(3, 1).tolist() == [expected]
+
+
+def test_threads_with_other_precisions_do_not_disturb_the_decision() -> None:
+    law = LAWS["gaussian"]
+    j = int(MP.floor(MP.ldexp(tail(law, 1000.5), 181)))
+    wrong: list[int | None] = []
+
+    def decide(bits: int) -> None:
+        for _ in range(300):
+            near = (j << 128 | 1) << (bits - 309)
+            cell = decided_cell(law, RATIO, near, bits)
+            if cell != 1001:
+                wrong.append(cell)
+
+    threads = [threading.Thread(target=decide, args=(bits,)) for bits in (309, 437, 565, 2000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_many_numbers_and_little_budget_cost_no_extra_noise() -> None:
+    touched = 300 * 240 * 320 * 3
+    sensitivity = 127.5 * math.sqrt(touched)
+    scale = scale_for(sensitivity, mu=0.002, coordinates=touched)
+    assert scale.sigma <= 1.04 * sensitivity / 0.002
+    assert np.all(Noise().gaussian(scale.sigma, 200, grid=scale.grid) % scale.grid == 0)
+    with pytest.raises(ValueError, match="raise epsilon or choose a smaller unit"):
+        scale_for(sensitivity, mu=1e-9, coordinates=touched)
 
 
 def test_scale_includes_the_rounding() -> None:

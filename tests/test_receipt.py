@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from masquerade import Noise, Receipt, check_receipt, make_mechanism, release_file, release_value
+from masquerade.account import epsilon
+from masquerade.account.parts import UnsupportedEvent
 from masquerade.errors import BadInput
 from masquerade.guarantee import Kind
 
@@ -41,7 +43,7 @@ def test_neighbours_under_the_same_bits_give_the_same_receipt(
     other = release_value(neighbour, MECHANISM, noise=same_bits())
     assert not np.array_equal(one.value, other.value)
     assert one.receipt.output_sha256 != other.receipt.output_sha256
-    blank = {"output_sha256": "", "date": ""}
+    blank = {"output_sha256": "0" * 64, "date": ""}
     assert dataclasses.replace(one.receipt, **blank) == dataclasses.replace(other.receipt, **blank)
     assert not one.receipt.is_rehearsal
 
@@ -120,3 +122,17 @@ def test_a_rehearsal_says_so_in_type_name_and_receipt(tmp_path: Path) -> None:
     assert check_receipt(done.value).is_rehearsal
     with pytest.raises(ValueError, match="rehearsal"):
         dataclasses.replace(done.receipt, guarantee=MECHANISM.guarantee((4, 3)))
+    with pytest.raises(UnsupportedEvent):
+        epsilon(done.receipt.dp_event, delta=1e-5, relation="replace_one")
+
+
+def test_a_receipt_cannot_be_built_so_that_it_lies() -> None:
+    receipt = release_value(np.zeros((4, 3)), MECHANISM).receipt
+    for change in (
+        {"event": {"class_name": "NonPrivateDpEvent"}},
+        {"event": {"class_name": "GaussianDpEvent", "noise_multiplier": float("nan")}},
+        {"random_source": "rehearsal: ChaCha20 keyed by a seed"},
+        {"output_sha256": "x"},
+    ):
+        with pytest.raises(ValueError, match="Expected"):
+            dataclasses.replace(receipt, **change)

@@ -22,6 +22,7 @@ another error bound (a GPU) refines other numbers and still returns the same noi
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,6 +36,7 @@ from masquerade._keystream import EXTRA_BITS, extra_bits
 
 _RELATIVE_ERROR = 2.0**-43
 _TAIL_SLOPE = 1.26  # |dm/dT| <= 1.26 / T for both laws
+_THREAD = threading.local()
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,14 @@ class Law:
     """A magnitude: its quantile from the tail probability, and the exact tail."""
 
     magnitude: Callable[[np.ndarray], np.ndarray]
-    tail: Callable[[Any], Any]  # of an mpmath number
+    tail: Callable[[Any, Any], Any]  # of an mpmath context and one of its numbers
 
 
 HALF_NORMAL = Law(
     magnitude=lambda t: -ndtri(t / 2),
-    tail=lambda x: mpmath.erfc(x / mpmath.sqrt(2)),
+    tail=lambda mp, x: mp.erfc(x / mp.sqrt(2)),
 )
-EXPONENTIAL = Law(magnitude=lambda t: -np.log(t), tail=lambda x: mpmath.exp(-x))
+EXPONENTIAL = Law(magnitude=lambda t: -np.log(t), tail=lambda mp, x: mp.exp(-x))
 
 
 def cells_of(law: Law, ratio: float, words: np.ndarray, key: bytes, first: int) -> np.ndarray:
@@ -76,37 +78,36 @@ def _refined_cell(law: Law, ratio: float, j: int, key: bytes, index: int) -> int
     while True:
         j = j << EXTRA_BITS | extra_bits(key, index, turn)
         bits, turn = bits + EXTRA_BITS, turn + 1
-        cell = decided_cell(law.tail, law.magnitude, ratio, j, bits)
+        cell = decided_cell(law, ratio, j, bits)
         if cell is not None:
             return cell
 
 
-def decided_cell(
-    tail: Callable[[Any], Any],
-    magnitude: Callable[[np.ndarray], np.ndarray],
-    ratio: float,
-    j: int,
-    bits: int,
-) -> int | None:
+def decided_cell(law: Law, ratio: float, j: int, bits: int) -> int | None:
     """The cell that holds the whole interval (j, j+1] 2^-bits of the tail, or None.
 
     Borders are compared as tail probabilities, which mpmath gives to full relative precision far
     out; inverting would not. The double-precision guess is right to within one cell.
     """
     middle = float(Fraction(2 * j + 1, 1 << (bits + 1)))
-    guess = math.floor(float(magnitude(np.asarray([middle]))[0]) * ratio + 0.5)
-    with mpmath.workprec(bits + 64):
-        slack = mpmath.ldexp(1, -bits - 40)  # relative; far above mpmath's error
-        low, high = mpmath.ldexp(j, -bits), mpmath.ldexp(j + 1, -bits)
-        for cell in (guess, guess - 1, guess + 1):
-            if cell < 0:
-                continue
-            far = tail((mpmath.mpf(cell) + 0.5) / mpmath.mpf(ratio))
-            if far * (1 + slack) > low:
-                continue
-            if (
-                cell == 0
-                or tail((mpmath.mpf(cell) - 0.5) / mpmath.mpf(ratio)) * (1 - slack) >= high
-            ):
-                return cell
+    guess = math.floor(float(law.magnitude(np.asarray([middle]))[0]) * ratio + 0.5)
+    mp = _context()
+    mp.prec = bits + 64
+    slack = mp.ldexp(1, -bits - 40)  # relative; far above mpmath's error
+    low, high = mp.ldexp(j, -bits), mp.ldexp(j + 1, -bits)
+    for cell in (guess, guess - 1, guess + 1):
+        if cell < 0:
+            continue
+        far = law.tail(mp, (mp.mpf(cell) + 0.5) / mp.mpf(ratio))
+        if far * (1 + slack) > low:
+            continue
+        if cell == 0 or law.tail(mp, (mp.mpf(cell) - 0.5) / mp.mpf(ratio)) * (1 - slack) >= high:
+            return cell
     return None
+
+
+def _context() -> Any:
+    """mpmath with a precision of this thread's own; the module's is shared by all."""
+    if not hasattr(_THREAD, "mp"):
+        _THREAD.mp = mpmath.MPContext()
+    return _THREAD.mp

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
+import numpy as np
+
 Noun = TypeVar("Noun")
 
 
@@ -24,6 +26,8 @@ def encode(value: Any) -> Any:
         return [encode(item) for item in value]
     if value is None or isinstance(value, str | int | float | bool):
         return value
+    if isinstance(value, np.integer | np.floating):
+        return value.item()
     raise TypeError(f"Expected plain values, got {type(value).__name__}; arrays travel as files.")
 
 

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
+
+_ROOMY = Context(prec=400)  # any double fits
+
+
+def shown(value: float) -> str:
+    """A number for people, at most six significant digits, never less than it is.
+
+    Example:
+        >>> shown(8.0), shown(226.31812), shown(1.2345649e-05), shown(468600000.0)
+        ('8', '226.319', '1.23457e-05', '4.686e+08')
+    """
+    return f"{up_significant(value, 6):g}"
 
 
 def up_decimals(value: float, decimals: int = 4) -> float:
@@ -16,7 +28,8 @@ def up_decimals(value: float, decimals: int = 4) -> float:
     if not math.isfinite(value):
         return value
     # repr is the shortest decimal that reads back as value, so a printed number stays itself.
-    return float(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), ROUND_CEILING))
+    exact = Decimal(repr(float(value)))
+    return float(exact.quantize(Decimal(1).scaleb(-decimals), ROUND_CEILING, _ROOMY))
 
 
 def up_significant(value: float, digits: int = 7) -> float:
@@ -29,4 +42,5 @@ def up_significant(value: float, digits: int = 7) -> float:
     if value == 0 or not math.isfinite(value):
         return value
     exact = Decimal(repr(float(value)))
-    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), ROUND_CEILING))
+    last = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return float(exact.quantize(last, ROUND_CEILING, _ROOMY))

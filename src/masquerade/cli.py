@@ -7,8 +7,10 @@ import contextlib
 import dataclasses
 import io
 import json
+import math
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -29,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with a code that means something (see `masquerade.errors`)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
+    signal.signal(signal.SIGTERM, _stop)  # so that temporary files are removed
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -41,6 +44,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             raise
         _complain(str(error) or type(error).__name__, code, as_json=as_json)
     sys.exit(code)
+
+
+def _stop(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def verbs() -> dict[str, str]:
@@ -98,7 +105,7 @@ def _run(program: str, command: Any, rest: list[str]) -> int:
     entries = [chosen.entry] if hasattr(chosen, "entry") else []
     answer = chosen.options.run(*entries)
     if chosen.json:
-        print(json.dumps(answer.data, allow_nan=False))
+        print(json.dumps(_finite(answer.data), allow_nan=False))
     else:
         print("\n".join(answer.lines))
     return int(answer.exit_code)
@@ -127,6 +134,15 @@ def _take(rest: list[str], flag: str) -> tuple[str | None, list[str]]:
         if word == flag and place + 1 < len(rest):
             return rest[place + 1], rest[:place] + rest[place + 2 :]
     return None, rest
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: an epsilon that is not finite is null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain(box: str) -> str:

@@ -25,6 +25,8 @@ from dp_accounting.dp_event import (
     SelfComposedDpEvent,
 )
 
+from masquerade import _check
+
 __all__ = [
     "ComposedDpEvent",
     "DpEvent",
@@ -37,6 +39,7 @@ __all__ = [
     "RandomizedResponseDpEvent",
     "RevealedSampledDpEvent",
     "SelfComposedDpEvent",
+    "check_event",
     "event_from_json",
     "event_to_json",
 ]
@@ -101,9 +104,28 @@ def event_from_json(data: Mapping[str, Any]) -> DpEvent:
         )
     fields = {name: _revived(value) for name, value in data.items() if name != "class_name"}
     try:
-        return _CLASSES[data["class_name"]](**fields)
+        event = _CLASSES[data["class_name"]](**fields)
     except TypeError as error:
         raise ValueError(f"Expected the fields of {data['class_name']}, got {data!r}.") from error
+    check_event(event)
+    return event
+
+
+def check_event(event: DpEvent) -> None:
+    """Refuse an event that could not have happened: a negative noise, a NaN, half a repetition."""
+    for name, value in ((f.name, getattr(event, f.name)) for f in attr.fields(type(event))):
+        if isinstance(value, DpEvent):
+            check_event(value)
+        elif isinstance(value, list | tuple):
+            for part in value:
+                if isinstance(part, DpEvent):
+                    check_event(part)
+        elif name in ("noise_multiplier", "noise_parameter"):
+            _check.not_negative(**{name: value})
+        elif name in ("count", "num_buckets"):
+            _check.count(**{name: value})
+        elif name == "sampling_probability":
+            _check.probability(**{name: value})
 
 
 def _plain(value: Any) -> Any:

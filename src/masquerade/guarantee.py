@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from masquerade import _check
-from masquerade._round import up_decimals
+from masquerade._round import shown, up_decimals
 from masquerade.tradeoff import power
 
 
@@ -52,7 +52,7 @@ class Relation(StrEnum):
 
 
 _CHANGES = {
-    Relation.ZERO_OUT: "had been blanked",
+    Relation.ZERO_OUT: "had been left out",
     Relation.REPLACE_ONE: "had been anything else",
     Relation.ADD_REMOVE: "had not been there",
 }
@@ -202,10 +202,21 @@ class Guarantee:
             )
         if self.estimate is not None:
             _check.not_negative(estimate=self.estimate)
+        is_formal = self.kind in (Kind.FORMAL, Kind.FORMAL_RELAXED)
+        if is_formal and self.epsilon is None:
+            raise ValueError(f"Expected an epsilon for kind {self.kind.value}, got none.")
         if self.epsilon is not None:
             _check.not_negative(epsilon=self.epsilon)
-            if self.delta is None or not 0 <= self.delta < 1:
-                raise ValueError(f"Expected 0 <= delta < 1 beside epsilon, got delta={self.delta}.")
+            self._check_delta()
+        elif self.delta is not None and self.kind is not Kind.ESTIMATE:
+            raise ValueError(f"Expected no delta without an epsilon, got delta={self.delta}.")
+
+    def _check_delta(self) -> None:
+        if self.accountant is Accountant.PURE and self.delta == 0:
+            return
+        if self.delta is None:
+            raise ValueError("Expected a delta beside epsilon, got delta=None.")
+        _check.delta(delta=self.delta)
 
     def _check_words(self) -> None:
         if not self.numerics or not self.composition or not self.released:
@@ -270,13 +281,20 @@ def explain(guarantee: Guarantee) -> list[str]:
     return [*said, *guarantee.caveats]
 
 
+def _changed(guarantee: Guarantee) -> str:
+    low, high = guarantee.unit.low, guarantee.unit.high
+    if guarantee.relation is Relation.ZERO_OUT and low is not None and high is not None:
+        return f"had been set to {(low + high) / 2:g}, the middle of the range"
+    return _CHANGES[guarantee.relation]
+
+
 def _headline(guarantee: Guarantee, protected: str) -> str:
     if guarantee.epsilon is not None:
         relative = " (relative to what is public)" * (guarantee.kind is Kind.FORMAL_RELAXED)
         return (
-            f"Differentially private with epsilon {guarantee.epsilon:g} and delta "
-            f"{guarantee.delta:g}{relative}: what is released would look almost the same if this "
-            f"{_CHANGES[guarantee.relation]}: {protected}."
+            f"Differentially private with epsilon {shown(guarantee.epsilon)} and delta "
+            f"{shown(guarantee.delta or 0.0)}{relative}: what is released would look almost the "
+            f"same if this {_changed(guarantee)}: {protected}."
         )
     if guarantee.kind is Kind.ESTIMATE:
         return (

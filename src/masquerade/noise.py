@@ -32,6 +32,7 @@ from masquerade._cells import EXPONENTIAL, HALF_NORMAL, Law, cells_of
 from masquerade._keystream import CHUNK, EXTRA_BITS, extra_bits, keystream
 
 GRID_BITS = 20  # sigma is at least 2^20 cells wide
+_MOST_CELLS = 2.0**30  # a scale: beyond, too many numbers would need mpmath
 _WORDS_PER_BLOCK = 8
 _BLOCKS_PER_KEY = 1 << 31
 _LIVE: weakref.WeakSet[Noise] = weakref.WeakSet()
@@ -70,6 +71,13 @@ def scale_for(sensitivity: float, *, mu: float, coordinates: int) -> Scale:
     _check.positive(sensitivity=sensitivity, mu=mu)
     _check.count(coordinates=coordinates)
     grid = grid_for(sensitivity / mu)
+    while grid * math.sqrt(coordinates) > sensitivity / 32:  # many numbers and little budget
+        grid /= 2
+    if sensitivity / mu / grid >= _MOST_CELLS / 2:
+        raise ValueError(
+            f"Expected a budget that this many numbers can share, got mu={mu:g} for "
+            f"{coordinates} of them; raise epsilon or choose a smaller unit."
+        )
     rounded = rounded_bound(sensitivity, grid, coordinates)
     return Scale(sigma=rounded / mu * (1 + 2.0**-50), grid=grid, sensitivity=rounded)
 
@@ -205,9 +213,9 @@ class Noise:
         _check.positive(scale=scale)
         grid = grid_for(scale) if grid is None else grid
         ratio = scale / grid
-        if math.frexp(grid)[0] != 0.5 or not ratio < 2.0**26:
+        if math.frexp(grid)[0] != 0.5 or not ratio < _MOST_CELLS:
             raise ValueError(
-                f"Expected grid to be a power of two above scale 2^-26, got grid={grid} for "
+                f"Expected grid to be a power of two above scale 2^-30, got grid={grid} for "
                 f"scale={scale}."
             )
         out = np.empty(math.prod(_as_shape(shape)), dtype=np.float64)

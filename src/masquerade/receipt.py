@@ -11,13 +11,20 @@ import datetime
 import hashlib
 import io
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from masquerade import __version__, _json
-from masquerade.events import DpEvent, event_from_json, event_to_json
+from masquerade.events import (
+    DpEvent,
+    NoGuaranteeDpEvent,
+    NonPrivateDpEvent,
+    event_from_json,
+    event_to_json,
+)
 from masquerade.guarantee import Guarantee, Kind
 from masquerade.mechanism import Mechanism, Shapes, Value, arrays_of
 from masquerade.noise import Noise
@@ -69,7 +76,19 @@ class Receipt:
                 "Expected no guarantee for a rehearsal, got kind "
                 f"{self.guarantee.kind.value}; seeded noise protects nothing."
             )
-        event_from_json(self.event)
+        if self.is_rehearsal != self.random_source.startswith("rehearsal"):
+            raise ValueError(
+                f"Expected is_rehearsal to agree with the random source, got "
+                f"{self.is_rehearsal} and {self.random_source!r}."
+            )
+        if not re.fullmatch("[0-9a-f]{64}", self.output_sha256):
+            raise ValueError(f"Expected a SHA-256, got output_sha256={self.output_sha256!r}.")
+        proves_nothing = isinstance(self.dp_event, NoGuaranteeDpEvent | NonPrivateDpEvent)
+        if proves_nothing != (self.guarantee.epsilon is None):
+            raise ValueError(
+                "Expected an event that can be accounted exactly beside an epsilon, got "
+                f"{self.event} and epsilon={self.guarantee.epsilon}."
+            )
 
     @property
     def dp_event(self) -> DpEvent:
@@ -110,7 +129,9 @@ def write_receipt(
         fields=mechanism.fields(),
         shapes=shapes,
         guarantee=guarantee.as_rehearsal() if noise.is_rehearsal else guarantee,
-        event=event_to_json(mechanism.event(shapes)),
+        event=event_to_json(
+            NoGuaranteeDpEvent("rehearsal") if noise.is_rehearsal else mechanism.event(shapes)
+        ),
         output_sha256=output_sha256,
         random_source=noise.source,
         is_rehearsal=noise.is_rehearsal,

@@ -20,6 +20,7 @@ Example:
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -51,20 +52,30 @@ def gaussian_delta(epsilon: float, mu: float | np.ndarray) -> np.ndarray:
         # where a < 0 both terms share the weight: subtract before multiplying
         both = weight * (erfcx(np.abs(a) * _SQRT_HALF) - erfcx(b * _SQRT_HALF))
         value = np.where(a < 0, both, left - weight * erfcx(b * _SQRT_HALF))
-    return np.asarray(np.clip(np.nan_to_num(value, nan=0.0), 0.0, 1.0))
+    return np.asarray(np.clip(np.nan_to_num(value, nan=1.0), 0.0, 1.0))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Smallest epsilon, rounded up, for which mu-GDP implies (epsilon, delta)-DP."""
+    if math.isnan(mu) or mu < 0:
+        raise ValueError(f"Expected mu to be >= 0, got mu={mu}.")
     if mu == 0 or gaussian_delta(0.0, mu) <= delta:
         return 0.0
-    if not math.isfinite(mu):
-        return math.inf
+    if mu > 1e7:  # the Gaussian's tail bound, hardly loose out here
+        return mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))
     high = mu * mu / 2 + mu * (4 + math.sqrt(2 * math.log(1 / delta)))  # Gaussian tail bound
-    root = brentq(lambda e: float(gaussian_delta(e, mu)) - delta, 0.0, high, xtol=1e-14, rtol=1e-15)
+    root = brentq(
+        lambda e: float(gaussian_delta(e, mu)) - delta,
+        0.0,
+        high,
+        xtol=1e-14,
+        rtol=1e-15,
+        maxiter=500,
+    )
     return float(root) + _room(float(root), mu)
 
 
+@lru_cache(maxsize=1024)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Largest mu, rounded down, for which mu-GDP implies (epsilon, delta)-DP."""
     high = 1.0
@@ -74,7 +85,12 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     while gaussian_delta(epsilon, low) > delta:
         low /= 2
     root = brentq(
-        lambda m: float(gaussian_delta(epsilon, m)) - delta, low, high, xtol=1e-300, rtol=1e-15
+        lambda m: float(gaussian_delta(epsilon, m)) - delta,
+        low,
+        high,
+        xtol=1e-300,
+        rtol=1e-15,
+        maxiter=500,
     )
     # epsilon falls by at least max(b, .79) for each unit that mu falls: 4 rooms are left, of
     # which `gaussian_epsilon` takes one when it is asked what this mu costs

@@ -8,6 +8,7 @@ from functools import cache
 
 from masquerade import _check
 from masquerade.account.compose import FIRST_INTERVAL, Bound, epsilon_at
+from masquerade.account.parts import distance_of
 from masquerade.events import (
     DpEvent,
     GaussianDpEvent,
@@ -22,6 +23,7 @@ _INSIDE = 1e-3  # a finer interval must gain more than this to be worth a new se
 _USEFUL = 0.05  # above this, a coarse interval is not even a starting point
 _CLOSE = 2e-5  # relative distance below the target at which the search stops
 _MOST_STEPS = 40
+_LEAST = 0.02  # a multiplier; with less, nobody should speak of noise
 
 
 def gaussian_sigma(target: float, *, delta: float, sensitivity: float) -> float:
@@ -72,7 +74,7 @@ def calibrate(
             "a revealed batch shows who is in the data, at any noise."
         )
 
-    distance = 2.0 if relation is Relation.REPLACE_ONE else 1.0
+    distance = distance_of(relation)
     mu = gaussian_mu(target, delta)
     shrunk = (mu / (sampling_prob * distance)) ** 2 / steps
     z = 1 / math.sqrt(math.log1p(shrunk)) if shrunk > 0 else 1.0
@@ -86,12 +88,15 @@ def calibrate(
         )
         return epsilon_at(event, delta=delta, relation=relation, interval=interval)
 
-    return _refine(at, target, start=z)
+    coarse = min(4 * FIRST_INTERVAL, mu / (5 * math.sqrt(steps)))
+    return _refine(at, target, start=max(z, _LEAST), interval=coarse)
 
 
-def _refine(at: Callable[[float, float], Bound], target: float, *, start: float) -> float:
+def _refine(
+    at: Callable[[float, float], Bound], target: float, *, start: float, interval: float
+) -> float:
     """Search on a coarse interval, which is quick, then follow the answer to finer ones."""
-    z, slope, interval = start, -1.0, 4 * FIRST_INTERVAL
+    z, slope = start, -1.0
     bound = at(z, interval)
     while bound.can_refine:  # until the interval is of any use at all
         finer = at(z, interval / 2)
@@ -105,7 +110,7 @@ def _refine(at: Callable[[float, float], Bound], target: float, *, start: float)
         if bound.epsilon <= 0:
             break
         is_settled = bound.epsilon >= target * (1 - 2 * _INSIDE)
-        z = _step(z, bound.epsilon, target, slope)
+        z = max(_step(z, bound.epsilon, target, slope), _LEAST)
         if is_settled:
             break
     return _smallest(lambda z: at(z, interval).epsilon, target, z, slope, close=_CLOSE)[0]
@@ -127,12 +132,13 @@ def _smallest(
             high = min(high, z)
         else:
             low = max(low, z)
-        if target * (1 - close) <= here <= target or high - low <= 1e-6 * low:
+        is_close = target * (1 - close) <= here <= target or high - low <= 1e-6 * low
+        if is_close or high <= _LEAST:
             return high, slope
         if here > 0:
             if last and abs(z / last[0] - 1) > 1e-4:
                 slope = min(math.log(here / last[1]) / math.log(z / last[0]), -0.05)
-            last, z = (z, here), _step(z, here, target, slope)
+            last, z = (z, here), max(_step(z, here, target, slope), _LEAST)
         if here <= 0 or not low < z < high:
             z = _between(low, high)
     if math.isfinite(high):
@@ -146,6 +152,6 @@ def _step(z: float, here: float, target: float, slope: float) -> float:
 
 
 def _between(low: float, high: float) -> float:
-    if low > 0:
-        return math.sqrt(low * high) if math.isfinite(high) else 2 * low
-    return high / 2
+    if not math.isfinite(high):
+        return 2 * low
+    return max(math.sqrt(low * high) if low > 0 else high / 2, _LEAST)

@@ -2,7 +2,12 @@
 
 The distribution is discretised pessimistically, so every interval gives an upper bound; a fixed
 interval can still be far too loose. We start coarse and halve until epsilon moves by less than the
-tolerance; at the memory cap the last value stands, which is still an upper bound.
+tolerance; at the size cap the last value stands, which is still an upper bound.
+
+Composition uses the fast Fourier transform, whose rounding can move small probabilities either way.
+We take an allowance for it off delta before we ask, a hundred times the largest error that was
+seen beside exact composition. Where delta is not well above that allowance, or the distribution
+would be too large, Renyi divergences bound epsilon instead.
 """
 
 from __future__ import annotations
@@ -15,6 +20,8 @@ from dp_accounting.pld import privacy_loss_distribution as distributions
 from dp_accounting.privacy_accountant import NeighboringRelation
 
 from masquerade import _check
+from masquerade.account.divergence import renyi_bound
+from masquerade.account.parts import UnsupportedEvent, distance_of, parts_of
 from masquerade.account.revealed import revealed_epsilon
 from masquerade.events import (
     ComposedDpEvent,
@@ -25,24 +32,19 @@ from masquerade.events import (
     NoOpDpEvent,
     PoissonSampledDpEvent,
     RevealedSampledDpEvent,
-    SelfComposedDpEvent,
 )
 from masquerade.guarantee import Guarantee, Relation, require_alike
 from masquerade.tradeoff import gaussian_epsilon
 
 FIRST_INTERVAL = 1e-3
 TOLERANCE = 1e-4  # relative change of epsilon at which halving stops
-MAX_GRID_POINTS = 2**25  # about 2 GB while two distributions are convolved
-
+MAX_GRID_POINTS = 2**24  # about 1 GB while two distributions are convolved
+_MAX_POINTS_TO_START = 2**20
 _NEIGHBOURS = {
     Relation.ZERO_OUT: NeighboringRelation.REPLACE_SPECIAL,
     Relation.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
     Relation.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
 }
-
-
-class UnsupportedEvent(ValueError):
-    """No accountant here can read the event under that relation."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Bound:
 
     Args:
         epsilon: the bound.
-        can_refine: False for closed forms and at the memory cap.
+        can_refine: False for closed forms and at the size cap.
     """
 
     epsilon: float
@@ -76,7 +78,7 @@ def epsilon_at(event: DpEvent, *, delta: float, relation: Relation | str, interv
     """The bound at one discretisation interval; closed forms do not need it."""
     _check.delta(delta=delta)
     relation = _check.choice(Relation, relation=relation)
-    parts = list(parts_of(event))
+    parts = parts_of(event)
     if any(_is_not_private(part) for part, _ in parts):
         return Bound(math.inf, can_refine=False)
     mu = gaussian_mu_of(event, relation=relation)
@@ -86,24 +88,27 @@ def epsilon_at(event: DpEvent, *, delta: float, relation: Relation | str, interv
     if len(parts) == 1 and isinstance(only, RevealedSampledDpEvent):
         bound = _revealed(only, times, delta=delta, relation=relation)
         return Bound(bound, can_refine=False)
-    total = distributions.identity(value_discretization_interval=interval)
-    for part, count in parts:
-        if not isinstance(part, NoOpDpEvent):
-            total = total.compose(pld(part, count, relation=relation, interval=interval))
-    return Bound(
-        float(total.get_epsilon_for_delta(delta)),
-        can_refine=total._pmf_remove.size * 2 <= MAX_GRID_POINTS,
-    )
+    found = _pld_epsilon(parts, delta, relation, interval)
+    if found is not None:
+        return found
+    return Bound(renyi_bound(event, delta=delta, relation=relation), can_refine=False)
 
 
-def compose(guarantees: Iterable[Guarantee], events: Iterable[DpEvent], *, delta: float) -> float:
+def compose(releases: Iterable[tuple[Guarantee, DpEvent]], *, delta: float) -> float:
     """Epsilon of several releases together, if they share one unit and one relation.
 
     The list of events must have been fixed in advance; a total that decides what is released next
     needs a privacy filter instead.
     """
-    _, relation = require_alike(guarantees)
-    return epsilon(ComposedDpEvent(list(events)), delta=delta, relation=relation)
+    pairs = list(releases)
+    _, relation = require_alike(guarantee for guarantee, _ in pairs)
+    for guarantee, _ in pairs:
+        if guarantee.epsilon is None:
+            raise ValueError(
+                f"Expected releases with a guarantee, got one of kind {guarantee.kind.value}; "
+                "what promises nothing has no total."
+            )
+    return epsilon(ComposedDpEvent([event for _, event in pairs]), delta=delta, relation=relation)
 
 
 def gaussian_mu_of(event: DpEvent, *, relation: Relation) -> float | None:
@@ -116,24 +121,8 @@ def gaussian_mu_of(event: DpEvent, *, relation: Relation) -> float | None:
             return None
         if part.noise_multiplier == 0:
             return math.inf
-        total += count / part.noise_multiplier**2
-    return math.sqrt(total) * _distance(relation)
-
-
-def _distance(relation: Relation) -> float:
-    """How far two neighbours may be apart, in units of the zero-out bound."""
-    return 2.0 if relation is Relation.REPLACE_ONE else 1.0
-
-
-def parts_of(event: DpEvent, count: int = 1) -> Iterable[tuple[DpEvent, int]]:
-    """The simple events that ``event`` is composed of, and how often each is run."""
-    if isinstance(event, SelfComposedDpEvent):
-        yield from parts_of(event.event, count * event.count)
-    elif isinstance(event, ComposedDpEvent):
-        for part in event.events:
-            yield from parts_of(part, count)
-    elif count > 0:
-        yield event, count
+        total = math.hypot(total, math.sqrt(count) / part.noise_multiplier)
+    return total * distance_of(relation)
 
 
 def _is_not_private(event: DpEvent) -> bool:
@@ -153,8 +142,38 @@ def _revealed(
         steps=count,
         noise_multiplier=event.event.noise_multiplier,
         delta=delta,
-        distance=_distance(relation),
+        distance=distance_of(relation),
     )
+
+
+def _pld_epsilon(
+    parts: list[tuple[DpEvent, int]], delta: float, relation: Relation, interval: float
+) -> Bound | None:
+    """The bound by privacy loss distributions, or None where they are of no use."""
+    if sum(_largest_loss(*part, relation) for part in parts) / interval > _MAX_POINTS_TO_START:
+        return None
+    total = distributions.identity(value_discretization_interval=interval)
+    try:
+        for part, count in parts:
+            if not isinstance(part, NoOpDpEvent):
+                total = total.compose(pld(part, count, relation=relation, interval=interval))
+    except (UnsupportedEvent, IndexError):  # the library has no cells left at extreme arguments
+        return None
+    points, steps = total._pmf_remove.size, sum(count for _, count in parts)
+    allowance = 2.0**-52 * (64 * math.sqrt(points) + steps)
+    if delta < 4 * allowance:
+        return None
+    found = float(total.get_epsilon_for_delta(delta - allowance))
+    can_refine = points * 2 <= MAX_GRID_POINTS and math.isfinite(found)
+    return Bound(found, can_refine=can_refine) if math.isfinite(found) else None
+
+
+def _largest_loss(event: DpEvent, count: int, relation: Relation) -> float:
+    """About how far the privacy loss of ``count`` runs reaches: its mean and nine deviations."""
+    inner = getattr(event, "event", event)
+    ratio = distance_of(relation) / getattr(inner, "noise_multiplier", math.inf)
+    runs = max(count * getattr(event, "sampling_probability", 1.0), 1.0)
+    return runs * ratio * ratio / 2 + 9 * math.sqrt(runs) * ratio
 
 
 def pld(

@@ -20,16 +20,15 @@ from scipy.stats import binom
 from masquerade import _check
 from masquerade.tradeoff import gaussian_delta
 
-_TAIL = 1e-20  # of the binomial; what lies beyond is added to delta
-
 
 def revealed_delta(
     epsilon: float, *, sampling_prob: float, steps: int, noise_multiplier: float, distance: float
 ) -> float:
-    """Smallest delta at ``epsilon``, rounded up by the binomial tail that is not summed."""
+    """Smallest delta at ``epsilon``, rounded up: the far tails of the binomial count in full."""
     law = binom(steps, sampling_prob)
-    first = max(0, int(law.ppf(_TAIL)) - 1)
-    last = min(steps, int(law.isf(_TAIL)) + 1)
+    mean, spread = steps * sampling_prob, math.sqrt(steps * sampling_prob * (1 - sampling_prob))
+    first = max(0, math.floor(mean - 10 * spread - 40))
+    last = min(steps, math.ceil(mean + 10 * spread + 40))
     counts = np.arange(first, last + 1)
     mus = np.sqrt(counts) * (distance / noise_multiplier)
     inside = float(law.pmf(counts) @ gaussian_delta(epsilon, mus))

@@ -39,12 +39,18 @@ class Verdict:
     figures: dict[str, float] = field(default_factory=dict)
 
     @property
+    def reason(self) -> str:
+        """Why, as it applies: at other settings a claim may happen to hold."""
+        holds = "At these settings the proved epsilon is not above the printed one."
+        return holds if self.valid else self.why
+
+    @property
     def claim(self) -> str:
         """The paper's number as it may appear in a guarantee: marked."""
         prefix = CLAIM_PREFIXES[{False: 0, None: 1, True: 2}[self.valid]]
         return (
             f"{prefix}({self.claimed:g}, {self.claimed_delta:g}) for one {self.claimed_unit} "
-            f"[{self.paper}]. {self.why}"
+            f"[{self.paper}]. {self.reason}"
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
+from masquerade._round import shown
 from masquerade.doors.answer import Answer
 from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
@@ -75,6 +76,7 @@ class Add:
         ledger: a path, or postgresql://...
         subject: whose files they are; needed where the unit is a subject or a shard.
         same_as: a member that shows the same footage; these files are charged as one with it.
+        heading: each .csv begins with names of columns.
     """
 
     account: Positional[str]
@@ -82,14 +84,17 @@ class Add:
     ledger: str
     subject: str | None = None
     same_as: Path | None = None
+    heading: bool = False
 
     def run(self) -> Answer:
         """Read, hash and add each file."""
         if not self.files:
             raise ValueError("Expected at least one file to add.")
         ledger = Ledger(self.ledger)
-        twin = None if self.same_as is None else _read(self.same_as)
-        values = [_read(file) for file in self.files]  # all must be readable before any is added
+        twin = None if self.same_as is None else self._read(self.same_as)
+        values = [
+            self._read(file) for file in self.files
+        ]  # all must be readable before any is added
         members = [
             ledger.add(self.account, value, subject=self.subject, same_as=twin) for value in values
         ]
@@ -97,6 +102,10 @@ class Add:
             data={"account": self.account, "members": members},
             lines=[f"{len(members)} files are in {self.account}."],
         )
+
+    def _read(self, path: Path) -> Value:
+        table = arrays.read(path, heading=self.heading)
+        return table.arrays if table.names else table.arrays[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,11 +212,6 @@ class Export:
         )
 
 
-def _read(path: Path) -> Value:
-    table = arrays.read(path)
-    return table.arrays if table.names else table.arrays[0]
-
-
 def _receipt(path: Path) -> Receipt:
     try:
         return Receipt.from_json(path.read_text(encoding="utf-8"))
@@ -249,7 +253,7 @@ def _sentences(summary: dict[str, Any]) -> list[str]:
     if more is not None:
         lines.append(
             f"  Cost of its {summary['releases_of_the_busiest']} releases, had the list been fixed "
-            f"in advance: epsilon {summary['fixed_list_epsilon']:g}."
+            f"in advance: epsilon {shown(summary['fixed_list_epsilon'])}."
         )
     return lines
 

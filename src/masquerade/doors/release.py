@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +24,14 @@ from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism, Value, arrays_of, shapes_of
 from masquerade.noise import Noise
 from masquerade.receipt import SUFFIX, Receipt, Release, canonical_sha256, write_receipt
+
+
+class IfStanding(StrEnum):
+    """What to do when the output stands there already."""
+
+    REFUSE = "refuse"
+    RESUME = "resume"
+    OVERWRITE = "overwrite"
 
 
 def make_mechanism(name: str, **fields: Any) -> Mechanism:
@@ -73,12 +82,24 @@ def release_file(
     *,
     noise: Noise | None = None,
     ledger: Ledger | None = None,
-    overwrite: bool = False,
+    heading: bool = False,
+    if_standing: IfStanding = IfStanding.REFUSE,
 ) -> Release[Path]:
     """Release a .npy, .npz or .csv file; the receipt is written beside the output.
 
-    A finished output of the same mechanism is recognised by its receipt and left alone: releasing
-    twice would spend twice. A rehearsal is written as ``NAME.rehearsal.SUFFIX``.
+    Releasing twice spends twice, so an output that stands there is refused. Under a ledger one
+    that was made from this very file is recognised and left alone; without a ledger nobody can
+    tell what it was made from, and ``if_standing`` decides. A rehearsal is written as
+    ``NAME.rehearsal.SUFFIX``.
+
+    Args:
+        source: the private file.
+        target: the output; its receipt stands beside it.
+        mechanism: what to do.
+        noise: where the noise comes from; by default the operating system.
+        ledger: charged before the mechanism runs, if one is given.
+        heading: whether a .csv begins with the names of its columns, which are published.
+        if_standing: refuse, resume (keep an output of the same mechanism and shape) or overwrite.
 
     Raises:
         BadInput: if the source cannot be used.
@@ -87,26 +108,52 @@ def release_file(
     """
     noise = noise or Noise()
     source, target = Path(source), final_name(Path(target), noise)
-    table = _probe(source, target)
-    value = _value_of(table)
+    table = _probe(source, target, heading=heading)
+    value = table.arrays if table.names else table.arrays[0]
     mechanism.guarantee(shapes_of(value))
-    if target.exists() and not overwrite:
-        return Release(value=target, receipt=_standing(target, mechanism, value, ledger))
-    charged = _reserve(ledger, value, mechanism, noise)
-    published = arrays.Table(
-        arrays=arrays_of(mechanism.apply(value, noise)), names=table.names, columns=table.columns
-    )
+    with atomic.alone(target):
+        if target.exists() and if_standing is not IfStanding.OVERWRITE:
+            is_trusted = if_standing is IfStanding.RESUME
+            receipt = _standing(target, mechanism, value, ledger, is_trusted=is_trusted)
+        else:
+            charged = _reserve(ledger, value, mechanism, noise)
+            published = mechanism.apply(value, noise)
+            receipt = _write(target, table, published, mechanism, noise, charged)
+        if ledger is not None:
+            ledger.settle(receipt)  # also where a crash came between the output and this
+    return Release(value=target, receipt=receipt)
+
+
+def _write(
+    target: Path,
+    table: arrays.Table,
+    value: Value,
+    mechanism: Mechanism,
+    noise: Noise,
+    charged: dict[str, Any],
+) -> Receipt:
+    """Both files complete on disk first; then the receipt gets its name, then the output."""
+    published = arrays.Table(arrays=arrays_of(value), names=table.names, columns=table.columns)
+    beside = receipt_path(target)
+    if beside.is_dir():
+        raise ValueError(f"Expected room for a receipt at {beside}; there is a folder.")
     with atomic.staged(target, arrays.writer(target, published)) as (digest, commit):
         receipt = write_receipt(
-            mechanism, shapes=shapes_of(value), noise=noise, output_sha256=digest, **charged
+            mechanism,
+            shapes=shapes_of(table.arrays),
+            noise=noise,
+            output_sha256=digest,
+            **charged,
         )
-        if overwrite:
+        text = receipt.to_json().encode()
+        with atomic.staged(beside, lambda stream: atomic.void(stream.write(text))) as (
+            _,
+            commit_receipt,
+        ):
             target.unlink(missing_ok=True)  # never an old output beside a new receipt
-        atomic.write_whole(receipt_path(target), receipt.to_json().encode())
-        commit()
-    if ledger is not None:
-        ledger.settle(receipt)
-    return Release(value=target, receipt=receipt)
+            commit_receipt()
+            commit()
+    return receipt
 
 
 def _reserve(
@@ -123,10 +170,6 @@ def _reserve(
     return {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
 
 
-def _value_of(table: arrays.Table) -> Value:
-    return table.arrays if table.names else table.arrays[0]
-
-
 def receipt_path(target: Path) -> Path:
     """Where the receipt of an output stands: its full name plus a suffix."""
     return target.with_name(target.name + SUFFIX)
@@ -137,19 +180,21 @@ def final_name(target: Path, noise: Noise) -> Path:
     return target.with_suffix(f".rehearsal{target.suffix}") if noise.is_rehearsal else target
 
 
-def _probe(source: Path, target: Path) -> arrays.Table:
+def _probe(source: Path, target: Path, *, heading: bool) -> arrays.Table:
     """Everything that can be refused before noise is drawn."""
     arrays.check_suffix(target)
     if not target.parent.is_dir():
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
     if target.exists() and source.exists() and target.samefile(source):
         raise ValueError(f"Expected another name for the output than the input {source}.")
-    table = arrays.read(source)
+    table = arrays.read(source, heading=heading)
     arrays.writer(target, table)
     return table
 
 
-def _standing(target: Path, mechanism: Mechanism, value: Value, ledger: Ledger | None) -> Receipt:
+def _standing(
+    target: Path, mechanism: Mechanism, value: Value, ledger: Ledger | None, *, is_trusted: bool
+) -> Receipt:
     """The receipt of an output that this very release has made before."""
     remedy = "Choose another name, or --overwrite to release (and spend) again."
     try:
@@ -159,12 +204,15 @@ def _standing(target: Path, mechanism: Mechanism, value: Value, ledger: Ledger |
     same = receipt.mechanism == mechanism.name and receipt.fields == mechanism.fields()
     if not same or receipt.shapes != shapes_of(value):
         raise FileExistsError(f"{target} is the output of another release. {remedy}")
-    if ledger is not None:
-        if not ledger.vouches_for(receipt, value):
-            raise FileExistsError(
-                f"{target} was released from another file or outside this ledger. {remedy}"
-            )
-        ledger.settle(receipt)  # a crash may have come between the output and this
+    if ledger is not None and not ledger.vouches_for(receipt, value):
+        raise FileExistsError(
+            f"{target} was released from another file or outside this ledger. {remedy}"
+        )
+    if ledger is None and not is_trusted:
+        raise FileExistsError(
+            f"{target} stands there with a good receipt; without a ledger nobody can tell which "
+            f"file it was made from. --resume to keep it. {remedy}"
+        )
     return receipt
 
 
@@ -175,6 +223,8 @@ class ReleaseFile:
     Args:
         source: the private file (.npy, .npz or .csv).
         target: where the publishable file goes; its receipt stands beside it.
+        heading: the .csv begins with names of columns; they are published as they are.
+        resume: keep an output of the same mechanism that stands there; nothing is spent.
         overwrite: replace an output that stands there; this spends again.
         dry_run: print the guarantee and the noise, and write nothing.
         ledger: charge this ledger (a path, or postgresql://...) before anything is released.
@@ -185,10 +235,16 @@ class ReleaseFile:
 
     source: Positional[Path]
     target: Positional[Path]
+    heading: bool = False
+    resume: bool = False
     overwrite: bool = False
     dry_run: bool = False
     ledger: str | None = None
     rehearsal_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.resume and self.overwrite:
+            raise ValueError("Expected one of --resume and --overwrite, got both.")
 
     def run(self, mechanism: Mechanism) -> Answer:
         """Release, or say what a release would promise."""
@@ -202,7 +258,8 @@ class ReleaseFile:
             mechanism,
             noise=noise,
             ledger=Ledger(self.ledger) if self.ledger else None,
-            overwrite=self.overwrite,
+            heading=self.heading,
+            if_standing=self._if_standing(),
         )
         said = f"{done.value} stood there already with this receipt; nothing was spent." * stood
         return Answer(
@@ -218,9 +275,16 @@ class ReleaseFile:
             ],
         )
 
+    def _if_standing(self) -> IfStanding:
+        if self.resume:
+            return IfStanding.RESUME
+        return IfStanding.OVERWRITE if self.overwrite else IfStanding.REFUSE
+
     def _preview(self, mechanism: Mechanism, noise: Noise) -> Answer:
-        shapes = shapes_of(_probe(self.source, final_name(self.target, noise)).arrays)
+        target = final_name(self.target, noise)
+        shapes = shapes_of(_probe(self.source, target, heading=self.heading).arrays)
         guarantee = mechanism.guarantee(shapes)
+        guarantee = guarantee.as_rehearsal() if noise.is_rehearsal else guarantee
         error = mechanism.expected_error(shapes)
         seconds = sum(map(math.prod, shapes)) * 1e-7
         return Answer(

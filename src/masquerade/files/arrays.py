@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,17 @@ from masquerade import _check
 from masquerade.errors import BadInput
 
 SUFFIXES = (".npy", ".npz", ".csv")
+_UNREADABLE = (
+    ValueError,
+    EOFError,
+    OSError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    csv.Error,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,8 +57,13 @@ def check_suffix(path: Path) -> str:
     return suffix
 
 
-def read(path: Path) -> Table:
+def read(path: Path, *, heading: bool = False) -> Table:
     """Read an array file.
+
+    Args:
+        path: a .npy, .npz or .csv file.
+        heading: whether a .csv begins with names of its columns. They are published; whether a
+            file has them must be said, never guessed from its private content.
 
     Raises:
         BadInput: if it is missing, truncated, empty, or holds anything but numbers. The message
@@ -56,10 +73,13 @@ def read(path: Path) -> Table:
     if not path.is_file():
         raise BadInput(f"Expected a file at {path}; there is none.")
     try:
-        table = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}[suffix](path)
+        if suffix == ".csv":
+            table = _read_csv(path, heading=heading)
+        else:
+            table = _read_npz(path) if suffix == ".npz" else _read_npy(path)
     except BadInput:
         raise
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise BadInput(f"Expected a whole {suffix} file at {path}; it cannot be read.") from error
     for place, array in enumerate(table.arrays):
         name = table.names[place] if table.names else path.name
@@ -91,24 +111,30 @@ def writer(path: Path, table: Table) -> Callable[[BinaryIO], None]:
 
 def _read_npy(path: Path) -> Table:
     with path.open("rb") as stream:
-        return Table(arrays=(np.load(stream, allow_pickle=False),))
+        return Table(arrays=(np.lib.format.read_array(stream, allow_pickle=False),))
 
 
 def _read_npz(path: Path) -> Table:
-    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-        names = tuple(archive.files)
+    with zipfile.ZipFile(path) as archive:
+        infos = archive.infolist()
+        names = tuple(info.filename.removesuffix(".npy") for info in infos)
         if not names:
             raise BadInput(f"Expected at least one array in {path}.")
-        return Table(arrays=tuple(archive[name] for name in names), names=names)
+        if len(set(names)) != len(names):  # one array under two names would be released twice
+            raise BadInput(f"Expected every array in {path} to have a name of its own.")
+        arrays = []
+        for info in infos:
+            with archive.open(info) as member:
+                arrays.append(np.lib.format.read_array(member, allow_pickle=False))
+    return Table(arrays=tuple(arrays), names=names)
 
 
-def _read_csv(path: Path) -> Table:
+def _read_csv(path: Path, *, heading: bool) -> Table:
     with path.open(newline="", encoding="utf-8-sig") as stream:
         rows = [(number, row) for number, row in enumerate(csv.reader(stream), 1) if row]
     columns: tuple[str, ...] = ()
-    if rows and not any(_is_number(cell) for cell in rows[0][1]):
-        columns = tuple(cell.strip() for cell in rows[0][1])
-        rows = rows[1:]
+    if heading and rows:
+        columns, rows = tuple(cell.strip() for cell in rows[0][1]), rows[1:]
     if not rows:
         raise BadInput(f"Expected at least one row of numbers in {path}.")
     width = len(columns or rows[0][1])
@@ -118,8 +144,9 @@ def _read_csv(path: Path) -> Table:
             raise BadInput(f"Expected {width} columns in line {number} of {path}, got {len(row)}.")
         for column, cell in enumerate(row):
             if not _is_number(cell):
+                remedy = " If that line has the names of columns, say so: --heading." * (place == 0)
                 raise BadInput(
-                    f"Expected a number in line {number}, column {column + 1} of {path}."
+                    f"Expected a number in line {number}, column {column + 1} of {path}.{remedy}"
                 )
             values[place, column] = float(cell)
     return Table(arrays=(values,), columns=columns)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,14 +22,12 @@ def staged(
     The temporary file reaches the disk before the rename, so that a crash leaves the old state or
     the new one. If the rename is never called, nothing is left behind.
     """
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".masquerade-", suffix=".part")
-    part = Path(name)
+    part = target.with_name(f".masquerade-{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with part.open("xb") as stream:
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
-        part.chmod(0o666 & ~_umask())
         with part.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         yield digest, lambda: _commit(part, target)
@@ -54,7 +54,12 @@ def _commit(part: Path, target: Path) -> None:
         os.close(folder)
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+@contextlib.contextmanager
+def alone(target: Path) -> Iterator[None]:
+    """Wait until no other process of this machine works on ``target``; a crash lets go."""
+    folder = Path(tempfile.gettempdir()) / f"masquerade-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    name = hashlib.sha256(str(target.resolve()).encode()).hexdigest()
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

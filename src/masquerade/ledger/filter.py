@@ -25,8 +25,8 @@ from fractions import Fraction
 from scipy.special import ndtri
 
 from masquerade import _check
-from masquerade.account.compose import UnsupportedEvent, parts_of
 from masquerade.account.divergence import renyi_divergence
+from masquerade.account.parts import UnsupportedEvent, distance_of, parts_of
 from masquerade.events import DpEvent, GaussianDpEvent, LaplaceDpEvent, NoOpDpEvent
 from masquerade.guarantee import Relation
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
@@ -89,7 +89,7 @@ class Filter:
         return sum(self._squared_mu(part, count) for part, count in parts_of(event))
 
     def _squared_mu(self, event: DpEvent, count: int) -> int:
-        distance = 2 if self.relation is Relation.REPLACE_ONE else 1
+        distance = distance_of(self.relation)
         if isinstance(event, NoOpDpEvent):
             return 0
         if isinstance(event, GaussianDpEvent) and event.noise_multiplier > 0:
@@ -97,10 +97,13 @@ class Filter:
             return math.ceil(mu * mu * count * _UNIT)
         if isinstance(event, LaplaceDpEvent) and event.noise_multiplier > 0:
             pure = distance / event.noise_multiplier
+            if pure > 700:
+                raise UnsupportedEvent(
+                    f"Expected a pure event of epsilon at most 700, got {event}; it protects "
+                    "nothing that a ledger could count."
+                )
             # 1 / (1 + e^-pure), from its small side, where ndtri is accurate
-            mu = Fraction(-2 * float(ndtri(1 / (1 + math.exp(min(pure, 700.0)))))) * (
-                1 + Fraction(1, 10**9)
-            )
+            mu = Fraction(-2 * float(ndtri(1 / (1 + math.exp(pure))))) * (1 + Fraction(1, 10**9))
             return math.ceil(mu * mu * count * _UNIT)
         raise UnsupportedEvent(
             f"Expected a Gaussian or pure event for a gaussian account, got {event}; open the "

@@ -94,16 +94,16 @@ class Ledger:
                     "Expected a subject exactly where the account's unit is a subject or a shard, "
                     f"got unit={held.unit} and subject={subject!r}."
                 )
-            member = _member(session, value, same_as)
+            member, token = _member(session, value, same_as)
             holder = subject if subject is not None else member
             standing = book.holders.get((account, member))
             if standing not in (None, holder):
                 raise ValueError(
                     f"Expected one subject for a file, got {holder!r}; it is listed under another."
                 )
-            if standing is None:
-                payload = {"account": account, "member": member, "holder": holder}
-                session.append("add", payload)
+            # an entry also where the file was in it: no sequence number tells that two are equal
+            payload = {"account": account, "member": member, "holder": holder, "token": token}
+            session.append("add", payload)
         return member
 
     def reserve(self, value: Value, mechanism: Mechanism) -> Reservation:
@@ -202,8 +202,8 @@ def _account(book: Book, name: str) -> Account:
     return book.accounts[name]
 
 
-def _member(session: Session, value: Value, same_as: Value | None) -> str:
-    """The member of a content: the one it has, the one it is said to be, or a new one."""
+def _member(session: Session, value: Value, same_as: Value | None) -> tuple[str, str]:
+    """The member of a content (its own, the one it is said to be, or a new one) and its token."""
     content = fingerprint(value)
     known = session.member_of(content)
     twin = session.member_of(fingerprint(same_as)) if same_as is not None else None
@@ -213,11 +213,8 @@ def _member(session: Session, value: Value, same_as: Value | None) -> str:
         raise ValueError(
             "Expected a file that is not a member yet; both have spent on their own already."
         )
-    if known is not None:
-        return known
-    member = twin or secrets.token_hex(8)
-    session.remember(content, member)
-    return member
+    member = known or twin or secrets.token_hex(8)
+    return member, session.remember(content, member)
 
 
 def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:

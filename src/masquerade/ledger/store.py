@@ -49,6 +49,7 @@ _CONTENTS = sql.Table(
     _TABLES,
     sql.Column("content", sql.String(64), primary_key=True),
     sql.Column("member", sql.String(32), nullable=False),
+    sql.Column("token", sql.String(32), nullable=False, unique=True),  # named in the chain
     sql.Column("mac", sql.String(64), nullable=False),
 )
 
@@ -93,7 +94,21 @@ class Session:
                 f"Expected {ledger.tip_sequence} entries in the ledger, found {len(found)}; the "
                 "last ones were removed."
             )
+        self._check_contents(found)
         return found
+
+    def _check_contents(self, entries: list[Entry]) -> None:
+        """Every fingerprint is the one that was written, and none is missing."""
+        rows = list(self._connection.execute(sql.select(_CONTENTS)))
+        known = {entry.payload["token"] for entry in entries if entry.kind == "add"}
+        is_whole = {row.token for row in rows} == known and all(
+            hmac.compare_digest(row.mac, self._mac("member", row.content, row.member, row.token))
+            for row in rows
+        )
+        if not is_whole:
+            raise Tampered(
+                "Expected an untouched ledger; a member's fingerprint was changed or removed."
+            )
 
     def append(self, kind: str, payload: dict[str, Any]) -> Entry:
         """Add an entry at the end of the chain."""
@@ -119,22 +134,27 @@ class Session:
 
     def member_of(self, content: bytes) -> str | None:
         """The member that a file's content belongs to."""
-        name = self._mac("content", content.hex())
-        row = self._connection.execute(
-            sql.select(_CONTENTS).where(_CONTENTS.c.content == name)
-        ).one_or_none()
-        if row is None:
-            return None
-        if not hmac.compare_digest(row.mac, self._mac("member", row.content, row.member)):
-            raise Tampered("Expected an untouched ledger; a member's fingerprint was changed.")
-        return str(row.member)
+        row = self._row(content)
+        return None if row is None else str(row.member)
 
-    def remember(self, content: bytes, member: str) -> None:
-        """Tie a file's content to a member."""
+    def remember(self, content: bytes, member: str) -> str:
+        """Tie a file's content to a member; return the random token that the chain must name.
+
+        The chain never holds anything computed from the content.
+        """
+        row = self._row(content)
+        token = secrets.token_hex(16) if row is None else row.token
+        if row is None:
+            name = self._mac("content", content.hex())
+            values = {"content": name, "member": member, "token": token}
+            mac = self._mac("member", name, member, token)
+            self._connection.execute(sql.insert(_CONTENTS).values(mac=mac, **values))
+        return str(token)
+
+    def _row(self, content: bytes) -> Any:
         name = self._mac("content", content.hex())
-        mac = self._mac("member", name, member)
-        values = {"content": name, "member": member, "mac": mac}
-        self._connection.execute(sql.insert(_CONTENTS).values(**values))
+        where = _CONTENTS.c.content == name
+        return self._connection.execute(sql.select(_CONTENTS).where(where)).one_or_none()
 
     def _mac(self, *parts: object) -> str:
         text = json.dumps([str(part) for part in parts])
@@ -200,12 +220,13 @@ class Store:
         path = self._witness(ledger_id)
         if not entries:
             return
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            seen = json.loads(path.read_text())
-            if seen["ledger"] == ledger_id and int(seen["sequence"]) >= len(entries):
-                return
-        data = {"ledger": ledger_id, "sequence": len(entries), "head": entries[-1].head}
-        atomic.write_whole(path, json.dumps(data).encode())
+        with atomic.alone(path):  # two writers finish in any order; the newer one stays
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                seen = json.loads(path.read_text())
+                if seen["ledger"] == ledger_id and int(seen["sequence"]) >= len(entries):
+                    return
+            data = {"ledger": ledger_id, "sequence": len(entries), "head": entries[-1].head}
+            atomic.write_whole(path, json.dumps(data).encode())
 
     def _witness(self, ledger_id: str) -> Path:
         if not self._is_server:

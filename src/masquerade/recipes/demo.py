@@ -15,7 +15,7 @@ from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.verdict import Verdict
 from masquerade.doors.answer import Answer
-from masquerade.doors.release import make_mechanism, receipt_path, release_file
+from masquerade.doors.release import IfStanding, make_mechanism, receipt_path, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, explain
 from masquerade.receipt import Receipt
@@ -88,7 +88,7 @@ def sections(
     """The page's parts, in reading order."""
     arithmetic = "".join(
         f"<h3>{verdict.paper}</h3>\n"
-        + page.paragraphs([verdict.title + ".", verdict.why])
+        + page.paragraphs([verdict.title + ".", verdict.reason])
         + page.listing(verdict.arithmetic)
         for verdict in verdicts
     )
@@ -136,7 +136,9 @@ class Demo:
             task = progress.add_task("judging the papers", total=5)
             verdicts = papers.judge(lambda _: progress.advance(task))
             noise_svg = noise_plot(progress)
-        done = release_file(private, target, mechanism, overwrite=True)
+        done = release_file(
+            private, target, mechanism, heading=True, if_standing=IfStanding.OVERWRITE
+        )
         released = np.loadtxt(target, skiprows=1)
         signal_svg = signal_plot(original, released)
         report = self.out / "report.html"

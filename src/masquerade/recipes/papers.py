@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from masquerade import catalog
+from masquerade._round import shown
 from masquerade.account.verdict import Verdict
 from masquerade.doors.answer import Answer
 from masquerade.files import atomic
@@ -27,7 +28,7 @@ def row(verdict: Verdict) -> tuple[str, str, str, str, str]:
     """A verdict as one row of the table."""
     valid = {True: "yes", False: "no", None: "not determined"}[verdict.valid]
     true = "; ".join(
-        f"{unit}: {'none is finite' if value is None else f'{value:g}'}"
+        f"{unit}: {'none is finite' if value is None else shown(value)}"
         for unit, value in verdict.true_epsilon.items()
     )
     claimed = f"({verdict.claimed:g}, {verdict.claimed_delta:g}) for one {verdict.claimed_unit}"
@@ -50,7 +51,7 @@ def markdown(verdicts: list[Verdict]) -> str:
     ]
     for verdict in verdicts:
         lines = "\n".join(f"- {line}" for line in verdict.arithmetic)
-        parts.append(f"## {verdict.paper}\n\n*{verdict.title}*\n\n{verdict.why}\n\n{lines}")
+        parts.append(f"## {verdict.paper}\n\n*{verdict.title}*\n\n{verdict.reason}\n\n{lines}")
     return "\n\n".join(parts) + "\n"
 
 

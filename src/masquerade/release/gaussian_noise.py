@@ -84,7 +84,13 @@ class GaussianNoise(Mechanism):
         touched = sensitivity.changed_coordinates(unit, as_shapes(shape))
         distance = 2.0 if Relation(self.relation) is Relation.REPLACE_ONE else 1.0
         mu = gaussian_mu(self.epsilon, self.delta) / distance
-        return scale_for(self._half_range() * math.sqrt(touched), mu=mu, coordinates=touched)
+        scale = scale_for(self._half_range() * math.sqrt(touched), mu=mu, coordinates=touched)
+        if max(abs(unit.low or 0.0), abs(unit.high or 0.0)) >= scale.grid * 2.0**51:
+            raise ValueError(
+                f"Expected a range near zero, got {unit.low:g} to {unit.high:g} with noise of "
+                f"{scale.sigma:g}; subtract a public offset first."
+            )
+        return scale
 
     def _half_range(self) -> float:
         unit = self.as_unit()
@@ -120,7 +126,7 @@ class GaussianNoise(Mechanism):
             delta=self.delta,
             accountant=Accountant.ANALYTIC_GAUSSIAN,
             assumed_public=(
-                "the shape of the data and its column or array names",
+                "the shape and the rate of the data, and the names of its columns or arrays",
                 f"the range {unit.low:g} to {unit.high:g} that values are clamped to",
             ),
             not_protected=_not_protected(unit),

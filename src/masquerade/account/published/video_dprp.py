@@ -75,6 +75,8 @@ class VideoDprp(PublishedClaim):
         def excess(epsilon: float) -> float:
             return float(weight @ gaussian_delta(epsilon, mu * stretch / math.sqrt(k))) - self.delta
 
+        if excess(0.0) <= 0:
+            return 0.0
         top = mu * mu * (high / math.sqrt(k)) ** 2 + 20 * mu
         return float(brentq(excess, 0.0, top, rtol=1e-10)) * (1 + 1e-6)
 

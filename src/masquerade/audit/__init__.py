@@ -1,0 +1,1 @@
+"""Scores to evidence: a statistical lower bound on epsilon. It can refute; it can never prove."""

@@ -1,0 +1,197 @@
+"""From the scores of a distinguishing game to a lower bound on epsilon, with stated confidence.
+
+The threshold is chosen on the first half of each world's scores and judged on the second, so that
+the search for it costs nothing. On the second half both error rates are bounded from above by
+Clopper-Pearson, each at half of what the confidence leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtri
+from scipy.stats import beta
+
+from masquerade import _check
+from masquerade.account.calibrate import sampled_gaussian
+from masquerade.account.compose import epsilon
+from masquerade.account.tradeoff_curve import false_negative_rate
+from masquerade.events import DpEvent
+from masquerade.guarantee import Relation
+from masquerade.scores import Evidence, Scores
+from masquerade.tradeoff import gaussian_epsilon
+
+_THRESHOLDS = 400
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Upper bounds on the two error rates of one threshold test."""
+
+    false_positive: float
+    false_negative: float
+
+
+def upper_rate(errors: int, trials: int, *, doubt: float) -> float:
+    """Clopper-Pearson: the rate is below this with probability 1 - ``doubt``.
+
+    Example:
+        >>> round(upper_rate(0, 100, doubt=0.05), 4)
+        0.0295
+    """
+    return 1.0 if errors >= trials else float(beta.ppf(1 - doubt, errors + 1, trials - errors))
+
+
+def rates(
+    scores: Scores,
+    gain: Callable[[float, float], float],
+    *,
+    confidence: float,
+    is_central: bool = False,
+) -> Rates:
+    """Bounds at the threshold, and in the direction, that promise most.
+
+    Args:
+        scores: of both worlds.
+        gain: what upper rates (false positive, false negative) would prove.
+        confidence: that both bounds hold together.
+        is_central: look at the middle only, where moderate errors are known best; the far tails
+            promise more and are chosen by luck.
+    """
+    _check.delta(confidence=confidence)
+    doubt = (1 - confidence) / 2
+    halves = [(world[::2], world[1::2]) for world in (scores.without, scores.within)]
+    if min(len(part) for half in halves for part in half) < 1:
+        raise ValueError("Expected at least two trials in each world.")
+    (out_a, out_b), (in_a, in_b) = halves
+    candidates = _candidates(out_a, in_a, is_central=is_central)
+
+    def judged(out: np.ndarray, within: np.ndarray, threshold: float, swap: bool) -> Rates:
+        positive, negative = int(np.sum(out > threshold)), int(np.sum(within <= threshold))
+        if swap:  # the other way round: "without" is what is claimed below the threshold
+            positive, negative = negative, positive
+            out, within = within, out
+        return Rates(
+            upper_rate(positive, len(out), doubt=doubt),
+            upper_rate(negative, len(within), doubt=doubt),
+        )
+
+    best, chosen = -math.inf, (float(candidates[0]), False)
+    for swap in (False, True):
+        for threshold in candidates.tolist():
+            found = judged(out_a, in_a, threshold, swap)
+            value = gain(found.false_positive, found.false_negative)
+            if value > best:
+                best, chosen = value, (threshold, swap)
+    return judged(out_b, in_b, *chosen)
+
+
+def _candidates(out: np.ndarray, within: np.ndarray, *, is_central: bool) -> np.ndarray:
+    pooled = np.concatenate([out, within])
+    if is_central:
+        return np.unique(np.quantile(pooled, np.linspace(0.4, 0.6, 21)))
+    halves = 2.0 ** -np.arange(1, 30)
+    far = [np.quantile(world, side) for world in (out, within) for side in (halves, 1 - halves)]
+    return np.unique(np.concatenate([np.quantile(pooled, np.linspace(0, 1, _THRESHOLDS)), *far]))
+
+
+def clopper_pearson(scores: Scores, *, delta: float, confidence: float = 0.95) -> Evidence:
+    """Evidence that assumes nothing about the mechanism: epsilon >= log((TPR - delta) / FPR)."""
+    _check.not_negative(delta=delta)
+
+    def proves(positive: float, negative: float) -> float:
+        hits = 1 - negative - delta
+        return math.log(hits / positive) if hits > 0 and positive > 0 else 0.0
+
+    found = rates(scores, proves, confidence=confidence)
+    return _evidence(
+        proves(found.false_positive, found.false_negative),
+        scores,
+        delta=delta,
+        confidence=confidence,
+        assumes="nothing but independent trials",
+    )
+
+
+def gaussian_tradeoff(scores: Scores, *, delta: float, confidence: float = 0.95) -> Evidence:
+    """Evidence against "this mechanism is mu-GDP": mu >= Phi^-1(1 - FPR) - Phi^-1(FNR).
+
+    Large epsilons show with few trials, because a moderate error rate already tells mu.
+    """
+    _check.delta(delta=delta)
+    found = rates(scores, _separation, confidence=confidence, is_central=True)
+    mu = max(_separation(found.false_positive, found.false_negative), 0.0)
+    return _evidence(
+        gaussian_epsilon(mu, delta) * (1 - 1e-9),
+        scores,
+        delta=delta,
+        confidence=confidence,
+        assumes="the mechanism is Gaussian: this is evidence against its stated mu",
+    )
+
+
+def poisson_tradeoff(
+    scores: Scores,
+    *,
+    delta: float,
+    sampling_prob: float,
+    steps: int,
+    relation: Relation,
+    confidence: float = 0.95,
+) -> Evidence:
+    """Evidence against "Poisson-sampled Gaussian steps with multiplier z", inverted in z.
+
+    The error rates that were seen lie below the trade-off curve of every z above some z*; so the
+    true multiplier is at most z*, and epsilon is at least that of z*.
+    """
+    _check.delta(delta=delta)
+    found = rates(scores, _separation, confidence=confidence, is_central=True)
+
+    def event(log_z: float) -> DpEvent:
+        return sampled_gaussian(math.exp(log_z), sampling_prob=sampling_prob, steps=steps)
+
+    def excess(log_z: float) -> float:
+        curve = false_negative_rate(found.false_positive, event(log_z), relation=relation)
+        return curve - found.false_negative
+
+    low, high = math.log(0.3), math.log(1e3)
+    value = 0.0  # where even nearly endless noise explains what was seen
+    if excess(high) > 0:
+        root = low if excess(low) > 0 else float(brentq(excess, low, high, xtol=1e-4))
+        value = epsilon(event(root), delta=delta, relation=relation) * (1 - 1e-3)
+    return _evidence(
+        value,
+        scores,
+        delta=delta,
+        confidence=confidence,
+        assumes="Poisson-sampled Gaussian steps: this is evidence against their stated multiplier",
+    )
+
+
+def _separation(false_positive: float, false_negative: float) -> float:
+    """The mu of two unit Gaussians with these error rates."""
+    if max(false_positive, false_negative) >= 1:
+        return 0.0
+    return float(-ndtri(false_positive) - ndtri(false_negative))
+
+
+def _evidence(
+    value: float,
+    scores: Scores,
+    *,
+    delta: float,
+    confidence: float,
+    assumes: str,
+) -> Evidence:
+    return Evidence(
+        epsilon_at_least=max(value, 0.0),
+        delta=delta,
+        confidence=confidence,
+        trials=min(len(scores.without), len(scores.within)),
+        attack=scores.attack,
+        assumes=assumes,
+    )

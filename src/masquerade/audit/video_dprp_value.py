@@ -1,0 +1,75 @@
+"""Video-DPRP's projection: one channel value of one pixel, seen through (P~, R)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from masquerade.account.calibrate import gaussian_sigma
+from masquerade.account.published.video_dprp import VideoDprp
+from masquerade.account.sensitivity import fresh_projection_factor
+from masquerade.audit.game import Claim, Game
+from masquerade.noise import Noise
+from masquerade.scores import Scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoDprpValue(Game):
+    """A small frame (16 x 16 RGB, k = 48), the noise as printed or as it must be.
+
+    Args:
+        form: published or sound.
+        epsilon: claimed.
+        delta: claimed.
+        trials: in each world.
+    """
+
+    form: Literal["published", "sound"] = "published"
+    epsilon: float = 8.0
+    delta: float = 1e-4
+    trials: int = 200_000
+
+    def _paper(self) -> VideoDprp:
+        return VideoDprp(epsilon=self.epsilon, delta=self.delta, columns=48, height=16, width=16)
+
+    def sigma(self) -> float:
+        """The noise on the projection."""
+        if self.form == "published":
+            return self._paper().sigma_1()
+        tail = self.delta / 10
+        distance = 255 * fresh_projection_factor(self._paper().columns, tail=tail)
+        return gaussian_sigma(self.epsilon, delta=self.delta - tail, sensitivity=distance)
+
+    def claim(self) -> Claim:
+        """The paper claims it for a whole frame; one value is part of it."""
+        return Claim(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit="value, replace_one" if self.form == "sound" else "frame (here: one value)",
+            source=f"video_dprp, {self.form} noise",
+        )
+
+    def play(self, trials: int, noise: Noise) -> Scores:
+        """The changed row of R is public: project the noisy row on it."""
+        k, sigma = self._paper().columns, self.sigma()
+
+        def scores(changed: float) -> np.ndarray:
+            found = np.empty(trials)
+            for start in range(0, trials, 20_000):
+                size = min(20_000, trials - start)
+                row = noise.gaussian(1 / math.sqrt(k), (size, k))  # fresh R, its row j
+                seen = changed * row + noise.gaussian(sigma, (size, k))
+                # log likelihood ratio of 255 against 0 in units of its own deviation
+                norm = np.linalg.norm(row, axis=1)
+                found[start : start + size] = (
+                    ((seen * row).sum(axis=1) - 255 * norm**2 / 2) / sigma**2 * 255
+                )
+            return found
+
+        return Scores(without=scores(0.0), within=scores(255.0), attack="likelihood ratio")
+
+
+EXAMPLE = VideoDprpValue()

@@ -1,0 +1,106 @@
+"""Put a claimed epsilon to the test: claim and evidence side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from dataclasses import dataclass
+
+from tyro.conf import Positional
+
+from masquerade import _check, _json, catalog
+from masquerade._round import shown
+from masquerade.audit.game import Game, MechanismGame
+from masquerade.doors.answer import Answer
+from masquerade.noise import Noise
+from masquerade.scores import Evidence
+
+
+def games() -> dict[str, str]:
+    """The names that can be played, and the room of each."""
+    found = {name: "audit" for name in catalog.names("audit")}
+    return found | {name: "release" for name in catalog.names("release")}
+
+
+def find_game(name: str) -> Game:
+    """The game of that name: an entry of the audit room, or a mechanism's own worst case."""
+    if name not in games():
+        raise ValueError(_check.unknown("game", name, games()))
+    example = catalog.example(games()[name], name)
+    game: Game = example if games()[name] == "audit" else MechanismGame(mechanism=example)
+    return game
+
+
+def audit(
+    game: Game, *, trials: int | None = None, confidence: float = 0.95, noise: Noise | None = None
+) -> Evidence:
+    """Play a game and return what was measured."""
+    scores = game.play(game.trials if trials is None else trials, noise or Noise())
+    return game.evidence(scores, confidence=confidence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """Play a game; exits with 5 when the evidence exceeds the claim.
+
+    Args:
+        name: a mechanism, or a game of the audit room; left out, they are listed.
+        trials: in each world; by default enough to see most of the claim.
+        confidence: that the lower bound holds.
+        form: for games that have several (published, sound, ...).
+    """
+
+    name: Positional[str] = ""
+    trials: int | None = None
+    confidence: float = 0.95
+    form: str | None = None
+
+    def __post_init__(self) -> None:
+        _check.delta(confidence=self.confidence)
+        if self.trials is not None:
+            _check.count(trials=self.trials)
+
+    def run(self) -> Answer:
+        """Play it."""
+        if not self.name:
+            raise ValueError(f"Expected a game; choose from {', '.join(games())}.")
+        game = find_game(self.name)
+        if self.form is not None:
+            game = _in_form(game, self.form)
+        claim = game.claim()
+        evidence = audit(game, trials=self.trials, confidence=self.confidence)
+        is_refuted = evidence.refutes(claim.epsilon)
+        verdict = (
+            "REFUTED: more leaks than is claimed."
+            if is_refuted
+            else "Not refuted. An audit can only refute; it never proves."
+        )
+        return Answer(
+            data={
+                "game": self.name,
+                "claim": _json.encode(claim),
+                "evidence": _json.encode(evidence),
+                "refuted": is_refuted,
+            },
+            lines=[
+                f"Claim:    epsilon {shown(claim.epsilon)} at delta {shown(claim.delta)} for one "
+                f"{claim.unit} ({claim.source})",
+                f"Evidence: epsilon is at least {evidence.epsilon_at_least:.4g} with confidence "
+                f"{evidence.confidence:g} ({evidence.trials} trials a world, {evidence.attack})",
+                f"Assumes:  {evidence.assumes}",
+                verdict,
+            ],
+            exit_code=5 if is_refuted else 0,
+        )
+
+
+def _in_form(game: Game, form: str) -> Game:
+    hints = typing.get_type_hints(type(game))
+    choices = typing.get_args(hints.get("form", None))
+    if form not in choices:
+        raise ValueError(_check.unknown("form", form, choices))
+    changed: Game = dataclasses.replace(game, form=form)  # type: ignore[type-var]
+    return changed
+
+
+COMMAND = Audit
