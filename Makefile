@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all bench lint docs clean
+.PHONY: demo test test-all bench audit lint docs clean
 
 demo: $(STAMP)-core
 	$(BIN)/masquerade recipe demo --out out
@@ -22,6 +22,9 @@ lint: $(STAMP)-dev
 
 bench: $(STAMP)-bench
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+audit: $(STAMP)-core
+	$(BIN)/masquerade recipe audits --long --out docs/audits.md
 
 docs: $(STAMP)-docs
 	$(BIN)/masquerade recipe papers --out docs/papers.md

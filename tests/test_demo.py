@@ -65,6 +65,11 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path) -> None:
     assert checker.open == [] and checker.fetched == [], "one page, no network"
     assert text.count("<svg") == 2 and "PRIVATE" in text and "<script" not in text
     assert command("receipt", "check", tmp_path / "steps.csv").code == 0
+    assert "was refused" in done.out and "was killed" in done.out and "REFUTED" in done.out
+    verified = command(
+        "ledger", "verify", "--receipts", tmp_path, "--ledger", tmp_path / "budget.db", "--json"
+    )
+    assert verified.json["ok"] is True and verified.json["charged"] == 4
     again = command("recipe", "demo", "--out", tmp_path, "--json")
     assert again.json["papers"]["video_dprp"] is False
 

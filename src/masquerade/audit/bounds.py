@@ -26,6 +26,7 @@ from masquerade.scores import Evidence, Scores
 from masquerade.tradeoff import gaussian_epsilon
 
 _THRESHOLDS = 400
+_WARY = 1e-3
 
 
 @dataclass(frozen=True)
@@ -36,19 +37,21 @@ class Rates:
     false_negative: float
 
 
-def upper_rate(errors: int, trials: int, *, doubt: float) -> float:
-    """Clopper-Pearson: the rate is below this with probability 1 - ``doubt``.
+def upper_rate(errors: np.ndarray | int, trials: int, *, doubt: float) -> np.ndarray:
+    """Clopper-Pearson: each rate is below this with probability 1 - ``doubt``.
 
     Example:
-        >>> round(upper_rate(0, 100, doubt=0.05), 4)
+        >>> round(float(upper_rate(0, 100, doubt=0.05)), 4)
         0.0295
     """
-    return 1.0 if errors >= trials else float(beta.ppf(1 - doubt, errors + 1, trials - errors))
+    counts = np.minimum(errors, trials - 1)
+    bound = beta.ppf(1 - doubt, counts + 1, trials - counts)
+    return np.where(np.asarray(errors) >= trials, 1.0, bound)
 
 
 def rates(
     scores: Scores,
-    gain: Callable[[float, float], float],
+    gain: Callable[[np.ndarray, np.ndarray], np.ndarray],
     *,
     confidence: float,
     is_central: bool = False,
@@ -64,30 +67,29 @@ def rates(
     """
     _check.delta(confidence=confidence)
     doubt = (1 - confidence) / 2
-    halves = [(world[::2], world[1::2]) for world in (scores.without, scores.within)]
-    if min(len(part) for half in halves for part in half) < 1:
+    if min(len(scores.without), len(scores.within)) < 2:
         raise ValueError("Expected at least two trials in each world.")
-    (out_a, out_b), (in_a, in_b) = halves
-    candidates = _candidates(out_a, in_a, is_central=is_central)
+    candidates = _candidates(scores.without[::2], scores.within[::2], is_central=is_central)
+    wary = doubt * _WARY  # so that a lucky extreme is not preferred to a solid middle
+    choosing = _upper_rates(scores.without[::2], scores.within[::2], candidates, wary)
+    worth = np.stack([gain(*choosing), gain(*reversed(choosing))])  # either world may be accused
+    way, place = np.unravel_index(int(np.argmax(worth)), worth.shape)
+    threshold = candidates[place : place + 1]
+    judged = _upper_rates(scores.without[1::2], scores.within[1::2], threshold, doubt)
+    first, second = judged if way == 0 else reversed(judged)
+    return Rates(float(first[0]), float(second[0]))
 
-    def judged(out: np.ndarray, within: np.ndarray, threshold: float, swap: bool) -> Rates:
-        positive, negative = int(np.sum(out > threshold)), int(np.sum(within <= threshold))
-        if swap:  # the other way round: "without" is what is claimed below the threshold
-            positive, negative = negative, positive
-            out, within = within, out
-        return Rates(
-            upper_rate(positive, len(out), doubt=doubt),
-            upper_rate(negative, len(within), doubt=doubt),
-        )
 
-    best, chosen = -math.inf, (float(candidates[0]), False)
-    for swap in (False, True):
-        for threshold in candidates.tolist():
-            found = judged(out_a, in_a, threshold, swap)
-            value = gain(found.false_positive, found.false_negative)
-            if value > best:
-                best, chosen = value, (threshold, swap)
-    return judged(out_b, in_b, *chosen)
+def _upper_rates(
+    out: np.ndarray, within: np.ndarray, thresholds: np.ndarray, doubt: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of "above the threshold means within": upper bounds on false alarms and on misses."""
+    alarms = len(out) - np.searchsorted(np.sort(out), thresholds, side="right")
+    misses = np.searchsorted(np.sort(within), thresholds, side="right")
+    return (
+        upper_rate(alarms, len(out), doubt=doubt),
+        upper_rate(misses, len(within), doubt=doubt),
+    )
 
 
 def _candidates(out: np.ndarray, within: np.ndarray, *, is_central: bool) -> np.ndarray:
@@ -103,13 +105,13 @@ def clopper_pearson(scores: Scores, *, delta: float, confidence: float = 0.95) -
     """Evidence that assumes nothing about the mechanism: epsilon >= log((TPR - delta) / FPR)."""
     _check.not_negative(delta=delta)
 
-    def proves(positive: float, negative: float) -> float:
-        hits = 1 - negative - delta
-        return math.log(hits / positive) if hits > 0 and positive > 0 else 0.0
+    def proves(positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
+        hits = np.maximum(1 - negative - delta, 1e-300)
+        return np.asarray(np.log(hits / positive))
 
     found = rates(scores, proves, confidence=confidence)
     return _evidence(
-        proves(found.false_positive, found.false_negative),
+        float(proves(np.array(found.false_positive), np.array(found.false_negative))),
         scores,
         delta=delta,
         confidence=confidence,
@@ -124,7 +126,8 @@ def gaussian_tradeoff(scores: Scores, *, delta: float, confidence: float = 0.95)
     """
     _check.delta(delta=delta)
     found = rates(scores, _separation, confidence=confidence, is_central=True)
-    mu = max(_separation(found.false_positive, found.false_negative), 0.0)
+    seen = _separation(np.array(found.false_positive), np.array(found.false_negative))
+    mu = max(float(seen), 0.0)
     return _evidence(
         gaussian_epsilon(mu, delta) * (1 - 1e-9),
         scores,
@@ -172,11 +175,9 @@ def poisson_tradeoff(
     )
 
 
-def _separation(false_positive: float, false_negative: float) -> float:
-    """The mu of two unit Gaussians with these error rates."""
-    if max(false_positive, false_negative) >= 1:
-        return 0.0
-    return float(-ndtri(false_positive) - ndtri(false_negative))
+def _separation(false_positive: np.ndarray, false_negative: np.ndarray) -> np.ndarray:
+    """The mu of two unit Gaussians with these error rates; rates of one tell nothing."""
+    return np.asarray(np.maximum(-ndtri(false_positive) - ndtri(false_negative), -1e9))
 
 
 def _evidence(

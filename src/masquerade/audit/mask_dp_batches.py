@@ -106,3 +106,5 @@ class MaskDpBatches(Game):
 
 
 EXAMPLE = MaskDpBatches()
+# a quarter of the noise is caught here
+SOUND = MaskDpBatches(form="sound", noise_multiplier=1.0, steps=300)

@@ -59,3 +59,5 @@ class TempdiffVotes(Game):
 
 
 EXAMPLE = TempdiffVotes()
+# a quarter of the noise is caught here
+SOUND = TempdiffVotes(form="sound", gamma=0.01, trials=20_000)

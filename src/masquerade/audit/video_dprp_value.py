@@ -73,3 +73,4 @@ class VideoDprpValue(Game):
 
 
 EXAMPLE = VideoDprpValue()
+SOUND = VideoDprpValue(form="sound")  # a quarter of the noise is caught here

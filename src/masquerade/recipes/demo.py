@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from masquerade.doors.release import IfStanding, make_mechanism, receipt_path, r
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, explain
 from masquerade.receipt import Receipt
-from masquerade.recipes import papers
+from masquerade.recipes import audits, papers
+from masquerade.recipes.budget import spend_until_refused
 from masquerade.report import page, plot
 
 MINUTES = 1440  # one day of a wearable, a number a minute
@@ -83,7 +85,11 @@ def signal_plot(original: np.ndarray, released: np.ndarray) -> str:
 
 
 def sections(
-    verdicts: list[Verdict], noise_svg: str, signal_svg: str, receipt: Receipt
+    verdicts: list[Verdict],
+    pictures: tuple[str, str],
+    receipt: Receipt,
+    story: list[str],
+    evidence: list[tuple[str, ...]],
 ) -> list[page.Section]:
     """The page's parts, in reading order."""
     arithmetic = "".join(
@@ -98,14 +104,26 @@ def sections(
             body=page.table(papers.HEADING, [papers.row(verdict) for verdict in verdicts]),
         ),
         page.Section(title="The arithmetic behind each row", body=arithmetic),
-        page.Section(title="Epsilon against noise", body=page.figure(noise_svg)),
+        page.Section(
+            title="Claim and evidence",
+            body=page.paragraphs(
+                ["Each claim is played against its worst case; an audit can refute, never prove."]
+            )
+            + page.table(audits.HEADING, evidence),
+        ),
+        page.Section(
+            title="Epsilon against noise",
+            body=page.figure(pictures[0])
+            + page.paragraphs(["zero_out and add_remove coincide here."]),
+        ),
         page.Section(
             title="A released signal",
             body=page.paragraphs(["Generated data, so the original can be shown beside it."])
-            + page.figure(signal_svg),
+            + page.figure(pictures[1]),
             has_originals=True,
         ),
         page.receipt_section("Its receipt, in plain words", receipt),
+        page.Section(title="An account that cannot be overdrawn", body=page.listing(story)),
     ]
 
 
@@ -136,6 +154,11 @@ class Demo:
             task = progress.add_task("judging the papers", total=5)
             verdicts = papers.judge(lambda _: progress.advance(task))
             noise_svg = noise_plot(progress)
+            chosen = audits.games(is_long=False)
+            task = progress.add_task("audits", total=len(chosen))
+            played = audits.play_all(chosen, lambda _: progress.advance(task))
+        evidence = [audits.row(name, *pair) for name, pair in played.items()]
+        story = spend_until_refused(self.out, high=MOST_STEPS)
         done = release_file(
             private, target, mechanism, heading=True, if_standing=IfStanding.OVERWRITE
         )
@@ -144,7 +167,7 @@ class Demo:
         report = self.out / "report.html"
         written = page.page(
             "Masquerade",
-            sections(verdicts, noise_svg, signal_svg, done.receipt),
+            sections(verdicts, (noise_svg, signal_svg), done.receipt, story, evidence),
             lead="Everyone dances; nobody is recognised.",
         )
         atomic.write_whole(report, written.encode())
@@ -153,23 +176,27 @@ class Demo:
                 "report": str(report),
                 "released": str(target),
                 "papers": {verdict.paper: verdict.valid for verdict in verdicts},
+                "audits": {name: pair[1].epsilon_at_least for name, pair in played.items()},
             },
             lines=[
-                _table(verdicts),
+                _table("Five papers: claimed, and true", papers.HEADING, map(papers.row, verdicts)),
+                _table("Claim and evidence", audits.HEADING, evidence),
                 f"Released {target}, one day of steps, one number a minute. Its receipt "
                 f"({receipt_path(target).name}) says:",
                 *(f"  {line}" for line in explain(done.receipt.guarantee)),
+                "",
+                *story,
                 "",
                 f"The page: {report}",
             ],
         )
 
 
-def _table(verdicts: list[Verdict]) -> str:
+def _table(title: str, heading: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     stream = io.StringIO()
-    shown = Table(*papers.HEADING, title="Five papers: claimed, and true", show_lines=True)
-    for verdict in verdicts:
-        shown.add_row(*papers.row(verdict))
+    shown = Table(*heading, title=title, show_lines=True)
+    for row in rows:
+        shown.add_row(*row)
     Console(file=stream, width=132).print(shown)
     return stream.getvalue()
 

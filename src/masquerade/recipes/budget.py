@@ -1,0 +1,69 @@
+"""A budget that is spent until it refuses, with a crash in the middle, as the demo tells it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+
+from masquerade.doors.release import IfStanding, make_mechanism, release_file
+from masquerade.errors import BudgetExceeded
+from masquerade.guarantee import Unit, UnitName
+from masquerade.ledger import Ledger
+
+CAP = 8.0
+EACH = 3.0
+DELTA = 1e-5
+
+
+def spend_until_refused(folder: Path, *, high: float) -> list[str]:
+    """Open an account on ``folder/steps.private.csv``, spend it, crash once; what happened.
+
+    Args:
+        folder: holds the private file; ledger and outputs go here too.
+        high: upper end of the public range.
+    """
+    source, database = folder / "steps.private.csv", folder / "budget.db"
+    for path in folder.glob("budget.db*"):
+        path.unlink()
+    ledger = Ledger(database)
+    unit = Unit(name=UnitName.FRAME)
+    ledger.open_account("demo", unit, epsilon=CAP, delta=DELTA)
+    value = np.loadtxt(source, skiprows=1).reshape(-1, 1)
+    ledger.add("demo", value)
+    mechanism = make_mechanism(
+        "gaussian_noise", epsilon=EACH, delta=DELTA, unit="frame", low=0.0, high=high
+    )
+    said = [
+        f"An account for one frame: epsilon {CAP:g}, delta {DELTA:g}. Each release asks for "
+        f"epsilon {EACH:g}."
+    ]
+    for number in range(1, 20):
+        if number == 2:
+            child = os.fork()
+            if child == 0:
+                ledger.reserve(value, mechanism)
+                os.kill(os.getpid(), signal.SIGKILL)
+            os.waitpid(child, 0)
+            said.append("Release 2 was killed after its spend was recorded: nothing was published.")
+            continue
+        target = folder / f"steps-{number}.csv"
+        try:
+            release_file(
+                source,
+                target,
+                mechanism,
+                ledger=ledger,
+                heading=True,
+                if_standing=IfStanding.OVERWRITE,
+            )
+        except BudgetExceeded as error:
+            said.append(f"Release {number} was refused. {error}")
+            break
+        said.append(f"Release {number} stands as {target.name}.")
+    entries = ledger.entries()
+    spends = sum(entry.kind == "reserve" for entry in entries)
+    said.append(f"The ledger's {len(entries)} entries verify; {spends} spends are in it.")
+    return said
