@@ -47,12 +47,16 @@ def renyi_divergence(event: DpEvent, *, order: float, relation: Relation) -> flo
 
 def renyi_bound(event: DpEvent, *, delta: float, relation: Relation) -> float:
     """An upper bound on epsilon at any delta: the best of a fixed list of orders [canonne2020]."""
-    found = []
-    for order in _ORDERS:
-        divergence = renyi_divergence(event, order=order, relation=relation)
-        slack = math.log((order - 1) / order) - (math.log(delta) + math.log(order)) / (order - 1)
-        found.append(divergence + slack)
+    found = [
+        renyi_divergence(event, order=order, relation=relation) + conversion(order, delta)
+        for order in _ORDERS
+    ]
     return max(float(min(found)), 0.0)
+
+
+def conversion(order: float, delta: float) -> float:
+    """What is added to a divergence at ``order`` to make it an epsilon at ``delta``."""
+    return math.log((order - 1) / order) - (math.log(delta) + math.log(order)) / (order - 1)
 
 
 def _single(event: DpEvent, order: float, relation: Relation) -> float:

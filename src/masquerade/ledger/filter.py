@@ -25,7 +25,7 @@ from fractions import Fraction
 from scipy.special import ndtri
 
 from masquerade import _check
-from masquerade.account.divergence import renyi_divergence
+from masquerade.account.divergence import conversion, renyi_divergence
 from masquerade.account.parts import UnsupportedEvent, distance_of, parts_of
 from masquerade.events import DpEvent, GaussianDpEvent, LaplaceDpEvent, NoOpDpEvent
 from masquerade.guarantee import Relation
@@ -73,7 +73,8 @@ class Filter:
         if self.order is None:
             mu = Fraction(gaussian_mu(self.epsilon, self.delta))
             return math.floor(mu * mu * _UNIT)
-        return max(math.floor(Fraction(_renyi_budget(self.order, self)) * _UNIT), 0)
+        budget = (self.epsilon - conversion(self.order, self.delta)) * (1 - 1e-12)
+        return max(math.floor(Fraction(budget) * _UNIT), 0)
 
     def cost(self, event: DpEvent) -> int:
         """What an event costs, rounded up.
@@ -102,8 +103,7 @@ class Filter:
                     f"Expected a pure event of epsilon at most 700, got {event}; it protects "
                     "nothing that a ledger could count."
                 )
-            # 1 / (1 + e^-pure), from its small side, where ndtri is accurate
-            mu = Fraction(-2 * float(ndtri(1 / (1 + math.exp(pure))))) * (1 + Fraction(1, 10**9))
+            mu = _pure_mu(pure)
             return math.ceil(mu * mu * count * _UNIT)
         raise UnsupportedEvent(
             f"Expected a Gaussian or pure event for a gaussian account, got {event}; open the "
@@ -121,15 +121,12 @@ class Filter:
 def best_order(epsilon: float, delta: float) -> float:
     """The order at which the cap affords the most Gaussian events."""
     orders: Iterable[float] = (1 + 2.0 ** (k / 16) / 64 for k in range(16 * 16))
-
-    def affords(order: float) -> float:
-        slack = math.log((order - 1) / order) - (math.log(delta) + math.log(order)) / (order - 1)
-        return (epsilon - slack) / order
-
-    return max(orders, key=affords)
+    return max(orders, key=lambda order: (epsilon - conversion(order, delta)) / order)
 
 
-def _renyi_budget(order: float, cap: Filter) -> float:
-    slack = math.log((order - 1) / order)
-    slack -= (math.log(cap.delta) + math.log(order)) / (order - 1)
-    return (cap.epsilon - slack) * (1 - 1e-12)
+def _pure_mu(pure: float) -> Fraction:
+    """The mu of a pure event, rounded up; near zero, where digits cancel, by its tangent."""
+    if pure < 1e-4:
+        return Fraction(1.2534 * pure)  # sqrt(2 pi) / 2 = 1.25331...; the curve lies below it
+    # Phi^-1 of 1 / (1 + e^-pure), from its small side, where ndtri is accurate
+    return Fraction(-2 * float(ndtri(1 / (1 + math.exp(pure))))) * (1 + Fraction(1, 10**9))
