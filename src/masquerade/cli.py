@@ -23,7 +23,7 @@ from masquerade import __version__, _check, catalog
 from masquerade.errors import exit_code
 
 _DOORS = Path(__file__).parent / "doors"
-_NOT_VERBS = ("__init__", "answer")
+_NOT_VERBS = ("__init__", "answer", "progress")
 _CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
 
 

@@ -12,6 +12,7 @@ from masquerade import _check, _json, catalog
 from masquerade._round import shown
 from masquerade.audit.game import Game, MechanismGame
 from masquerade.doors.answer import Answer
+from masquerade.doors.progress import waiting
 from masquerade.noise import Noise
 from masquerade.scores import Evidence
 
@@ -68,7 +69,8 @@ class Audit:
         if self.form is not None:
             game = _in_form(game, self.form)
         claim = game.claim()
-        evidence = audit(game, trials=self.trials, confidence=self.confidence)
+        with waiting(f"playing {self.name}", seconds=0.0):
+            evidence = audit(game, trials=self.trials, confidence=self.confidence)
         is_refuted = evidence.refutes(claim.epsilon)
         verdict = (
             "REFUTED: more leaks than is claimed."

@@ -17,11 +17,12 @@ from tyro.conf import Positional
 
 from masquerade import _json, catalog
 from masquerade.doors.answer import Answer
+from masquerade.doors.progress import waiting
 from masquerade.doors.receipt import check_receipt
 from masquerade.files import arrays, atomic
 from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
-from masquerade.mechanism import Mechanism, Value, arrays_of, shapes_of
+from masquerade.mechanism import Mechanism, Shapes, Value, arrays_of, shapes_of
 from masquerade.noise import Noise
 from masquerade.receipt import SUFFIX, Receipt, Release, canonical_sha256, write_receipt
 
@@ -117,7 +118,8 @@ def release_file(
             receipt = _standing(target, mechanism, value, ledger, is_trusted=is_trusted)
         else:
             charged = _reserve(ledger, value, mechanism, noise)
-            published = mechanism.apply(value, noise)
+            with waiting("adding noise", seconds=_seconds(shapes_of(value))):
+                published = mechanism.apply(value, noise)
             receipt = _write(target, table, published, mechanism, noise, charged)
         if ledger is not None:
             ledger.settle(receipt)  # also where a crash came between the output and this
@@ -286,7 +288,7 @@ class ReleaseFile:
         guarantee = mechanism.guarantee(shapes)
         guarantee = guarantee.as_rehearsal() if noise.is_rehearsal else guarantee
         error = mechanism.expected_error(shapes)
-        seconds = sum(map(math.prod, shapes)) * 1e-7
+        seconds = _seconds(shapes)
         return Answer(
             data={
                 "guarantee": _json.encode(guarantee),
@@ -300,6 +302,11 @@ class ReleaseFile:
                 f"Expected time: about {max(seconds, 0.1):.1f} s.",
             ],
         )
+
+
+def _seconds(shapes: Shapes) -> float:
+    """About how long noise for this many numbers takes."""
+    return sum(map(math.prod, shapes)) * 1e-7
 
 
 COMMAND = ReleaseFile

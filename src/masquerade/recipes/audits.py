@@ -16,6 +16,7 @@ from masquerade.audit.tempdiff_votes import TempdiffVotes
 from masquerade.audit.video_dprp_value import VideoDprpValue
 from masquerade.doors.answer import Answer
 from masquerade.doors.audit import audit
+from masquerade.doors.progress import bars
 from masquerade.doors.release import make_mechanism
 from masquerade.files import atomic
 from masquerade.scores import Evidence
@@ -109,7 +110,10 @@ class Audits:
 
     def run(self) -> Answer:
         """Play and write."""
-        found = play_all(games(is_long=self.long))
+        chosen = games(is_long=self.long)
+        with bars() as progress:
+            task = progress.add_task("audits", total=len(chosen))
+            found = play_all(chosen, lambda _: progress.advance(task))
         atomic.write_whole(self.out, markdown(found).encode())
         data = {name: dataclasses.asdict(pair[1]) for name, pair in found.items()}
         return Answer(data={"page": str(self.out), "evidence": data}, lines=[f"Wrote {self.out}."])

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 from rich.table import Table
 
 from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.verdict import Verdict
 from masquerade.doors.answer import Answer
+from masquerade.doors.progress import bars
 from masquerade.doors.release import IfStanding, make_mechanism, receipt_path, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, explain
@@ -149,9 +150,8 @@ class Demo:
         mechanism = make_mechanism(
             "gaussian_noise", epsilon=8.0, delta=1e-5, unit="frame", low=0.0, high=MOST_STEPS
         )
-        columns = (TextColumn("{task.description:24}"), BarColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task("judging the papers", total=5)
+        with bars() as progress:
+            task = progress.add_task("judging the papers", total=len(papers.PAPERS))
             verdicts = papers.judge(lambda _: progress.advance(task))
             noise_svg = noise_plot(progress)
             chosen = audits.games(is_long=False)

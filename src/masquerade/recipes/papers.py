@@ -10,17 +10,19 @@ from masquerade import catalog
 from masquerade._round import shown
 from masquerade.account.verdict import Verdict
 from masquerade.doors.answer import Answer
+from masquerade.doors.progress import bars
 from masquerade.files import atomic
 
+PAPERS = catalog.names("account.published")
 HEADING = ("paper", "claimed", "valid", "true epsilon by unit", "what we ship instead")
 
 
 def judge(told: Callable[[str], None] = lambda name: None) -> list[Verdict]:
     """The verdicts on all papers at their own settings, in alphabetical order."""
     verdicts = []
-    for name in catalog.names("account.published"):
-        told(name)
+    for name in PAPERS:
         verdicts.append(catalog.example("account.published", name).verdict())
+        told(name)
     return verdicts
 
 
@@ -67,7 +69,10 @@ class Papers:
 
     def run(self) -> Answer:
         """Write the page."""
-        atomic.write_whole(self.out, markdown(judge()).encode())
+        with bars() as progress:
+            task = progress.add_task("judging the papers", total=len(PAPERS))
+            verdicts = judge(lambda _: progress.advance(task))
+        atomic.write_whole(self.out, markdown(verdicts).encode())
         return Answer(data={"page": str(self.out)}, lines=[f"Wrote {self.out}."])
 
 
