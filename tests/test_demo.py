@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import runpy
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -93,3 +94,10 @@ def test_plots_stay_inside_their_frame(is_log: bool) -> None:
     assert "a &lt; b" in drawn
     flat = plot.svg([plot.Line(name="flat", x=x, y=np.ones(4))], axes)
     assert "polyline" in flat
+
+
+@pytest.mark.parametrize("path", sorted(REPO.glob("examples/*.py")), ids=lambda path: path.stem)
+def test_the_examples_run_as_they_stand(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(path.read_text().splitlines()) <= 80
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out.strip()
