@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from scipy import stats
 from masquerade import Noise, Signal, Video, make_mechanism, release_value
 from masquerade.account import epsilon
 from masquerade.errors import BadInput
+from masquerade.guarantee import Unit, UnitName
+from masquerade.ledger import Ledger
 from masquerade.release.gaussian_noise import GaussianNoise
 from masquerade.tradeoff import gaussian_mu
 
@@ -191,3 +194,14 @@ def test_the_door_makes_mechanisms_by_name() -> None:
     assert made == GaussianNoise(epsilon=1, delta=1e-5, unit="frame")
     with pytest.raises(ValueError, match="Unknown mechanism 'magic'"):
         make_mechanism("magic")
+
+
+def test_what_apply_would_refuse_is_refused_before_it_is_charged(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.open_account("ward", Unit(name=UnitName.FRAME), epsilon=8, delta=1e-5)
+    value = np.zeros((4, 3))
+    ledger.add("ward", value)
+    without_range = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame")
+    with pytest.raises(ValueError, match="low and high"):
+        release_value(value, without_range, ledger=ledger)
+    assert [entry.kind for entry in ledger.entries()] == ["open", "add"]

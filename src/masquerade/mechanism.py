@@ -49,6 +49,15 @@ class Mechanism(ABC):
         return self.event(shape) if str(unit) == str(self.guarantee(shape).unit) else None
 
     @abstractmethod
+    def check(self, value: Value) -> None:
+        """Refuse what `apply` would refuse, so that nothing is spent on it.
+
+        Raises:
+            BadInput: for a value that cannot be released.
+            ValueError: for a value that these fields do not fit.
+        """
+
+    @abstractmethod
     def apply(self, value: Value, noise: Noise) -> Value:
         """The released value; the input is left alone."""
 

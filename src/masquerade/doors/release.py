@@ -62,6 +62,8 @@ def release_value(
         ledger: charged before the mechanism runs, if one is given.
     """
     noise = noise or Noise()
+    mechanism.guarantee(shapes_of(value))
+    mechanism.check(value)
     charged = _reserve(ledger, value, mechanism, noise)
     published = mechanism.apply(value, noise)
     receipt = write_receipt(
@@ -112,6 +114,7 @@ def release_file(
     table = _probe(source, target, heading=heading)
     value = table.arrays if table.names else table.arrays[0]
     mechanism.guarantee(shapes_of(value))
+    mechanism.check(value)
     with atomic.alone(target):
         if target.exists() and if_standing is not IfStanding.OVERWRITE:
             is_trusted = if_standing is IfStanding.RESUME
@@ -136,9 +139,6 @@ def _write(
 ) -> Receipt:
     """Both files complete on disk first; then the receipt gets its name, then the output."""
     published = arrays.Table(arrays=arrays_of(value), names=table.names, columns=table.columns)
-    beside = receipt_path(target)
-    if beside.is_dir():
-        raise ValueError(f"Expected room for a receipt at {beside}; there is a folder.")
     with atomic.staged(target, arrays.writer(target, published)) as (digest, commit):
         receipt = write_receipt(
             mechanism,
@@ -148,10 +148,7 @@ def _write(
             **charged,
         )
         text = receipt.to_json().encode()
-        with atomic.staged(beside, lambda stream: atomic.void(stream.write(text))) as (
-            _,
-            commit_receipt,
-        ):
+        with atomic.staged(receipt_path(target), atomic.writes(text)) as (_, commit_receipt):
             target.unlink(missing_ok=True)  # never an old output beside a new receipt
             commit_receipt()
             commit()
@@ -189,6 +186,10 @@ def _probe(source: Path, target: Path, *, heading: bool) -> arrays.Table:
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
     if target.exists() and source.exists() and target.samefile(source):
         raise ValueError(f"Expected another name for the output than the input {source}.")
+    if receipt_path(target).is_dir():
+        raise ValueError(
+            f"Expected room for a receipt at {receipt_path(target)}; there is a folder."
+        )
     table = arrays.read(source, heading=heading)
     arrays.writer(target, table)
     return table

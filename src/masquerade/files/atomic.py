@@ -37,12 +37,17 @@ def staged(
 
 def write_whole(target: Path, data: bytes) -> None:
     """Write ``data`` to ``target``, all or nothing."""
-    with staged(target, lambda stream: void(stream.write(data))) as (_, commit):
+    with staged(target, writes(data)) as (_, commit):
         commit()
 
 
-def void(_: object) -> None:
-    """Drop a result, so that a write can be an expression."""
+def writes(data: bytes) -> Callable[[BinaryIO], None]:
+    """What writes ``data`` to a stream."""
+
+    def write(stream: BinaryIO) -> None:
+        stream.write(data)
+
+    return write
 
 
 def _commit(part: Path, target: Path) -> None:

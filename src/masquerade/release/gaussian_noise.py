@@ -134,8 +134,25 @@ class GaussianNoise(Mechanism):
             composition="this release alone; every further release of the same data adds to it",
         )
 
+    def check(self, value: Value) -> None:
+        """Numbers, finite ones, and 8-bit ones where no range is given."""
+        for array in arrays_of(value):
+            if array.dtype.kind not in "uif":
+                raise BadInput(f"Expected numbers, got an array of dtype {array.dtype}.")
+            if self.low is None and array.dtype != np.uint8:
+                raise ValueError(
+                    f"Expected low and high for data of dtype {array.dtype}: the range that "
+                    "values are clamped to is public and must be chosen without looking at the "
+                    "data."
+                )
+            if not np.all(np.isfinite(array)):
+                raise BadInput(
+                    "Expected numbers without NaN or infinity; fill them by a public rule."
+                )
+
     def apply(self, value: Value, noise: Noise) -> Value:
         """The noisy value: arrays as float64, a `Signal` as float32, a `Video` as uint8."""
+        self.check(value)
         scale = self.scale(tuple(array.shape for array in arrays_of(value)))
         noisy = tuple(self._noisy(array, scale, noise) for array in arrays_of(value))
         if isinstance(value, Signal):
@@ -146,15 +163,6 @@ class GaussianNoise(Mechanism):
         return noisy if isinstance(value, tuple) else noisy[0]
 
     def _noisy(self, array: np.ndarray, scale: Scale, noise: Noise) -> np.ndarray:
-        if array.dtype.kind not in "uif":
-            raise BadInput(f"Expected numbers, got an array of dtype {array.dtype}.")
-        if self.low is None and array.dtype != np.uint8:
-            raise ValueError(
-                f"Expected low and high for data of dtype {array.dtype}: the range that values "
-                "are clamped to is public and must be chosen without looking at the data."
-            )
-        if not np.all(np.isfinite(array)):
-            raise BadInput("Expected numbers without NaN or infinity; fill them by a public rule.")
         unit = self.as_unit()
         clamped = np.clip(array.astype(np.float64), unit.low, unit.high)
         noisy = to_grid(clamped, scale.grid)
