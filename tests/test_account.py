@@ -162,7 +162,15 @@ def test_events_travel_as_json_and_only_known_ones_come_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "q", "steps"), [(3, 0.01, 1000), (1, 0.05, 2000), (0.1, 0.0134, 22352), (2, 1.0, 7)]
+    ("target", "q", "steps"),
+    [
+        (3, 0.01, 1000),
+        (1, 0.05, 2000),
+        (8, 0.002, 20000),
+        (0.1, 0.0134, 22352),
+        (0.02, 0.001, 100_000),
+        (2, 1.0, 7),
+    ],
 )
 @pytest.mark.parametrize("relation", ["zero_out", "replace_one"])
 def test_calibrated_noise_satisfies_its_target_and_is_not_wasteful(
@@ -292,6 +300,14 @@ def test_events_that_cannot_have_happened_are_refused(event: DpEvent) -> None:
 def test_extreme_arguments_end_with_a_bound(z: float, q: float, steps: int, delta: float) -> None:
     event = sampled_gaussian(z, sampling_prob=q, steps=steps)
     assert 0 <= epsilon(event, delta=delta, relation="replace_one") < math.inf
+
+
+def test_who_is_hardly_ever_sampled_is_protected_by_that_alone() -> None:
+    rare = sampled_gaussian(0.02, sampling_prob=1e-6, steps=9)
+    assert epsilon(rare, delta=1e-5, relation="replace_one") == 0.0
+    assert epsilon(rare, delta=1e-6, relation="replace_one") > 1
+    run = dict(delta=1e-5, sampling_prob=1e-6, relation="zero_out")
+    assert calibrate(1, steps=9, **run) == calibrate(5, steps=1, **run)
 
 
 def test_huge_and_tiny_noise_end_with_a_bound() -> None:

@@ -177,7 +177,7 @@ def test_an_overwrite_that_cannot_finish_keeps_the_old_output(tmp_path: Path) ->
     np.save(source, np.zeros((4, 3)))
     target.write_bytes(b"old")
     (tmp_path / "out.npy.receipt.json").mkdir()
-    with pytest.raises(ValueError, match="room for a receipt"):
+    with pytest.raises(ValueError, match="room for a file"):
         release_file(source, target, MECHANISM, if_standing=IfStanding.OVERWRITE)
     assert target.read_bytes() == b"old"
 

@@ -78,7 +78,7 @@ def test_the_sentence_never_says_less_than_the_number() -> None:
 def test_zero_out_of_a_range_says_what_blank_means() -> None:
     unit = Unit(name=UnitName.VALUE, low=0.0, high=255.0)
     said = explain(formal(unit=unit, relation=Relation.ZERO_OUT))[0]
-    assert "set to 127.5, the middle of the range" in said
+    assert "blank (read here as 127.5, the middle of the range)" in said
 
 
 def test_a_papers_number_appears_only_as_a_marked_claim() -> None:

@@ -276,7 +276,7 @@ def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
         with pytest.raises(BadInput):
             Ledger(path).entries()
     for path in (text, folder):
-        with pytest.raises(BadInput, match="Nothing was spent"):
+        with pytest.raises(BadInput, match=r"read and written|folder"):
             Ledger(path).open_account("ward", FRAME, epsilon=1, delta=DELTA)
     assert text.read_text().startswith("hello") and not (tmp_path / "missing.db").exists()
     with pytest.raises(BadInput):
@@ -374,7 +374,7 @@ def test_a_restored_backup_is_refused(tmp_path: Path, command: Any) -> None:
     (published / "b.npy").unlink()
     release("c.npy")
     found = command(*verify, "--receipts", published)
-    assert found.code == 4 and "1 of 3 are not in it (entry 5" in found.err
+    assert found.code == 4 and "1 of 3 are not in it: entry 5" in found.err
     (published / "b.npy.receipt.json").unlink()
     assert command(*verify, "--receipts", published).code == 0
     (published / "c.npy.receipt.json").write_text("{}")

@@ -24,6 +24,10 @@ from masquerade.errors import exit_code
 
 _DOORS = Path(__file__).parent / "doors"
 _NOT_VERBS = ("__init__", "answer", "progress")
+_SILENT = {
+    KeyboardInterrupt: "Interrupted.",
+    MemoryError: "Expected more memory than there is; use fewer trials or a smaller file.",
+}
 _CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
 
 
@@ -42,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         code = exit_code(error)
         if code == 1:
             raise
-        _complain(str(error) or type(error).__name__, code, as_json=as_json)
+        _complain(str(error) or _SILENT.get(type(error), "failed"), code, as_json=as_json)
     sys.exit(code)
 
 

@@ -39,6 +39,7 @@ EXIT_CODES: dict[type[BaseException], int] = {
     ValueError: 2,
     FileExistsError: 2,
     OSError: 4,
+    MemoryError: 4,
     KeyboardInterrupt: 130,
 }
 

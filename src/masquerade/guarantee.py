@@ -284,7 +284,7 @@ def explain(guarantee: Guarantee) -> list[str]:
 def _changed(guarantee: Guarantee) -> str:
     low, high = guarantee.unit.low, guarantee.unit.high
     if guarantee.relation is Relation.ZERO_OUT and low is not None and high is not None:
-        return f"had been set to {(low + high) / 2:g}, the middle of the range"
+        return f"had been blank (read here as {(low + high) / 2:g}, the middle of the range)"
     return _CHANGES[guarantee.relation]
 
 

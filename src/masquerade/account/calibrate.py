@@ -22,7 +22,8 @@ from masquerade.tradeoff import gaussian_mu
 _INSIDE = 1e-3  # a finer interval must gain more than this to be worth a new search
 _USEFUL = 0.05  # above this, a coarse interval is not even a starting point
 _CLOSE = 2e-5  # relative distance below the target at which the search stops
-_MOST_STEPS = 40
+_MOST_STEPS = 60
+_SECANTS = 6  # after that, an open bracket is doubled, and later every one halved
 _LEAST = 0.02  # a multiplier; with less, nobody should speak of noise
 
 
@@ -126,20 +127,22 @@ def _smallest(
     low, high = 0.0, math.inf  # at(low) > target >= at(high)
     z = start
     last: tuple[float, float] | None = None
-    for _ in range(_MOST_STEPS):
+    for turn in range(_MOST_STEPS):
         here = at(z)
         if here <= target:
             high = min(high, z)
         else:
             low = max(low, z)
-        is_close = target * (1 - close) <= here <= target or high - low <= 1e-6 * low
+        width = 1e-6 if turn <= 3 * _SECANTS else 1e-2  # a jump is not worth many evaluations
+        is_close = target * (1 - close) <= here <= target or high - low <= width * low
         if is_close or high <= _LEAST:
             return high, slope
         if here > 0:
             if last and abs(z / last[0] - 1) > 1e-4:
                 slope = min(math.log(here / last[1]) / math.log(z / last[0]), -0.05)
             last, z = (z, here), max(_step(z, here, target, slope), _LEAST)
-        if here <= 0 or not low < z < high:
+        is_open = turn > _SECANTS and (low == 0 or not math.isfinite(high))
+        if here <= 0 or not low < z < high or is_open or turn > 3 * _SECANTS:
             z = _between(low, high)
     if math.isfinite(high):
         return high, slope

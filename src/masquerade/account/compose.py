@@ -84,6 +84,8 @@ def epsilon_at(event: DpEvent, *, delta: float, relation: Relation | str, interv
     mu = gaussian_mu_of(event, relation=relation)
     if mu is not None:
         return Bound(gaussian_epsilon(mu, delta), can_refine=False)
+    if _chance_of_taking_part(parts) <= delta:
+        return Bound(0.0, can_refine=False)
     only, times = parts[0]
     if len(parts) == 1 and isinstance(only, RevealedSampledDpEvent):
         bound = _revealed(only, times, delta=delta, relation=relation)
@@ -123,6 +125,15 @@ def gaussian_mu_of(event: DpEvent, *, relation: Relation) -> float | None:
             return math.inf
         total = math.hypot(total, math.sqrt(count) / part.noise_multiplier)
     return total * distance_of(relation)
+
+
+def _chance_of_taking_part(parts: list[tuple[DpEvent, int]]) -> float:
+    """How likely a record is in any batch: outputs differ at all with that probability at most."""
+    missed = 0.0  # log of the chance never to be sampled
+    for part, count in parts:
+        share = getattr(part, "sampling_probability", 1.0)
+        missed += count * math.log1p(-share) if share < 1 else -math.inf
+    return -math.expm1(missed) * (1 + 1e-12)
 
 
 def _is_not_private(event: DpEvent) -> bool:
@@ -171,9 +182,11 @@ def _pld_epsilon(
 def _largest_loss(event: DpEvent, count: int, relation: Relation) -> float:
     """About how far the privacy loss of ``count`` runs reaches: its mean and nine deviations."""
     inner = getattr(event, "event", event)
-    ratio = distance_of(relation) / getattr(inner, "noise_multiplier", math.inf)
-    runs = max(count * getattr(event, "sampling_probability", 1.0), 1.0)
-    return runs * ratio * ratio / 2 + 9 * math.sqrt(runs) * ratio
+    one = 1 / getattr(inner, "noise_multiplier", math.inf)
+    share, ratio = getattr(event, "sampling_probability", 1.0), one * distance_of(relation)
+    sampled = share * math.sqrt(count * math.expm1(min(one * one, 700.0)))  # [bu2020]
+    mu = min(math.sqrt(count) * ratio, distance_of(relation) * sampled)
+    return ratio * ratio / 2 + 9 * ratio + mu * mu / 2 + 9 * mu
 
 
 def pld(

@@ -152,6 +152,11 @@ def poisson_tradeoff(
     true multiplier is at most z*, and epsilon is at least that of z*.
     """
     _check.delta(delta=delta)
+    if delta < 1e-9:
+        raise ValueError(
+            f"Expected delta of at least 1e-9, got delta={delta}; below, epsilon is a looser upper "
+            "bound and would overstate the evidence."
+        )
     found = rates(scores, _separation, confidence=confidence, is_central=True)
 
     def event(log_z: float) -> DpEvent:

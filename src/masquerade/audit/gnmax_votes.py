@@ -49,9 +49,14 @@ class GnmaxVotes(Game):
         """Sum of (second count - first count) over the queries: the likelihood ratio."""
 
         def scores(first: float, second: float) -> np.ndarray:
-            counts = noise.gaussian(self.noise_std, (trials, self.queries, 2))
-            counts += np.array([first, second])
-            return np.asarray((counts[..., 1] - counts[..., 0]).sum(axis=1))
+            found = np.empty(trials)
+            chunk = max(1, 1_000_000 // self.queries)
+            for start in range(0, trials, chunk):
+                size = min(chunk, trials - start)
+                counts = noise.gaussian(self.noise_std, (size, self.queries, 2))
+                counts += np.array([first, second])
+                found[start : start + size] = (counts[..., 1] - counts[..., 0]).sum(axis=1)
+            return found
 
         scale = 1 / math.sqrt(self.queries)
         return Scores(

@@ -99,6 +99,8 @@ class Audit:
 def _in_form(game: Game, form: str) -> Game:
     hints = typing.get_type_hints(type(game))
     choices = typing.get_args(hints.get("form", None))
+    if not choices:
+        raise ValueError("Expected no --form for this game: it has one only.")
     if form not in choices:
         raise ValueError(_check.unknown("form", form, choices))
     changed: Game = dataclasses.replace(game, form=form)  # type: ignore[type-var]

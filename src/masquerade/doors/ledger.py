@@ -113,19 +113,19 @@ class Show:
     """What is left, in words.
 
     Args:
-        ledger: a path, or postgresql://...
         account: one account; all of them if it is left out.
+        ledger: a path, or postgresql://...
     """
 
+    account: Positional[str] = ""
     ledger: str
-    account: str | None = None
 
     def run(self) -> Answer:
         """Sum up each account; the least that any holder has left comes first."""
         book = Ledger(self.ledger).book()
-        if self.account is not None and self.account not in book.accounts:
+        if self.account and self.account not in book.accounts:
             raise ValueError(_check.unknown("account", self.account, book.accounts))
-        shown = [a for a in book.accounts.values() if self.account in (None, a.name)]
+        shown = [a for a in book.accounts.values() if self.account in ("", a.name)]
         data = [_summary(book, account) for account in shown]
         lines = [line for summary in data for line in _sentences(summary)]
         return Answer(data={"accounts": data}, lines=lines or ["No account is open."])
@@ -173,8 +173,9 @@ class Verify:
             if strangers:
                 raise BadInput(
                     f"Expected every receipt's spend in the ledger; {len(strangers)} of "
-                    f"{len(found)} are not in it (entry {strangers[0].ledger_sequence} is missing "
-                    "or another). The ledger was cut, rolled back or replaced."
+                    f"{len(found)} are not in it: entry {strangers[0].ledger_sequence} is missing, "
+                    "is another release, or has two outputs. The ledger was cut, rolled back or "
+                    "replaced, or a receipt was."
                 )
         charged = sum(receipt.ledger_sequence is not None for receipt in found)
         return Answer(
@@ -204,8 +205,10 @@ class Export:
 
     def run(self) -> Answer:
         """Write it."""
+        if self.out.exists():
+            raise ValueError(f"Expected a new file to export to, got {self.out}; it stands there.")
         entries = [asdict(entry) for entry in Ledger(self.ledger).entries()]
-        atomic.write_whole(self.out, json.dumps(entries, indent=2).encode())
+        atomic.write_whole(self.out, json.dumps(entries, indent=2).encode(), is_private=True)
         return Answer(
             data={"out": str(self.out), "entries": len(entries)},
             lines=[f"Wrote {len(entries)} entries to {self.out}. They are private."],
@@ -220,7 +223,9 @@ def _receipt(path: Path) -> Receipt:
 
 
 def _summary(book: Book, account: Account) -> dict[str, Any]:
-    holders = sorted({h for (name, _), h in book.holders.items() if name == account.name})
+    holders = sorted(
+        {h for (name, _), held in book.holders.items() if name == account.name for h in held}
+    )
     left = {holder: book.left(account, holder) for holder in holders}
     least = min(holders, key=lambda holder: left[holder]) if holders else None
     remaining = account.cap.allowance if least is None else left[least]

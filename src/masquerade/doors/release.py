@@ -8,6 +8,7 @@ off in between, no output ever stands without its receipt and its recorded spend
 from __future__ import annotations
 
 import math
+import tempfile
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +20,7 @@ from masquerade import _json, catalog
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import waiting
 from masquerade.doors.receipt import check_receipt
+from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
 from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
@@ -121,11 +123,15 @@ def release_file(
             receipt = _standing(target, mechanism, value, ledger, is_trusted=is_trusted)
         else:
             charged = _reserve(ledger, value, mechanism, noise)
-            with waiting("adding noise", seconds=_seconds(shapes_of(value))):
-                published = mechanism.apply(value, noise)
-            receipt = _write(target, table, published, mechanism, noise, charged)
+            try:
+                with waiting("adding noise", seconds=_seconds(shapes_of(value))):
+                    published = mechanism.apply(value, noise)
+                receipt = _write(target, table, published, mechanism, noise, charged)
+            except KeyboardInterrupt as stop:
+                spent = " Its spend is recorded and stays." * bool(charged)
+                raise KeyboardInterrupt(f"Interrupted; nothing was published.{spent}") from stop
         if ledger is not None:
-            ledger.settle(receipt)  # also where a crash came between the output and this
+            _settle(ledger, receipt, target)
     return Release(value=target, receipt=receipt)
 
 
@@ -169,6 +175,17 @@ def _reserve(
     return {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
 
 
+def _settle(ledger: Ledger, receipt: Receipt, target: Path) -> None:
+    """Record that the output stands; also where a crash came between the output and this."""
+    try:
+        ledger.settle(receipt)
+    except BadInput as error:
+        raise BadInput(
+            f"{target} stands and its spend is recorded, but that it stands could not be: {error} "
+            "Run the same command again to settle it; nothing more is spent."
+        ) from error
+
+
 def receipt_path(target: Path) -> Path:
     """Where the receipt of an output stands: its full name plus a suffix."""
     return target.with_name(target.name + SUFFIX)
@@ -186,10 +203,14 @@ def _probe(source: Path, target: Path, *, heading: bool) -> arrays.Table:
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
     if target.exists() and source.exists() and target.samefile(source):
         raise ValueError(f"Expected another name for the output than the input {source}.")
-    if receipt_path(target).is_dir():
-        raise ValueError(
-            f"Expected room for a receipt at {receipt_path(target)}; there is a folder."
-        )
+    for path in (target, receipt_path(target)):
+        if path.is_dir():
+            raise ValueError(f"Expected room for a file at {path}; there is a folder.")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise BadInput(f"Expected a folder that can be written, got {target.parent}.") from error
     table = arrays.read(source, heading=heading)
     arrays.writer(target, table)
     return table
@@ -260,7 +281,7 @@ class ReleaseFile:
             self.target,
             mechanism,
             noise=noise,
-            ledger=Ledger(self.ledger) if self.ledger else None,
+            ledger=None if self.ledger is None else Ledger(self.ledger),
             heading=self.heading,
             if_standing=self._if_standing(),
         )
@@ -285,7 +306,12 @@ class ReleaseFile:
 
     def _preview(self, mechanism: Mechanism, noise: Noise) -> Answer:
         target = final_name(self.target, noise)
-        shapes = shapes_of(_probe(self.source, target, heading=self.heading).arrays)
+        table = _probe(self.source, target, heading=self.heading)
+        value = table.arrays if table.names else table.arrays[0]
+        shapes = shapes_of(value)
+        mechanism.check(value)
+        if self.ledger is not None:
+            Ledger(self.ledger).quote(value, mechanism)
         guarantee = mechanism.guarantee(shapes)
         guarantee = guarantee.as_rehearsal() if noise.is_rehearsal else guarantee
         error = mechanism.expected_error(shapes)
@@ -298,6 +324,7 @@ class ReleaseFile:
             },
             lines=[
                 "Nothing was written.",
+                *(["The ledger can afford it."] if self.ledger is not None else []),
                 *explain(guarantee),
                 f"Expected error of each number: {error:.7g} (standard deviation).",
                 f"Expected time: about {max(seconds, 0.1):.1f} s.",

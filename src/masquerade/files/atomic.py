@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def staged(
-    target: Path, write: Callable[[BinaryIO], None]
+    target: Path, write: Callable[[BinaryIO], None], *, is_private: bool = False
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """Write beside ``target`` under a temporary name; yield the SHA-256 and the final rename.
 
@@ -24,7 +24,8 @@ def staged(
     """
     part = target.with_name(f".masquerade-{secrets.token_hex(8)}.part")
     try:
-        with part.open("xb") as stream:
+        mode = 0o600 if is_private else 0o666  # less the umask
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:  # noqa: PTH123
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -35,9 +36,11 @@ def staged(
         part.unlink(missing_ok=True)
 
 
-def write_whole(target: Path, data: bytes) -> None:
-    """Write ``data`` to ``target``, all or nothing."""
-    with staged(target, writes(data)) as (_, commit):
+def write_whole(target: Path, data: bytes, *, is_private: bool = False) -> None:
+    """Write ``data`` to ``target``, all or nothing; a private file is its owner's alone."""
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
+    with staged(target, writes(data), is_private=is_private) as (_, commit):
         commit()
 
 
@@ -64,6 +67,8 @@ def alone(target: Path) -> Iterator[None]:
     """Wait until no other process of this machine works on ``target``; a crash lets go."""
     folder = Path(tempfile.gettempdir()) / f"masquerade-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to someone else; remove it, or set TMPDIR.")
     name = hashlib.sha256(str(target.resolve()).encode()).hexdigest()
     with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -10,7 +10,7 @@ from typing import Any
 from masquerade import _json
 from masquerade.account.sensitivity import refuse_add_remove
 from masquerade.errors import BudgetExceeded
-from masquerade.events import DpEvent, event_from_json
+from masquerade.events import DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger.filter import Filter, FilterName
 from masquerade.ledger.store import Entry
@@ -66,6 +66,16 @@ class Charge:
     account: str
     holder: str
     cost: int
+    event: dict[str, Any]
+
+    def to_payload(self) -> dict[str, Any]:
+        """As it stands in the ledger."""
+        return {
+            "account": self.account,
+            "holder": self.holder,
+            "cost": str(self.cost),
+            "event": self.event,
+        }
 
 
 @dataclass
@@ -74,19 +84,19 @@ class Book:
 
     Args:
         accounts: by name.
-        holders: (account, member) to who pays: the member itself, or its subject.
+        holders: (account, member) to who pays: the member itself, or everyone it shows.
         spent: (account, holder) to the sum of costs.
         events: (account, holder) to the events, in order.
-        settled: sequence numbers of reservations whose output stands.
+        settled: reservations whose output stands, with the output's SHA-256.
     """
 
     accounts: dict[str, Account] = field(default_factory=dict)
-    holders: dict[tuple[str, str], str] = field(default_factory=dict)
+    holders: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     spent: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
     events: dict[tuple[str, str], list[dict[str, Any]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    settled: set[int] = field(default_factory=set)
+    settled: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def replay(cls, entries: Iterable[Entry]) -> Book:
@@ -98,32 +108,41 @@ class Book:
                 account = Account.from_payload(payload)
                 book.accounts[account.name] = account
             elif entry.kind == "add":
-                book.holders[payload["account"], payload["member"]] = payload["holder"]
+                book._add(payload)
+                book._charge(payload["carried"])
             elif entry.kind == "reserve":
-                for charge in payload["charges"]:
-                    key = charge["account"], charge["holder"]
-                    book.spent[key] += int(charge["cost"])
-                    book.events[key].append(charge["event"])
+                book._charge(payload["charges"])
             elif entry.kind == "settle":
-                book.settled.add(payload["reservation"])
+                book.settled[payload["reservation"]] = payload["output_sha256"]
         return book
+
+    def _add(self, payload: dict[str, Any]) -> None:
+        held = self.holders[payload["account"], payload["member"]]
+        if payload["holder"] not in held:
+            held.append(payload["holder"])
+
+    def _charge(self, charges: list[dict[str, Any]]) -> None:
+        for charge in charges:
+            key = charge["account"], charge["holder"]
+            self.spent[key] += int(charge["cost"])
+            self.events[key].append(charge["event"])
 
     def accounts_of(self, member: str) -> list[Account]:
         """The accounts that hold a member."""
-        return [self.accounts[name] for name, held in self.holders if held == member]
+        return [self.accounts[name] for name, held in list(self.holders) if held == member]
 
     def left(self, account: Account, holder: str) -> int:
         """What a holder may still spend."""
         return account.cap.allowance - self.spent.get((account.name, holder), 0)
 
-    def charge(self, account: Account, member: str, event: DpEvent) -> Charge:
-        """The charge for an event, if it fits.
+    def charge(self, account: Account, holder: str, events: list[DpEvent]) -> list[Charge]:
+        """The charges for events, if all of them fit.
 
         Raises:
-            BudgetExceeded: if it does not; the message says what would.
+            BudgetExceeded: if they do not; the message says what would.
         """
-        holder = self.holders[account.name, member]
-        cost, left = account.cap.cost(event), self.left(account, holder)
+        costs = [account.cap.cost(event) for event in events]
+        cost, left = sum(costs), self.left(account, holder)
         if cost > left:
             fits = account.cap.epsilon_that_fits(left)
             remedy = (
@@ -138,7 +157,10 @@ class Book:
                 f"release needs {100 * cost / account.cap.allowance:.1f} %: {remedy}. Nothing was "
                 "spent."
             )
-        return Charge(account.name, holder, cost)
+        return [
+            Charge(account.name, holder, each, event_to_json(event))
+            for each, event in zip(costs, events, strict=True)
+        ]
 
     def events_of(self, account: Account, holder: str) -> list[DpEvent]:
         """What was done to a holder's data, in order."""

@@ -120,7 +120,7 @@ class Filter:
 
 def best_order(epsilon: float, delta: float) -> float:
     """The order at which the cap affords the most Gaussian events."""
-    orders: Iterable[float] = (1 + 2.0 ** (k / 16) / 64 for k in range(16 * 16))
+    orders: Iterable[float] = (1 + 2.0 ** (k / 16) / 64 for k in range(16 * 30))
     return max(orders, key=lambda order: (epsilon - conversion(order, delta)) / order)
 
 

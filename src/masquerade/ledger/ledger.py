@@ -6,19 +6,19 @@ import hashlib
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from masquerade import catalog
 from masquerade._round import up_decimals
 from masquerade.account import epsilon
 from masquerade.errors import BadInput
-from masquerade.events import ComposedDpEvent, event_to_json
+from masquerade.events import ComposedDpEvent, DpEvent
 from masquerade.guarantee import Relation, Unit
 from masquerade.ledger.book import PEOPLE, Account, Book, Charge
 from masquerade.ledger.filter import Filter, FilterName, best_order
 from masquerade.ledger.store import Entry, Session, Store
-from masquerade.mechanism import Mechanism, Value, arrays_of, shapes_of
+from masquerade.mechanism import Mechanism, Shapes, Value, arrays_of, shapes_of
 from masquerade.receipt import Receipt
 
 
@@ -82,29 +82,43 @@ class Ledger:
         Args:
             account: the account's name.
             value: the decoded content.
-            subject: whose it is; needed where the unit is a subject or a shard.
+            subject: whom it shows; needed where the unit is a subject or a shard. A file that
+                shows several people is added once for each.
             same_as: content of a member that shows the same footage (a trim, a re-encode, a
                 second camera); the two are charged as one.
         """
         with self._store.session() as session:
             book = Book.replay(session.entries)
             held = _account(book, account)
-            if (held.unit.name in PEOPLE) != (subject is not None):
+            subject = None if subject is None else subject.strip()
+            if (held.unit.name in PEOPLE) != bool(subject):
                 raise ValueError(
                     "Expected a subject exactly where the account's unit is a subject or a shard, "
                     f"got unit={held.unit} and subject={subject!r}."
                 )
             member, token = _member(session, value, same_as)
-            holder = subject if subject is not None else member
-            standing = book.holders.get((account, member))
-            if standing not in (None, holder):
-                raise ValueError(
-                    f"Expected one subject for a file, got {holder!r}; it is listed under another."
-                )
+            holder = subject or member
+            carried: list[Charge] = []
+            if holder not in book.holders.get((account, member), []):
+                events = _earlier_events(session.entries, member, held)
+                carried = book.charge(held, holder, events) if events else []
             # an entry also where the file was in it: no sequence number tells that two are equal
-            payload = {"account": account, "member": member, "holder": holder, "token": token}
-            session.append("add", payload)
+            session.append(
+                "add",
+                {
+                    "account": account,
+                    "member": member,
+                    "holder": holder,
+                    "token": token,
+                    "carried": [charge.to_payload() for charge in carried],
+                },
+            )
         return member
+
+    def quote(self, value: Value, mechanism: Mechanism) -> None:
+        """Raise what `reserve` would raise, and spend nothing."""
+        with self._store.session() as session:
+            _charges(session, value, mechanism)
 
     def reserve(self, value: Value, mechanism: Mechanism) -> Reservation:
         """Charge every account that holds this content, or none.
@@ -114,35 +128,17 @@ class Ledger:
             BadInput: if no account holds it.
             ValueError: if the mechanism states no cost for an account's unit.
         """
-        shapes = shapes_of(value)
         with self._store.session() as session:
-            book = Book.replay(session.entries)
-            member = session.member_of(fingerprint(value))
-            accounts = book.accounts_of(member) if member is not None else []
-            if member is None or not accounts:
-                raise BadInput(
-                    "Expected a file that is in an account of this ledger; add it first with: "
-                    "masquerade ledger add"
-                )
-            charges: list[tuple[Charge, dict[str, Any]]] = []
-            for account in accounts:
-                event = mechanism.event_for(shapes, account.unit)
-                if event is None:
-                    raise ValueError(
-                        f"Expected a mechanism that states its cost for {account.unit}, the unit "
-                        f"of the account {account.name}, got {mechanism.name}."
-                    )
-                charges.append((book.charge(account, member, event), event_to_json(event)))
+            member, charges = _charges(session, value, mechanism)
             entry = session.append(
                 "reserve",
                 {
                     "member": member,
+                    "token": session.token_of(fingerprint(value)),
                     "mechanism": mechanism.name,
                     "fields": mechanism.fields(),
-                    "charges": [
-                        {"account": c.account, "holder": c.holder, "cost": str(c.cost), "event": e}
-                        for c, e in charges
-                    ],
+                    "shapes": [list(shape) for shape in shapes_of(value)],
+                    "charges": [charge.to_payload() for charge in charges],
                 },
             )
         return Reservation(sequence=entry.sequence, head=entry.head)
@@ -161,8 +157,8 @@ class Ledger:
         """Whether a receipt's spend was recorded here, for this very content."""
         with self._store.session() as session:
             entry = _entry_of(session.entries, receipt)
-            member = session.member_of(fingerprint(value))
-        return entry is not None and entry.payload["member"] == member
+            token = session.token_of(fingerprint(value))
+        return entry is not None and entry.payload["token"] == token
 
     def entries(self) -> list[Entry]:
         """Everything that was written, verified."""
@@ -174,10 +170,16 @@ class Ledger:
         return Book.replay(self.entries())
 
     def strangers(self, receipts: list[Receipt]) -> list[Receipt]:
-        """Receipts that name an entry which this ledger does not have: it was cut or replaced."""
-        entries = self.entries()
-        named = [receipt for receipt in receipts if receipt.ledger_sequence is not None]
-        return [receipt for receipt in named if _entry_of(entries, receipt) is None]
+        """Receipts whose entry is missing, is another release, or has another output already."""
+        entries, outputs = self.entries(), dict(self.book().settled)
+        found = []
+        for receipt in receipts:
+            if receipt.ledger_sequence is None:
+                continue
+            digest = outputs.setdefault(receipt.ledger_sequence, receipt.output_sha256)
+            if _entry_of(entries, receipt) is None or digest != receipt.output_sha256:
+                found.append(receipt)
+        return found
 
 
 def fixed_list_epsilon(book: Book, account: Account, holder: str) -> float:
@@ -211,7 +213,8 @@ def _member(session: Session, value: Value, same_as: Value | None) -> tuple[str,
         raise ValueError("Expected the other file to be a member already; add it first.")
     if known is not None and twin is not None and known != twin:
         raise ValueError(
-            "Expected a file that is not a member yet; both have spent on their own already."
+            "Expected a file that is not a member yet; both are members of their own already. Say "
+            "what shows the same footage when a file is first added."
         )
     member = known or twin or secrets.token_hex(8)
     return member, session.remember(content, member)
@@ -222,5 +225,50 @@ def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:
     if not 1 <= place <= len(entries):
         return None
     entry = entries[place - 1]
-    is_its = entry.kind == "reserve" and entry.head == receipt.ledger_head
+    is_its = (
+        entry.kind == "reserve"
+        and entry.head == receipt.ledger_head
+        and entry.payload["mechanism"] == receipt.mechanism
+        and entry.payload["fields"] == receipt.fields
+    )
     return entry if is_its else None
+
+
+def _charges(session: Session, value: Value, mechanism: Mechanism) -> tuple[str, list[Charge]]:
+    """Who is charged what for a release of this content; all of it fits."""
+    book = Book.replay(session.entries)
+    member = session.member_of(fingerprint(value))
+    accounts = book.accounts_of(member) if member is not None else []
+    if member is None or not accounts:
+        raise BadInput(
+            "Expected a file that is in an account of this ledger; add it first with: "
+            "masquerade ledger add"
+        )
+    charges: list[Charge] = []
+    for account in accounts:
+        event = _event_for(mechanism, shapes_of(value), account)
+        for holder in book.holders[account.name, member]:
+            charges += book.charge(account, holder, [event])
+    return member, charges
+
+
+def _event_for(mechanism: Mechanism, shapes: Shapes, account: Account) -> DpEvent:
+    event = mechanism.event_for(shapes, account.unit)
+    if event is None:
+        raise ValueError(
+            f"Expected a mechanism that states its cost for {account.unit}, the unit of the "
+            f"account {account.name}, got {mechanism.name}."
+        )
+    return event
+
+
+def _earlier_events(entries: list[Entry], member: str, account: Account) -> list[DpEvent]:
+    """What was released of a member before it came into the account, as its unit feels it."""
+    found = []
+    for entry in entries:
+        if entry.kind == "reserve" and entry.payload["member"] == member:
+            example = catalog.example("release", entry.payload["mechanism"])
+            shapes = tuple(tuple(shape) for shape in entry.payload["shapes"])
+            mechanism = type(example)(**entry.payload["fields"])
+            found.append(_event_for(mechanism, shapes, account))
+    return found

@@ -137,6 +137,11 @@ class Session:
         row = self._row(content)
         return None if row is None else str(row.member)
 
+    def token_of(self, content: bytes) -> str | None:
+        """The random token of a file's content: this very content, not its member's others."""
+        row = self._row(content)
+        return None if row is None else str(row.token)
+
     def remember(self, content: bytes, member: str) -> str:
         """Tie a file's content to a member; return the random token that the chain must name.
 
@@ -171,17 +176,27 @@ class Store:
 
     def __init__(self, address: str | Path) -> None:
         self.address = str(address)
+        if not self.address.strip():
+            raise ValueError("Expected a ledger's path or address, got an empty one.")
         self._is_server = self.address.startswith(("postgresql://", "postgres://"))
         if self._is_server:
-            rest = self.address.partition("://")[2]
-            self._engine = sql.create_engine(f"postgresql+psycopg://{rest}", poolclass=NullPool)
+            url = _server_url(self.address)
+            self._shown = url.render_as_string(hide_password=True)
+            self._engine = sql.create_engine(url, poolclass=NullPool)
         else:
-            self._engine = sql.create_engine(f"sqlite:///{self.address}", poolclass=NullPool)
+            self._shown = self.address
+            url = sql.URL.create("sqlite", database=self.address)
+            self._engine = sql.create_engine(url, poolclass=NullPool)
             sql.event.listen(self._engine, "connect", _prepare_sqlite)
             sql.event.listen(self._engine, "begin", _begin_sqlite)
 
     def create(self) -> None:
         """Make the tables and the key, unless they are there."""
+        if not self._is_server:
+            path = Path(self.address)
+            if not path.parent.is_dir():
+                raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
+            path.touch(mode=0o600)  # it holds the key: nobody else's to read
         with self._transaction() as connection:
             _TABLES.create_all(connection)
             if connection.execute(sql.select(_LEDGER)).first() is None:
@@ -195,7 +210,7 @@ class Store:
     def session(self) -> Iterator[Session]:
         """A verified ledger under the one write lock; what is appended is on disk afterwards."""
         if not self._is_server and not Path(self.address).is_file():
-            raise BadInput(f"Expected a ledger at {self.address}; open one with: ledger open")
+            raise BadInput(f"Expected a ledger at {self._shown}; open one with: ledger open")
         with self._transaction() as connection:
             session = Session(connection, self)
             yield session
@@ -206,10 +221,19 @@ class Store:
         path = self._witness(ledger_id)
         if not path.is_file():
             return
-        seen = json.loads(path.read_text())
-        sequence, head = int(seen["sequence"]), str(seen["head"])
-        if seen["ledger"] != ledger_id or sequence == 0:
-            return
+        try:
+            seen = json.loads(path.read_text())
+            sequence, head, witnessed = int(seen["sequence"]), str(seen["head"]), seen["ledger"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise Tampered(
+                f"Expected a readable witness at {path}; it is damaged. If the ledger is the "
+                "newest one, check it with ledger verify --receipts and remove the witness."
+            ) from error
+        if witnessed != ledger_id:
+            raise Tampered(
+                f"Expected the ledger that {path} has seen; another one stands here now. Restore "
+                "the old one, or remove the witness if its budget may be forgotten."
+            )
         if len(entries) < sequence or entries[sequence - 1].head != head:
             raise Tampered(
                 f"Expected a ledger with the entry {sequence} that {path.name} has seen; this is "
@@ -226,7 +250,7 @@ class Store:
                 if seen["ledger"] == ledger_id and int(seen["sequence"]) >= len(entries):
                     return
             data = {"ledger": ledger_id, "sequence": len(entries), "head": entries[-1].head}
-            atomic.write_whole(path, json.dumps(data).encode())
+            atomic.write_whole(path, json.dumps(data).encode(), is_private=True)
 
     def _witness(self, ledger_id: str) -> Path:
         if not self._is_server:
@@ -245,9 +269,18 @@ class Store:
                 yield connection
         except sql.exc.DBAPIError as error:
             raise BadInput(
-                f"Expected a ledger that can be read and written at {self.address}: "
-                f"{str(error.orig).strip()}. Nothing was spent."
+                f"Expected a ledger that can be read and written at {self._shown}: "
+                f"{str(error.orig).strip()}."
             ) from error
+
+
+def _server_url(address: str) -> sql.URL:
+    try:
+        return sql.make_url(address).set(drivername="postgresql+psycopg")
+    except (ValueError, sql.exc.ArgumentError) as error:
+        raise ValueError(
+            "Expected an address like postgresql://user@host:5432/database; got another."
+        ) from error
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
