@@ -21,7 +21,7 @@ import pytest
 
 import test_ledger
 from masquerade import check_receipt, release_file, release_value
-from masquerade.doors.release import IfStanding
+from masquerade.doors.outputs import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.ledger import Ledger
 from masquerade.ledger import store as ledger_store

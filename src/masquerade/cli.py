@@ -23,7 +23,6 @@ from masquerade import __version__, _check, catalog
 from masquerade.errors import exit_code
 
 _DOORS = Path(__file__).parent / "doors"
-_NOT_VERBS = ("__init__", "answer", "progress")
 _SILENT = {
     KeyboardInterrupt: "Interrupted.",
     MemoryError: "Expected more memory than there is; use fewer trials or a smaller file.",
@@ -58,10 +57,16 @@ def verbs() -> dict[str, str]:
     """The verbs and the first line of each door's docstring, without importing any."""
     found = {}
     for path in sorted(_DOORS.glob("*.py")):
-        if path.stem not in _NOT_VERBS:
-            said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-            found[path.stem] = said.splitlines()[0]
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assigned = {name.id for node in tree.body for name in _targets(node)}
+        if assigned & {"COMMAND", "COMMANDS"}:
+            found[path.stem] = (ast.get_docstring(tree) or "").splitlines()[0]
     return found
+
+
+def _targets(node: ast.stmt) -> list[ast.Name]:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return [target for target in targets if isinstance(target, ast.Name)]
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -8,33 +8,23 @@ off in between, no output ever stands without its receipt and its recorded spend
 from __future__ import annotations
 
 import math
-import tempfile
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tyro.conf import Positional
 
 from masquerade import _json, catalog
+from masquerade.doors import outputs
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import waiting
-from masquerade.doors.receipt import check_receipt
 from masquerade.errors import BadInput
-from masquerade.files import arrays, atomic
+from masquerade.files import atomic
 from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
-from masquerade.mechanism import Mechanism, Shapes, Value, arrays_of, shapes_of
+from masquerade.mechanism import Mechanism, Shapes, Value, shapes_of
 from masquerade.noise import Noise
-from masquerade.receipt import SUFFIX, Receipt, Release, canonical_sha256, write_receipt
-
-
-class IfStanding(StrEnum):
-    """What to do when the output stands there already."""
-
-    REFUSE = "refuse"
-    RESUME = "resume"
-    OVERWRITE = "overwrite"
+from masquerade.receipt import Receipt, Release, canonical_sha256, write_receipt
 
 
 def make_mechanism(name: str, **fields: Any) -> Mechanism:
@@ -88,7 +78,7 @@ def release_file(
     noise: Noise | None = None,
     ledger: Ledger | None = None,
     heading: bool = False,
-    if_standing: IfStanding = IfStanding.REFUSE,
+    if_standing: outputs.IfStanding = outputs.IfStanding.REFUSE,
 ) -> Release[Path]:
     """Release a .npy, .npz or .csv file; the receipt is written beside the output.
 
@@ -112,53 +102,27 @@ def release_file(
         FileExistsError: if the target stands there without a receipt of this very release.
     """
     noise = noise or Noise()
-    source, target = Path(source), final_name(Path(target), noise)
-    table = _probe(source, target, heading=heading)
+    source, target = Path(source), outputs.final_name(Path(target), noise)
+    table = outputs.probe(source, target, heading=heading)
     value = table.arrays if table.names else table.arrays[0]
     mechanism.guarantee(shapes_of(value))
     mechanism.check(value)
     with atomic.alone(target):
-        if target.exists() and if_standing is not IfStanding.OVERWRITE:
-            is_trusted = if_standing is IfStanding.RESUME
-            receipt = _standing(target, mechanism, value, ledger, is_trusted=is_trusted)
+        if target.exists() and if_standing is not outputs.IfStanding.OVERWRITE:
+            is_trusted = if_standing is outputs.IfStanding.RESUME
+            receipt = outputs.standing(target, mechanism, value, ledger, is_trusted=is_trusted)
         else:
             charged = _reserve(ledger, value, mechanism, noise)
             try:
                 with waiting("adding noise", seconds=_seconds(shapes_of(value))):
                     published = mechanism.apply(value, noise)
-                receipt = _write(target, table, published, mechanism, noise, charged)
+                receipt = outputs.write(target, table, published, mechanism, noise, charged)
             except KeyboardInterrupt as stop:
                 spent = " Its spend is recorded and stays." * bool(charged)
                 raise KeyboardInterrupt(f"Interrupted; nothing was published.{spent}") from stop
         if ledger is not None:
             _settle(ledger, receipt, target)
     return Release(value=target, receipt=receipt)
-
-
-def _write(
-    target: Path,
-    table: arrays.Table,
-    value: Value,
-    mechanism: Mechanism,
-    noise: Noise,
-    charged: dict[str, Any],
-) -> Receipt:
-    """Both files complete on disk first; then the receipt gets its name, then the output."""
-    published = arrays.Table(arrays=arrays_of(value), names=table.names, columns=table.columns)
-    with atomic.staged(target, arrays.writer(target, published)) as (digest, commit):
-        receipt = write_receipt(
-            mechanism,
-            shapes=shapes_of(table.arrays),
-            noise=noise,
-            output_sha256=digest,
-            **charged,
-        )
-        text = receipt.to_json().encode()
-        with atomic.staged(receipt_path(target), atomic.writes(text)) as (_, commit_receipt):
-            target.unlink(missing_ok=True)  # never an old output beside a new receipt
-            commit_receipt()
-            commit()
-    return receipt
 
 
 def _reserve(
@@ -184,60 +148,6 @@ def _settle(ledger: Ledger, receipt: Receipt, target: Path) -> None:
             f"{target} stands and its spend is recorded, but that it stands could not be: {error} "
             "Run the same command again to settle it; nothing more is spent."
         ) from error
-
-
-def receipt_path(target: Path) -> Path:
-    """Where the receipt of an output stands: its full name plus a suffix."""
-    return target.with_name(target.name + SUFFIX)
-
-
-def final_name(target: Path, noise: Noise) -> Path:
-    """The output's name; a rehearsal says so in it."""
-    return target.with_suffix(f".rehearsal{target.suffix}") if noise.is_rehearsal else target
-
-
-def _probe(source: Path, target: Path, *, heading: bool) -> arrays.Table:
-    """Everything that can be refused before noise is drawn."""
-    arrays.check_suffix(target)
-    if not target.parent.is_dir():
-        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
-    if target.exists() and source.exists() and target.samefile(source):
-        raise ValueError(f"Expected another name for the output than the input {source}.")
-    for path in (target, receipt_path(target)):
-        if path.is_dir():
-            raise ValueError(f"Expected room for a file at {path}; there is a folder.")
-    try:
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
-    except OSError as error:
-        raise BadInput(f"Expected a folder that can be written, got {target.parent}.") from error
-    table = arrays.read(source, heading=heading)
-    arrays.writer(target, table)
-    return table
-
-
-def _standing(
-    target: Path, mechanism: Mechanism, value: Value, ledger: Ledger | None, *, is_trusted: bool
-) -> Receipt:
-    """The receipt of an output that this very release has made before."""
-    remedy = "Choose another name, or --overwrite to release (and spend) again."
-    try:
-        receipt = check_receipt(target)
-    except ValueError as error:
-        raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
-    same = receipt.mechanism == mechanism.name and receipt.fields == mechanism.fields()
-    if not same or receipt.shapes != shapes_of(value):
-        raise FileExistsError(f"{target} is the output of another release. {remedy}")
-    if ledger is not None and not ledger.vouches_for(receipt, value):
-        raise FileExistsError(
-            f"{target} was released from another file or outside this ledger. {remedy}"
-        )
-    if ledger is None and not is_trusted:
-        raise FileExistsError(
-            f"{target} stands there with a good receipt; without a ledger nobody can tell which "
-            f"file it was made from. --resume to keep it. {remedy}"
-        )
-    return receipt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,7 +185,7 @@ class ReleaseFile:
         noise = Noise(seed=self.rehearsal_seed)
         if self.dry_run:
             return self._preview(mechanism, noise)
-        stood = final_name(self.target, noise).exists() and not self.overwrite
+        stood = outputs.final_name(self.target, noise).exists() and not self.overwrite
         done = release_file(
             self.source,
             self.target,
@@ -289,7 +199,7 @@ class ReleaseFile:
         return Answer(
             data={
                 "output": str(done.value),
-                "receipt": str(receipt_path(done.value)),
+                "receipt": str(outputs.receipt_path(done.value)),
                 "already_done": stood,
                 "guarantee": _json.encode(done.receipt.guarantee),
             },
@@ -299,14 +209,14 @@ class ReleaseFile:
             ],
         )
 
-    def _if_standing(self) -> IfStanding:
+    def _if_standing(self) -> outputs.IfStanding:
         if self.resume:
-            return IfStanding.RESUME
-        return IfStanding.OVERWRITE if self.overwrite else IfStanding.REFUSE
+            return outputs.IfStanding.RESUME
+        return outputs.IfStanding.OVERWRITE if self.overwrite else outputs.IfStanding.REFUSE
 
     def _preview(self, mechanism: Mechanism, noise: Noise) -> Answer:
-        target = final_name(self.target, noise)
-        table = _probe(self.source, target, heading=self.heading)
+        target = outputs.final_name(self.target, noise)
+        table = outputs.probe(self.source, target, heading=self.heading)
         value = table.arrays if table.names else table.arrays[0]
         shapes = shapes_of(value)
         mechanism.check(value)

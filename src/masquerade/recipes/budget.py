@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade.doors.release import IfStanding, make_mechanism, release_file
+from masquerade.doors.outputs import IfStanding
+from masquerade.doors.release import make_mechanism, release_file
 from masquerade.errors import BudgetExceeded
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Ledger

@@ -16,8 +16,9 @@ from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.verdict import Verdict
 from masquerade.doors.answer import Answer
+from masquerade.doors.outputs import IfStanding, receipt_path
 from masquerade.doors.progress import bars
-from masquerade.doors.release import IfStanding, make_mechanism, receipt_path, release_file
+from masquerade.doors.release import make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, explain
 from masquerade.receipt import Receipt

@@ -1,0 +1,104 @@
+"""Where an output goes: what can be refused beforehand, writing it, recognising one that stands."""
+
+from __future__ import annotations
+
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from masquerade.doors.receipt import check_receipt
+from masquerade.errors import BadInput
+from masquerade.files import arrays, atomic
+from masquerade.ledger import Ledger
+from masquerade.mechanism import Mechanism, Value, arrays_of, shapes_of
+from masquerade.noise import Noise
+from masquerade.receipt import SUFFIX, Receipt, write_receipt
+
+
+class IfStanding(StrEnum):
+    """What to do when the output stands there already."""
+
+    REFUSE = "refuse"
+    RESUME = "resume"
+    OVERWRITE = "overwrite"
+
+
+def receipt_path(target: Path) -> Path:
+    """Where the receipt of an output stands: its full name plus a suffix."""
+    return target.with_name(target.name + SUFFIX)
+
+
+def final_name(target: Path, noise: Noise) -> Path:
+    """The output's name; a rehearsal says so in it."""
+    return target.with_suffix(f".rehearsal{target.suffix}") if noise.is_rehearsal else target
+
+
+def probe(source: Path, target: Path, *, heading: bool) -> arrays.Table:
+    """Everything that can be refused before noise is drawn."""
+    arrays.check_suffix(target)
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise ValueError(f"Expected another name for the output than the input {source}.")
+    for path in (target, receipt_path(target)):
+        if path.is_dir():
+            raise ValueError(f"Expected room for a file at {path}; there is a folder.")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise BadInput(f"Expected a folder that can be written, got {target.parent}.") from error
+    table = arrays.read(source, heading=heading)
+    arrays.writer(target, table)
+    return table
+
+
+def standing(
+    target: Path, mechanism: Mechanism, value: Value, ledger: Ledger | None, *, is_trusted: bool
+) -> Receipt:
+    """The receipt of an output that this very release has made before."""
+    remedy = "Choose another name, or --overwrite to release (and spend) again."
+    try:
+        receipt = check_receipt(target)
+    except ValueError as error:
+        raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
+    same = receipt.mechanism == mechanism.name and receipt.fields == mechanism.fields()
+    if not same or receipt.shapes != shapes_of(value):
+        raise FileExistsError(f"{target} is the output of another release. {remedy}")
+    if ledger is not None and not ledger.vouches_for(receipt, value):
+        raise FileExistsError(
+            f"{target} was released from another file or outside this ledger. {remedy}"
+        )
+    if ledger is None and not is_trusted:
+        raise FileExistsError(
+            f"{target} stands there with a good receipt; without a ledger nobody can tell which "
+            f"file it was made from. --resume to keep it. {remedy}"
+        )
+    return receipt
+
+
+def write(
+    target: Path,
+    table: arrays.Table,
+    value: Value,
+    mechanism: Mechanism,
+    noise: Noise,
+    charged: dict[str, Any],
+) -> Receipt:
+    """Both files complete on disk first; then the receipt gets its name, then the output."""
+    published = arrays.Table(arrays=arrays_of(value), names=table.names, columns=table.columns)
+    with atomic.staged(target, arrays.writer(target, published)) as (digest, commit):
+        receipt = write_receipt(
+            mechanism,
+            shapes=shapes_of(table.arrays),
+            noise=noise,
+            output_sha256=digest,
+            **charged,
+        )
+        text = receipt.to_json().encode()
+        with atomic.staged(receipt_path(target), atomic.writes(text)) as (_, commit_receipt):
+            target.unlink(missing_ok=True)  # never an old output beside a new receipt
+            commit_receipt()
+            commit()
+    return receipt
