@@ -14,7 +14,7 @@ from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMec
 
 from masquerade.account import calibrate, epsilon, revealed_delta, revealed_epsilon
 from masquerade.account.calibrate import sampled_gaussian
-from masquerade.account.compose import epsilon_at, gaussian_mu_of
+from masquerade.account.compose import epsilon_at, gaussian_mu_of, pld, rounding_allowance
 from masquerade.account.parts import UnsupportedEvent
 from masquerade.account.renyi import renyi_epsilon
 from masquerade.events import (
@@ -31,7 +31,7 @@ from masquerade.events import (
     event_to_json,
 )
 from masquerade.guarantee import Relation
-from masquerade.tradeoff import gaussian_epsilon
+from masquerade.tradeoff import gaussian_delta, gaussian_epsilon
 
 RUN = dict(sampling_prob=0.01, steps=1000)
 
@@ -268,6 +268,23 @@ def test_rounding_inside_the_fourier_transform_never_makes_epsilon_too_small(
 ) -> None:
     event = sampled_gaussian(z, sampling_prob=q, steps=steps)
     assert truth <= epsilon(event, delta=delta, relation="zero_out") <= truth * 1.3
+
+
+@pytest.mark.parametrize(
+    ("z", "steps", "interval"), [(50, 10_000, 1e-3), (20, 1000, 1e-4), (100, 100_000, 1e-4)]
+)
+def test_the_allowance_is_twenty_times_the_rounding_that_is_seen(
+    z: float, steps: int, interval: float
+) -> None:
+    composed = pld(
+        GaussianDpEvent(z), 1, relation=Relation.ZERO_OUT, interval=interval
+    ).self_compose(steps)
+    mu = math.sqrt(steps) / z
+    short = max(
+        float(gaussian_delta(e, mu)) - composed.get_delta_for_epsilon(e)
+        for e in (k * mu * mu / 40 for k in range(1, 400))
+    )
+    assert 20 * short <= rounding_allowance(composed._pmf_remove.size, steps)
 
 
 @pytest.mark.parametrize(
