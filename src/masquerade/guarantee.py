@@ -129,6 +129,39 @@ class Unit:
         return self.name.value if self.sites is None else f"{self.name.value}({self.sites})"
 
 
+def chosen_unit(
+    unit: str | None,
+    sites: int | None,
+    *,
+    low: float,
+    high: float,
+    among: Iterable[UnitName] = tuple(UnitName),
+) -> Unit:
+    """The unit that a mechanism's fields name; without one, the units are listed.
+
+    Raises:
+        ValueError: if none is named, if it cannot be used here, or if sites do not fit it.
+    """
+    allowed = tuple(among)
+    if unit is None:
+        raise ValueError(
+            "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
+            + units_help(allowed)
+        )
+    name = _check.choice(UnitName, unit=unit)
+    if name not in allowed:
+        raise ValueError(
+            f"Expected a unit inside one file, got unit={name.value} ({PROTECTS[name]}); choose "
+            "from\n" + units_help(allowed)
+        )
+    if (name in (UnitName.PIXELS, UnitName.TUBE)) != (sites is not None):
+        raise ValueError(
+            "Expected pixels (how many sites) exactly with the units pixels and tube, got "
+            f"unit={name.value} and pixels={sites}."
+        )
+    return Unit(name=name, sites=sites, low=low, high=high)
+
+
 CLAIM_PREFIXES = ("CLAIMED, NOT VALID: ", "CLAIMED, NOT DETERMINED: ", "CLAIMED, VALID: ")
 
 EVERYTHING_RELEASED = "all that is released, the code, and every other record"

@@ -3,18 +3,23 @@
 A mechanism is a frozen dataclass in a file of its own. Its fields are public: they are the command
 line's flags and stand in the receipt. What it costs is known from the *shape* of the input alone,
 before any data is read. Its docstring has a ``Guarantee:`` block, its file an ``EXAMPLE``.
+
+A `VideoMechanism` takes a video frame by frame, so that long ones fit into memory. A `Heuristic`
+is one that promises nothing, and its type says so.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from masquerade import _json, catalog
-from masquerade.events import DpEvent
-from masquerade.guarantee import Guarantee, Unit
+from masquerade.errors import BadInput
+from masquerade.events import DpEvent, NoGuaranteeDpEvent
+from masquerade.guarantee import Guarantee, Kind, Relation, Unit, UnitName
 from masquerade.noise import Noise
 from masquerade.recordings import Signal, Video
 
@@ -62,12 +67,91 @@ class Mechanism(ABC):
         """The released value; the input is left alone."""
 
     @abstractmethod
-    def expected_error(self, shape: Shape | Shapes) -> float:
-        """Standard deviation of the noise on each released number, known before data."""
+    def expected_error(self, shape: Shape | Shapes) -> float | None:
+        """Standard deviation of the noise on each released number, known before data.
+
+        None where no noise is added.
+        """
 
     @abstractmethod
     def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """Two inputs that differ in one unit and are as easy to tell apart as any."""
+
+
+class VideoMechanism(Mechanism):
+    """A mechanism for 8-bit RGB video, which it takes frame by frame."""
+
+    @abstractmethod
+    def stream(
+        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
+    ) -> Iterator[np.ndarray]:
+        """The released frames, one for each of ``frames``.
+
+        ``shape`` is (T, H, W, 3), public and known before the first frame; exactly T frames of
+        (H, W, 3) uint8 come and go. Frames are read once and are not written to.
+        """
+
+    def check(self, value: Value) -> None:
+        """8-bit RGB frames, at least one."""
+        for array in arrays_of(value):
+            if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] != 3:
+                raise BadInput(
+                    f"Expected a video, (T, H, W, 3) in 8 bits, got shape {array.shape} of dtype "
+                    f"{array.dtype}; {self.name} releases videos only."
+                )
+            if 0 in array.shape:
+                raise BadInput(f"Expected at least one pixel, got shape {array.shape}.")
+
+    def apply(self, value: Value, noise: Noise) -> Value:
+        """The released video, in memory; labels of a `Video` are dropped."""
+        self.check(value)
+        arrays = arrays_of(value)
+        if len(arrays) != 1:
+            raise ValueError(f"Expected one video, got {len(arrays)} arrays; release each alone.")
+        frames = arrays[0]
+        released = np.stack(list(self.stream(iter(frames), frames.shape, noise)))
+        if isinstance(value, Video):
+            return Video(frames=released, rate_hz=value.rate_hz)
+        return (released,) if isinstance(value, tuple) else released
+
+
+class Heuristic(VideoMechanism):
+    """Hides things without any proof: no epsilon, and a ledger refuses it."""
+
+    @property
+    @abstractmethod
+    def hides(self) -> str:
+        """What it tries to hide, in a few words."""
+
+    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
+        """None, and it says so."""
+        as_video(shape)
+        return Guarantee(
+            kind=Kind.HEURISTIC,
+            unit=Unit(name=UnitName.VIDEO),
+            relation=Relation.REPLACE_ONE,
+            released=f"the video after {self.name}, which tries to hide {self.hides}",
+            assumed_public=("the number of frames, their size and their rate",),
+            not_protected=("anything: nothing is proved about what can be recovered",),
+            numerics="no privacy noise",
+            composition="none; nothing is accounted",
+        )
+
+    def event(self, shape: Shape | Shapes) -> DpEvent:
+        """An event for which no accountant gives a number."""
+        return NoGuaranteeDpEvent(f"{self.name} is a heuristic")
+
+    def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
+        """No cost can be stated for any unit."""
+        return None
+
+    def expected_error(self, shape: Shape | Shapes) -> None:
+        """No noise is added."""
+        return None
+
+    def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+        """A black video and a white one."""
+        return np.zeros(shape, np.uint8), np.full(shape, 255, np.uint8)
 
 
 def shapes_of(value: Value) -> Shapes:
@@ -98,3 +182,36 @@ def as_shapes(shape: Shape | Shapes) -> Shapes:
         if not isinstance(one, tuple) or not one or any(int(size) < 1 for size in one):
             raise ValueError(f"Expected a shape with axes of size >= 1, got shape={one!r}.")
     return tuple(several)
+
+
+def as_video(shape: Shape | Shapes) -> Shape:
+    """The one (T, H, W, 3) that a video mechanism works on.
+
+    Example:
+        >>> as_video((16, 240, 320, 3))
+        (16, 240, 320, 3)
+    """
+    several = as_shapes(shape)
+    if len(several) != 1 or len(several[0]) != 4 or several[0][-1] != 3:
+        raise ValueError(
+            f"Expected one video, (T, H, W, 3), got {', '.join(map(str, several))}; video "
+            "mechanisms release one video at a time."
+        )
+    return several[0]
+
+
+def first_unit(array: np.ndarray, unit: Unit) -> np.ndarray:
+    """A view of the numbers that the first unit of ``array`` touches."""
+    sites = unit.sites or 1
+    channels = array.shape[-1] if array.ndim > 1 else 1
+    match unit.name:
+        case UnitName.VALUE:
+            return array.reshape(-1)[:1]
+        case UnitName.PIXELS:
+            return array.reshape(-1, channels)[:sites]
+        case UnitName.TUBE:
+            return array.reshape(array.shape[0], -1, channels)[:, :sites]
+        case UnitName.FRAME:
+            return array[:1]
+        case _:
+            return array[...]

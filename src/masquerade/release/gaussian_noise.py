@@ -12,8 +12,16 @@ from masquerade.account import sensitivity
 from masquerade.account.compose import epsilon
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
-from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
-from masquerade.mechanism import Mechanism, Shape, Shapes, Value, arrays_of, as_shapes
+from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, chosen_unit
+from masquerade.mechanism import (
+    Mechanism,
+    Shape,
+    Shapes,
+    Value,
+    arrays_of,
+    as_shapes,
+    first_unit,
+)
 from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
 from masquerade.recordings import Signal, Video
 from masquerade.tradeoff import gaussian_mu
@@ -56,27 +64,17 @@ class GaussianNoise(Mechanism):
     def __post_init__(self) -> None:
         _check.positive(epsilon=self.epsilon)
         _check.delta(delta=self.delta)
-        if self.unit is None:
-            raise ValueError(
-                "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
-                + units_help(_UNITS)
-            )
+        self.as_unit()
         sensitivity.refuse_add_remove(_check.choice(Relation, relation=self.relation))
-        sensitivity.changed_coordinates(self.as_unit(), ((1,),))
 
     def as_unit(self) -> Unit:
         """The unit, with the range that values are clamped to."""
-        name = _check.choice(UnitName, unit=self.unit)
-        wants_sites = name in (UnitName.PIXELS, UnitName.TUBE)
-        if wants_sites != (self.pixels is not None):
-            raise ValueError(
-                "Expected pixels (how many sites) exactly with the units pixels and tube, got "
-                f"unit={name.value} and pixels={self.pixels}."
-            )
-        low, high = (
-            (0.0, 255.0) if self.low is None and self.high is None else (self.low, self.high)
-        )
-        return Unit(name=name, sites=self.pixels, low=low, high=high)
+        low, high = self.low, self.high
+        if low is None and high is None:
+            low, high = 0.0, 255.0
+        if low is None or high is None:
+            raise ValueError("Expected both ends of the value range or neither; give low and high.")
+        return chosen_unit(self.unit, self.pixels, low=low, high=high, among=_UNITS)
 
     def scale(self, shape: Shape | Shapes) -> Scale:
         """The noise, from the zero-out bound of one unit: half the range in n numbers."""
@@ -176,29 +174,12 @@ class GaussianNoise(Mechanism):
         start = low if Relation(self.relation) is Relation.REPLACE_ONE else (low + high) / 2
         value = np.full(shape, start)
         neighbour = value.copy()
-        _first_unit(neighbour, unit)[...] = high
+        first_unit(neighbour, unit)[...] = high
         return value, neighbour
 
     def statistic(self, output: np.ndarray) -> float:
         """The optimal test between the worst case's two inputs: the sum over the unit."""
-        return float(np.sum(_first_unit(np.asarray(output, dtype=np.float64), self.as_unit())))
-
-
-def _first_unit(array: np.ndarray, unit: Unit) -> np.ndarray:
-    """A view of the numbers that the first unit of ``array`` touches."""
-    sites = unit.sites or 1
-    channels = array.shape[-1] if array.ndim > 1 else 1
-    match unit.name:
-        case UnitName.VALUE:
-            return array.reshape(-1)[:1]
-        case UnitName.PIXELS:
-            return array.reshape(-1, channels)[:sites]
-        case UnitName.TUBE:
-            return array.reshape(array.shape[0], -1, channels)[:, :sites]
-        case UnitName.FRAME:
-            return array[:1]
-        case _:
-            return array[...]
+        return float(np.sum(first_unit(np.asarray(output, dtype=np.float64), self.as_unit())))
 
 
 def _not_protected(unit: Unit) -> tuple[str, ...]:

@@ -1,0 +1,139 @@
+"""Follow faces over frames, so that one that is missed for a moment stays covered.
+
+Boxes are linked to the track whose constant velocity foretells them best; the linking looks back
+only. What is covered in frame t is read off the tracks when the frames up to t + reach are known:
+a box that was found, one between two that were found, or the first or last of a track, held for
+``reach`` frames and moved along with it. A box may grow by what its neighbours say, never shrink.
+
+A box is left, top, right, bottom, in pixels.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+
+import numpy as np
+
+_FAR = 1.0  # face sizes between a foretold centre and a found one, above which they differ
+_LIKE = 2.0  # ratio of sizes above which two faces differ
+_MEMORY = 5  # boxes that say how fast and how big a face is
+
+
+@dataclass(kw_only=True, eq=False)
+class Track:
+    """One face: the frames in which it was found, and its box and score there."""
+
+    frames: list[int] = field(default_factory=list)
+    faces: list[np.ndarray] = field(default_factory=list)
+
+    def box(self, frame: int, *, reach: int) -> np.ndarray:
+        """Where the face is in ``frame``, as far as the frames up to ``frame + reach`` tell."""
+        after = bisect_left(self.frames, frame)
+        window = slice(max(0, after - _MEMORY), bisect_right(self.frames, frame + reach))
+        times = np.array(self.frames[window])
+        boxes = np.array(self.faces[window])[:, :4]
+        if frame < times[0] or frame > times[-1]:
+            box = _moved(times, boxes, frame)
+        else:
+            box = np.array([np.interp(frame, times, side) for side in boxes.T])
+        close = boxes[np.argsort(np.abs(times - frame), kind="stable")[:_MEMORY]]
+        return _at_least(box, np.median(close[:, 2:] - close[:, :2], axis=0))
+
+    def is_seen(self, frame: int, *, reach: int) -> bool:
+        """Whether the face is to be covered in ``frame``."""
+        return self.frames[0] - reach <= frame <= self.frames[-1] + reach
+
+
+class Tracks:
+    """All faces of a video.
+
+    Args:
+        reach: frames for which a face stays covered before it is first found, after it is last
+            found, and in between.
+    """
+
+    def __init__(self, *, reach: int) -> None:
+        self.reach = reach
+        self.ended: list[Track] = []
+        self.live: list[Track] = []
+
+    def add(self, frame: int, faces: np.ndarray) -> None:
+        """Link the faces (N, 5) found in ``frame``; frames come in order."""
+        open_tracks = [track for track in self.live if frame - track.frames[-1] <= self.reach + 1]
+        foretold = [track.box(frame, reach=self.reach) for track in open_tracks]
+        taken: set[int] = set()
+        for number, face in _best_pairs(np.array(foretold).reshape(-1, 4), faces):
+            open_tracks[number].frames.append(frame)
+            open_tracks[number].faces.append(faces[face])
+            taken.add(face)
+        for face in set(range(len(faces))) - taken:
+            self.live.append(Track(frames=[frame], faces=[faces[face]]))
+
+    def at(self, frame: int) -> np.ndarray:
+        """The boxes (N, 4) to cover in ``frame``.
+
+        Every frame up to ``frame + reach`` must have been added; frames are asked for in order.
+        """
+        over = [track for track in self.live if track.frames[-1] + self.reach < frame]
+        self.ended += over
+        self.live = [track for track in self.live if track not in over]
+        seen = [track for track in self.live if track.is_seen(frame, reach=self.reach)]
+        boxes = [track.box(frame, reach=self.reach) for track in seen]
+        return np.array(boxes).reshape(-1, 4)
+
+
+def overlap(box: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """Intersection over union of one box with each of ``boxes``.
+
+    Example:
+        >>> overlap(np.array([0, 0, 2, 2]), np.array([[0, 0, 2, 2], [1, 0, 3, 2], [5, 5, 6, 6]]))
+        array([1.        , 0.33333333, 0.        ])
+    """
+    least, most = np.minimum(box[2:4], boxes[:, 2:4]), np.maximum(box[:2], boxes[:, :2])
+    shared = np.prod(np.maximum(least - most, 0.0), axis=1)
+    areas = np.prod(boxes[:, 2:4] - boxes[:, :2], axis=1)
+    whole = np.prod(box[2:4] - box[:2]) + areas - shared
+    return np.asarray(shared / np.maximum(whole, np.finfo(float).tiny))
+
+
+def _best_pairs(foretold: np.ndarray, faces: np.ndarray) -> list[tuple[int, int]]:
+    """Which track goes with which face: the nearest pair first, each used once."""
+    sizes, found = _sizes(foretold)[:, None], _sizes(faces)[None]  # (M, 1), (1, N)
+    apart = np.linalg.norm(_centres(foretold)[:, None] - _centres(faces)[None], axis=2)
+    apart /= np.maximum(sizes, found)
+    alike = np.maximum(sizes, found) <= _LIKE * np.minimum(sizes, found)
+    pairs: list[tuple[int, int]] = []
+    for place in np.argsort(apart, axis=None, kind="stable"):
+        number, face = (int(i) for i in np.unravel_index(place, apart.shape))
+        if apart[number, face] > _FAR:
+            break
+        is_free = all(number != other and face != taken for other, taken in pairs)
+        if is_free and alike[number, face]:
+            pairs.append((number, face))
+    return pairs
+
+
+def _centres(boxes: np.ndarray) -> np.ndarray:
+    return np.asarray(boxes[:, :2] + boxes[:, 2:4]) / 2
+
+
+def _sizes(boxes: np.ndarray) -> np.ndarray:
+    """Mean of width and height, above zero."""
+    return np.maximum(np.mean(boxes[:, 2:4] - boxes[:, :2], axis=1), 1e-6)
+
+
+def _moved(times: np.ndarray, boxes: np.ndarray, frame: int) -> np.ndarray:
+    """The box at the near end of a track, moved to ``frame`` with the velocity there."""
+    end = 0 if frame < times[0] else len(times) - 1
+    near = slice(0, _MEMORY) if end == 0 else slice(-_MEMORY, None)
+    since = times[near] - np.mean(times[near])
+    spread = float(since @ since)
+    velocity = since @ _centres(boxes[near]) / spread if spread else np.zeros(2)
+    return np.asarray(boxes[end] + np.tile(velocity * (frame - times[end]), 2))
+
+
+def _at_least(box: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """The box, grown about its centre to ``size`` (width, height) where it is smaller."""
+    lack = np.maximum(size - (box[2:] - box[:2]), 0.0) / 2
+    return np.concatenate([box[:2] - lack, box[2:] + lack])

@@ -1,0 +1,253 @@
+"""What every sound release of a video shares: measure, add one Gaussian, rebuild.
+
+A release measures each chunk of a video as a vector, rounds it to a grid, adds noise of one
+standard deviation, and rebuilds frames from the noisy vector alone. Only the measuring sees the
+video; rebuilding is post-processing. What it costs is the distance of two neighbours' vectors.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.account.compose import epsilon
+from masquerade.errors import BadInput
+from masquerade.events import DpEvent, GaussianDpEvent
+from masquerade.guarantee import (
+    Accountant,
+    Guarantee,
+    Kind,
+    Relation,
+    Unit,
+    UnitName,
+    chosen_unit,
+)
+from masquerade.mechanism import (
+    Shape,
+    Shapes,
+    Value,
+    VideoMechanism,
+    arrays_of,
+    as_video,
+    first_unit,
+)
+from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
+from masquerade.tradeoff import gaussian_mu
+
+_UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Frames ``start`` to ``start + length`` of a video of a public shape."""
+
+    start: int
+    length: int
+    shape: Shape
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """T, H, W of the chunk."""
+        return self.length, self.shape[1], self.shape[2]
+
+
+def even_chunks(shape: Shape, most: int) -> list[Chunk]:
+    """As few chunks of at most ``most`` frames as it takes, as even as can be.
+
+    Example:
+        >>> [chunk.length for chunk in even_chunks((10, 4, 4, 3), 4)]
+        [4, 3, 3]
+    """
+    number = -(-shape[0] // most)
+    edges = [-(-shape[0] * i // number) for i in range(number + 1)]
+    return [Chunk(a, b - a, shape) for a, b in itertools.pairwise(edges)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianVideo(VideoMechanism):
+    """The fields and the accounting of a Gaussian release of a video.
+
+    Args:
+        epsilon: target of the guarantee.
+        delta: target of the guarantee.
+        unit: what one change may touch: value, pixels, tube, frame, video, record, subject.
+        pixels: m, for the units pixels and tube.
+    """
+
+    epsilon: float
+    delta: float
+    unit: str | None = None
+    pixels: int | None = None
+
+    def __post_init__(self) -> None:
+        _check.positive(epsilon=self.epsilon)
+        _check.delta(delta=self.delta)
+        self.as_unit()
+
+    def as_unit(self) -> Unit:
+        """The unit, in 8-bit video."""
+        return chosen_unit(self.unit, self.pixels, low=0.0, high=255.0, among=_UNITS)
+
+    @abstractmethod
+    def chunks(self, shape: Shape) -> list[Chunk]:
+        """The pieces that are measured, each by itself."""
+
+    @abstractmethod
+    def distance(self, shape: Shape, unit: Unit) -> float:
+        """A bound on the L2 distance of two neighbours' vectors, all chunks together.
+
+        It is that of the numbers really computed: rounding errors of the arithmetic are in it.
+        """
+
+    @abstractmethod
+    def coordinates(self, shape: Shape, unit: Unit) -> int:
+        """In how many numbers two neighbours' vectors can differ."""
+
+    @abstractmethod
+    def measure(self, frames: Iterator[np.ndarray], chunk: Chunk) -> np.ndarray:
+        """The vector of one chunk, in float64."""
+
+    @abstractmethod
+    def rebuild(
+        self, measured: np.ndarray, chunk: Chunk, sigma: float, noise: Noise
+    ) -> Iterator[np.ndarray]:
+        """Frames from the noisy vector; ``noise`` is for simulations, never the same draws."""
+
+    @property
+    @abstractmethod
+    def released(self) -> str:
+        """What leaves the house, in words."""
+
+    def scale(self, shape: Shape | Shapes) -> Scale:
+        """The noise that the target asks for."""
+        video, unit = as_video(shape), self.as_unit()
+        return scale_for(
+            self.distance(video, unit),
+            mu=gaussian_mu(self.epsilon, self.delta),
+            coordinates=self.coordinates(video, unit),
+        )
+
+    def noisy(self, exact: np.ndarray, shape: Shape, noise: Noise) -> np.ndarray:
+        """The vector on the grid, with noise: the only thing that is ever made public."""
+        scale = self.scale(shape)
+        made = to_grid(exact, scale.grid)
+        made += noise.gaussian(scale.sigma, exact.shape, grid=scale.grid)
+        return made
+
+    def stream(
+        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
+    ) -> Iterator[np.ndarray]:
+        """Measure, add noise, rebuild, chunk by chunk."""
+        sigma = self.scale(shape).sigma
+        for chunk in self.chunks(shape):
+            exact = self.measure(itertools.islice(frames, chunk.length), chunk)
+            measured = self.noisy(exact, shape, noise)
+            del exact
+            yield from self.rebuild(measured, chunk, sigma, noise)
+
+    def exact(self, value: Value) -> np.ndarray:
+        """The vectors of all chunks without noise: private, for an audit's attacker."""
+        frames = arrays_of(value)[0]
+        stream = iter(frames)
+        return np.concatenate(
+            [
+                self.measure(itertools.islice(stream, chunk.length), chunk)
+                for chunk in self.chunks(frames.shape)
+            ]
+        )
+
+    def observe(self, value: Value, noise: Noise) -> np.ndarray:
+        """What `stream` rebuilds from, for an audit: at least as telling as the frames."""
+        return self.noisy(self.exact(value), arrays_of(value)[0].shape, noise)
+
+    def event(self, shape: Shape | Shapes) -> DpEvent:
+        """One Gaussian, in multiples of the chosen unit's bound."""
+        return self._event(as_video(shape), self.as_unit())
+
+    def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
+        """The same noise as another unit of the file feels it; a shard has no meaning here."""
+        return None if unit.name is UnitName.SHARD else self._event(as_video(shape), unit)
+
+    def _event(self, shape: Shape, unit: Unit) -> DpEvent:
+        scale = self.scale(shape)
+        coordinates = self.coordinates(shape, unit)
+        apart = rounded_bound(self.distance(shape, unit), scale.grid, coordinates)
+        return GaussianDpEvent(math.nextafter(2 * scale.sigma / apart, 0.0))
+
+    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
+        """The target, met up to rounding."""
+        unit = self.as_unit()
+        return Guarantee(
+            kind=Kind.FORMAL,
+            unit=unit,
+            relation=Relation.REPLACE_ONE,
+            released=self.released,
+            epsilon=epsilon(self.event(shape), delta=self.delta, relation=Relation.REPLACE_ONE),
+            delta=self.delta,
+            accountant=Accountant.ANALYTIC_GAUSSIAN,
+            assumed_public=PUBLIC,
+            not_protected=not_protected(unit),
+            numerics=NUMERICS,
+            composition="this release alone; every further release of the same footage adds to it",
+        )
+
+    def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+        """A black video, and the same with one unit white."""
+        value = np.zeros(as_video(shape), np.uint8)
+        neighbour = value.copy()
+        first_unit(neighbour, self.as_unit())[...] = 255
+        return value, neighbour
+
+
+PUBLIC = (
+    "the number of frames, their size, their rate and the shape of a pixel",
+    "the method and all its settings, chosen without looking at the video",
+)
+NUMERICS = (
+    "8-bit pixels, products in float64 with their error bound in the sensitivity; Gaussian "
+    "rounded to a grid, exactly sampled; ChaCha20, so computational"
+)
+
+
+def not_protected(unit: Unit) -> tuple[str, ...]:
+    """What a reader might think is covered by a unit of a video, and is not."""
+    match unit.name:
+        case UnitName.FRAME:
+            return (
+                "someone seen in many frames: a motionless face comes out sharply once the video "
+                "is long; it is the visible blur, not epsilon, that hides a person here",
+            )
+        case UnitName.VALUE | UnitName.PIXELS:
+            return (
+                f"a person: {unit} of the millions in a video is not a face, which covers "
+                "thousands of sites in every frame; it is the visible blur, not epsilon, that "
+                "hides a person here",
+            )
+        case UnitName.TUBE:
+            return (f"a person who covers more than {unit.sites} sites of a frame",)
+        case _:
+            return ("other recordings of the same people, unless they are composed",)
+
+
+def take(frames: Iterator[np.ndarray], chunk: Chunk) -> Iterator[np.ndarray]:
+    """The chunk's frames, checked: a stream that ends early or changes size is refused."""
+    seen = 0
+    for frame in frames:
+        if frame.shape != chunk.shape[1:]:
+            raise BadInput(
+                f"Expected frames of shape {chunk.shape[1:]}, got {frame.shape}; cut the video "
+                "where its size changes."
+            )
+        seen += 1
+        yield frame
+    if seen != chunk.length:
+        raise BadInput(
+            f"Expected {chunk.shape[0]} frames, got {chunk.start + seen}; the file changed while "
+            "it was read."
+        )

@@ -1,0 +1,78 @@
+"""Random mask: a random share of each frame replaced by mid-grey."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.mechanism import Heuristic, Shape, as_video
+from masquerade.noise import Noise
+
+_GREY = 128
+
+
+class Redraw(StrEnum):
+    """When a new mask is drawn."""
+
+    FRAME = "frame"
+    VIDEO = "video"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomMask(Heuristic):
+    """Cover blocks chosen at random with mid-grey.
+
+    Each block is covered with the same probability, on its own. As in the baseline of [ma2026,
+    Tab. 3] half is covered and the mask is fresh in every frame; there noise fills the mask, here
+    grey does, so that nothing below it shows through.
+
+    Guarantee:
+        none: what is not covered is the input itself; with a fresh mask in every frame, whatever
+            stands still is seen in full after a few frames, and neighbours tell of small holes.
+
+    Args:
+        share: the probability with which a block is covered.
+        block: width and height of a block, in pixels.
+        redraw: when a new mask is drawn: frame (every frame) or video (one for all frames).
+    """
+
+    share: float = 0.5
+    block: int = 8
+    redraw: str = "frame"
+
+    def __post_init__(self) -> None:
+        _check.probability(share=self.share)
+        _check.count(block=self.block)
+        _check.choice(Redraw, redraw=self.redraw)
+
+    @property
+    def hides(self) -> str:
+        """The covered blocks."""
+        where = "each frame" if self.redraw == Redraw.FRAME else "the picture, the same throughout"
+        return f"a random share of {self.share:g} of {where}"
+
+    def stream(
+        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
+    ) -> Iterator[np.ndarray]:
+        """The frames with their masks on."""
+        _, height, width, _ = as_video(shape)
+        mask = self._mask(height, width, noise)
+        for number, frame in enumerate(frames):
+            if number and self.redraw == Redraw.FRAME:
+                mask = self._mask(height, width, noise)
+            masked = np.array(frame, order="C")
+            np.putmask(masked, mask, _GREY)
+            yield masked
+
+    def _mask(self, height: int, width: int, noise: Noise) -> np.ndarray:
+        """Which numbers are covered, (H, W * 3) bool; the three of a pixel together."""
+        down, right = np.arange(height) // self.block, np.arange(width) // self.block
+        covered = noise.uniform((int(down[-1]) + 1, int(right[-1]) + 1)) < self.share
+        return np.take(np.take(covered, np.repeat(right, 3), axis=1), down, axis=0)
+
+
+EXAMPLE = RandomMask()

@@ -1,0 +1,81 @@
+"""Copy the sound of one file into another, packet by packet and nothing else of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import av
+from av.audio.stream import AudioStream
+from av.container import OutputContainer
+
+from masquerade.video import source
+
+
+@contextlib.contextmanager
+def copied(
+    path: Path | None, target: OutputContainer, *, suffix: str
+) -> Iterator[Callable[[Fraction], None]]:
+    """Add the first audio stream of ``path`` to ``target``, if there is one.
+
+    Yields:
+        What copies the packets that begin before a time, in seconds from the first frame.
+
+    Raises:
+        BadInput: if the file cannot be read.
+        ValueError: if the target's format does not take this kind of sound.
+    """
+    if path is None:
+        yield lambda seconds: None
+        return
+    with source.opened(path) as (container, video):
+        if not container.streams.audio:
+            yield lambda seconds: None
+            return
+        sound = container.streams.audio[0]
+        packets = _shifted(container.demux(sound), start=_start(video))
+        track = _add(target, sound, suffix=suffix)
+        waiting = next(packets, None)
+
+        def copy(seconds: Fraction) -> None:
+            nonlocal waiting
+            while waiting is not None and _time(waiting) < seconds:
+                waiting.stream = track
+                target.mux(waiting)
+                waiting = next(packets, None)
+
+        yield copy
+
+
+def _add(target: OutputContainer, sound: AudioStream, *, suffix: str) -> AudioStream:
+    try:
+        return target.add_stream_from_template(sound)
+    except (ValueError, av.FFmpegError) as error:
+        raise ValueError(
+            f"Expected sound that a {suffix} can hold, got {sound.codec_context.name}; "
+            "write a .mkv, or leave the sound out."
+        ) from error
+
+
+def _start(stream: av.VideoStream) -> Fraction:
+    return (stream.start_time or 0) * (stream.time_base or Fraction(0))
+
+
+def _shifted(
+    packets: Iterator[av.Packet[AudioStream]], *, start: Fraction
+) -> Iterator[av.Packet[AudioStream]]:
+    """Packets on a clock that begins with the first frame; those before it are left out."""
+    for packet in packets:
+        if packet.dts is None or packet.pts is None:
+            continue  # the empty packet at the end
+        shift = round(start / packet.time_base)
+        packet.pts -= shift
+        packet.dts -= shift
+        if packet.pts + (packet.duration or 0) > 0:
+            yield packet
+
+
+def _time(packet: av.Packet[AudioStream]) -> Fraction:
+    return (packet.pts or 0) * packet.time_base

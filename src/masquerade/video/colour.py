@@ -1,0 +1,156 @@
+"""Between a codec's pixels and RGB: matrix, range, orientation.
+
+YUV without a matrix tag is read as BT.709 from 720 lines on and as BT.601 below, the rule that
+players follow; files are written by the same rule, so that a lost tag does no harm.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import av
+import numpy as np
+from av.sidedata.sidedata import Type
+from av.video.codeccontext import VideoCodecContext
+from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
+
+_HD_LINES = 720
+_EXACT = (
+    Interpolation.ACCURATE_RND  # without these, swscale is faster and darkens by one level
+    | Interpolation.FULL_CHR_H_INT
+    | Interpolation.FULL_CHR_H_INP
+    | Interpolation.BITEXACT
+)
+_UP = int(Interpolation.BICUBIC | _EXACT)
+_DOWN = int(Interpolation.AREA | _EXACT)
+_GREY = np.clip(np.rint((np.arange(256) - 16) * 255 / 219), 0, 255).astype(np.uint8)
+_JFIF = np.array(
+    [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]], np.float32
+)
+# AVColorSpace -> swscale's matrix; what is not here is untagged.
+_MATRICES = {
+    1: Colorspace.ITU709,
+    4: Colorspace.FCC,
+    5: Colorspace.ITU601,
+    6: Colorspace.ITU601,
+    7: Colorspace.SMPTE240M,
+    9: Colorspace.BT2020,
+    10: Colorspace.BT2020,
+}
+
+
+def matrix(*, tag: int, height: int) -> Colorspace:
+    """The matrix that a frame's tag names, or else the one its height suggests."""
+    by_height = Colorspace.ITU709 if height >= _HD_LINES else Colorspace.ITU601
+    return _MATRICES.get(tag, by_height)
+
+
+def tag(context: VideoCodecContext, *, height: int) -> None:
+    """Say in the stream how ``FromRgb`` made its YUV."""
+    context.colorspace = 1 if height >= _HD_LINES else 6
+    context.color_range = ColorRange.MPEG
+    context.color_primaries = context.color_trc = 1  # RGB is taken for BT.709's, as sRGB is
+
+
+def is_full_range(frame: av.VideoFrame) -> bool:
+    """Whether black is 0 rather than 16; RGB, grey and JPEG are full unless tagged otherwise."""
+    if frame.format.is_rgb or frame.format.has_palette:
+        return True
+    if frame.color_range in (ColorRange.MPEG, ColorRange.JPEG):
+        return frame.color_range == ColorRange.JPEG
+    return frame.format.name.startswith("yuvj") or is_grey(frame)
+
+
+def is_grey(frame: av.VideoFrame) -> bool:
+    """Whether the frame has brightness and no colour."""
+    return frame.format.name.startswith(("gray", "ya8", "ya16", "mono"))
+
+
+class ToRgb:
+    """Turn decoded frames into upright (H, W, 3) uint8 RGB arrays of their own memory."""
+
+    def __init__(self) -> None:
+        self._reformatter = VideoReformatter()
+
+    def __call__(self, frame: av.VideoFrame) -> np.ndarray:
+        """One frame as RGB, turned and flipped as its display matrix says."""
+        is_full = is_full_range(frame)
+        rgb = self._reformatter.reformat(
+            frame,
+            format="rgb24",
+            src_colorspace=matrix(tag=frame.colorspace, height=frame.height),
+            src_color_range=ColorRange.JPEG if is_full else ColorRange.MPEG,
+            dst_color_range=ColorRange.JPEG,
+            interpolation=_UP,
+            threads=1,
+        )
+        array = rgb.to_ndarray()
+        if not is_full and is_grey(frame):
+            array = _GREY[array]  # swscale takes grey for full whatever its tag says
+        return upright(array, orientation(frame))
+
+
+class FromRgb:
+    """Turn (H, W, 3) uint8 RGB arrays into frames of a pixel format."""
+
+    def __init__(self, pixel_format: str, *, height: int) -> None:
+        self._reformatter = VideoReformatter()
+        self._format = pixel_format
+        self._matrix = matrix(tag=-1, height=height)
+
+    def __call__(self, array: np.ndarray) -> av.VideoFrame:
+        """One frame of that format; YUV is of limited range, JPEG's of full range."""
+        array = np.ascontiguousarray(array)
+        if self._format == "yuvj444p":
+            return av.VideoFrame.from_ndarray(_to_jfif(array), format="yuvj444p")
+        frame = av.VideoFrame.from_ndarray(array, format="rgb24")
+        if self._format == "rgb24":
+            return frame
+        is_yuv = self._format.startswith("yuv")
+        return self._reformatter.reformat(
+            frame,
+            format=self._format,
+            src_color_range=ColorRange.JPEG,
+            dst_colorspace=self._matrix,
+            dst_color_range=ColorRange.MPEG if is_yuv else ColorRange.JPEG,
+            interpolation=_DOWN,
+            threads=1,
+        )
+
+
+def _to_jfif(array: np.ndarray) -> np.ndarray:
+    """RGB as (3, H, W) full-range YUV; swscale's own is half a level off in chroma."""
+    yuv = array.astype(np.float32) @ _JFIF.T + np.array([0, 128, 128], np.float32)
+    rounded = np.clip(np.rint(yuv), 0, 255).astype(np.uint8)
+    return np.ascontiguousarray(rounded.transpose(2, 0, 1))  # (3, H, W)
+
+
+def orientation(frame: av.VideoFrame) -> tuple[int, int, int, int]:
+    """How a frame is to be turned: ``(a, b, c, d)``, each -1, 0 or 1.
+
+    Convention:
+        The pixel (x, y) is shown at (a x + c y, b x + d y). Any other angle than a multiple of 90
+        degrees is no turn at all.
+    """
+    if "DISPLAYMATRIX" not in {data.type.name for data in frame.side_data}:
+        return (1, 0, 0, 1)
+    values = np.frombuffer(bytes(frame.side_data[Type.DISPLAYMATRIX]), dtype="<i4")
+    turn = [int(np.rint(values[place] / 65536)) for place in (0, 1, 3, 4)]
+    if sorted(map(abs, turn)) != [0, 0, 1, 1] or turn[0] * turn[3] == turn[1] * turn[2]:
+        return (1, 0, 0, 1)
+    return (turn[0], turn[1], turn[2], turn[3])
+
+
+def upright(array: np.ndarray, turn: tuple[int, int, int, int]) -> np.ndarray:
+    """The array turned and flipped; a copy only where that is needed."""
+    a, b, c, d = turn
+    if a == 0:
+        array, a, d = array.transpose(1, 0, 2), c, b
+    if (a, d) != (1, 1):
+        array = array[::d, ::a]
+    return np.ascontiguousarray(array)
+
+
+def upright_aspect(aspect: Fraction, turn: tuple[int, int, int, int]) -> Fraction:
+    """Sample aspect ratio after the turn: a quarter turn swaps width and height."""
+    return aspect if turn[0] else 1 / aspect

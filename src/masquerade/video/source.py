@@ -1,0 +1,127 @@
+"""Open a video file and decode it so that damage is seen, never concealed.
+
+FFmpeg is asked to stop at errors instead of patching over them, and only the formats of this
+shelf are let in: a playlist that calls itself a video could otherwise name other files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import av
+import av.logging
+from av.container import InputContainer
+from av.stream import Disposition
+from av.video.stream import VideoStream
+
+from masquerade.errors import BadInput
+from masquerade.video import SUFFIXES, whole
+
+_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,png_pipe,jpeg_pipe"
+PICTURE_FORMATS = ("png_pipe", "jpeg_pipe")
+_MAX_PIXELS = 1 << 28
+_REMEDY = "convert it to a plain .mp4 first"
+
+av.logging.set_level(None)  # FFmpeg's chatter goes nowhere; what matters becomes an error
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """The container and its video stream; both are closed when the block ends.
+
+    Raises:
+        BadInput: if there is no such file, it holds no video, or anything in the block finds it
+            damaged.
+    """
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "nothing"
+        raise BadInput(f"Expected a video file at {path}, got {what}.")
+    try:
+        with path.open("rb") as stream:
+            whole.check(stream, path)
+            with av.open(
+                stream,
+                metadata_errors="replace",
+                container_options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
+            ) as container:
+                yield container, _video_stream(container, path)
+    except BadInput:
+        raise
+    except (av.FFmpegError, ValueError, OverflowError) as error:
+        raise BadInput(
+            f"Expected a video that can be decoded, got {path} ({_reason(error)}); {_REMEDY}, "
+            f"or give one of {', '.join(SUFFIXES)}."
+        ) from error
+
+
+def packets(container: InputContainer, stream: VideoStream) -> Iterator[av.Packet[VideoStream]]:
+    """Packets of the video; the last one is empty and flushes the decoder."""
+    for number, packet in enumerate(container.demux(stream)):
+        if packet.is_corrupt:
+            raise BadInput(
+                f"Expected a whole video, got {container.name} which is damaged at packet "
+                f"{number}; re-encode it or cut it before that."
+            )
+        yield packet
+
+
+def decoded(
+    container: InputContainer, stream: VideoStream, *, threads: int = 0
+) -> Iterator[av.VideoFrame]:
+    """Decoded frames in the order in which they are shown; a picture has one.
+
+    Raises:
+        BadInput: if the data breaks off or is damaged, the size changes, or there is no frame.
+    """
+    prepare(stream, threads=threads)
+    number, size = 0, (0, 0)
+    try:
+        for packet in packets(container, stream):
+            for frame in packet.decode():
+                if frame.is_corrupt:
+                    raise BadInput(_breaks_off(container.name, number))
+                if number and (frame.width, frame.height) != size:
+                    raise BadInput(
+                        f"Expected frames of one size, got {frame.width}x{frame.height} after "
+                        f"{size[0]}x{size[1]} at frame {number} of {container.name}; "
+                        "re-encode it at one size, or cut it there."
+                    )
+                size = (frame.width, frame.height)
+                number += 1
+                yield frame
+                if container.format.name in PICTURE_FORMATS:
+                    return  # what follows in the file is a thumbnail or a gain map
+    except av.FFmpegError as error:
+        raise BadInput(_breaks_off(container.name, number)) from error
+    if number == 0:
+        raise BadInput(f"Expected at least one frame, got none in {container.name}.")
+
+
+def prepare(stream: VideoStream, *, threads: int = 0) -> None:
+    """Set the decoder to report errors, to check sums, and to refuse absurd sizes."""
+    context = stream.codec_context
+    context.thread_type = "AUTO"  # type: ignore[assignment]
+    context.thread_count = threads
+    context.options = {"err_detect": "crccheck+explode", "max_pixels": str(_MAX_PIXELS)}
+
+
+def _video_stream(container: InputContainer, path: Path) -> VideoStream:
+    for stream in container.streams.video:
+        if not stream.disposition & Disposition.attached_pic:
+            if stream.codec_context is None:
+                raise BadInput(f"Expected a known video codec in {path}; {_REMEDY}.")
+            return stream
+    raise BadInput(f"Expected a video stream in {path}, got none; give a file that holds one.")
+
+
+def _breaks_off(name: str, number: int) -> str:
+    return (
+        f"Expected a whole video, got {name} which breaks off or is damaged after frame {number}; "
+        "re-encode it, or cut it before that."
+    )
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)

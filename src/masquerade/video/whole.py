@@ -1,0 +1,147 @@
+"""Does a file end where its own structure says that it ends?
+
+FFmpeg plays a truncated file to the cut and reports success. Durations and frame counts in headers
+are no proof either way, since healthy files lie about them; the nesting of boxes, chunks and
+elements is, and walking it touches a few bytes of each.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from masquerade.errors import BadInput
+
+_BOXES = {b"ftyp", b"moov", b"mdat", b"moof", b"free", b"skip", b"wide", b"uuid", b"mfra", b"sidx"}
+_BOXES |= {b"styp", b"pnot", b"meta", b"emsg", b"prft", b"udta", b"ssix"}
+_SEGMENT = 0x18538067
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def check(stream: BinaryIO, path: Path) -> None:
+    """Refuse a file that breaks off; leaves the stream at its beginning.
+
+    Raises:
+        BadInput: if the file is empty or shorter than its structure says.
+    """
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    head = stream.read(12)
+    if not head:
+        raise BadInput(f"Expected a video, got the empty file {path}.")
+    end = size
+    if head[4:8] in _BOXES:
+        end = _end_of_boxes(stream, size)
+    elif head[:4] == b"RIFF":
+        end = _end_of_riff(stream, size)
+    elif head[:4] == b"\x1a\x45\xdf\xa3":
+        end = _end_of_ebml(stream, size)
+    elif head[:8] == _PNG:
+        end = _end_of_png(stream, size)
+    elif head[:2] == b"\xff\xd8":
+        end = _end_of_jpeg(stream, size)
+    stream.seek(0)
+    if end > size:
+        raise BadInput(
+            f"Expected a whole video, got {path} which breaks off: it has {size} bytes and its "
+            f"structure says at least {end}; copy it again, or re-encode what is left."
+        )
+
+
+def _end_of_boxes(stream: BinaryIO, size: int) -> int:
+    """ISO base media: boxes one after the other; a length of 0 reaches to the end."""
+    place = 0
+    while place + 8 <= size:
+        stream.seek(place)
+        head = stream.read(16)
+        length, kind = struct.unpack(">I4s", head[:8])
+        if kind not in _BOXES or length == 0:
+            break  # something that players ignore follows the video
+        if length == 1 and len(head) == 16:
+            length = struct.unpack(">Q", head[8:])[0]
+        if length < 8:
+            break
+        place += length
+    return place
+
+
+def _end_of_riff(stream: BinaryIO, size: int) -> int:
+    """AVI: RIFF chunks, of 1 GB each in long files; a length of 0 was never filled in."""
+    place = 0
+    while place + 8 <= size:
+        stream.seek(place)
+        kind, length = struct.unpack("<4sI", stream.read(8))
+        if kind != b"RIFF" or length in (0, 0xFFFFFFFF):
+            break
+        place += 8 + length
+    return place
+
+
+def _end_of_ebml(stream: BinaryIO, size: int) -> int:
+    """Matroska and WebM: a segment of clusters; live recordings leave both lengths open."""
+    end = 0
+    for kind, start, length in _elements(stream, 0, size):
+        end = start + length if length >= 0 else start
+        if kind != _SEGMENT:
+            continue
+        if length >= 0:
+            return end
+        for _, inner_start, inner in _elements(stream, start, size):
+            end = inner_start + max(inner, 0)
+    return end
+
+
+def _elements(stream: BinaryIO, place: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """Identifier, start of the content, and length (-1: open) of element after element.
+
+    The content of an open cluster follows as if it stood beside it.
+    """
+    while place < size:
+        stream.seek(place)
+        head = stream.read(12)
+        id_bytes = 9 - head[0].bit_length()
+        if id_bytes > 4:
+            return  # not an element: let the decoder say what is wrong
+        length_bytes = 9 - head[id_bytes].bit_length() if len(head) > id_bytes else 1
+        start = place + id_bytes + length_bytes
+        if start > size:
+            yield -1, start, 0
+            return
+        value = int.from_bytes(head[id_bytes : id_bytes + length_bytes], "big")
+        is_open = value == (1 << 7 * length_bytes + 1) - 1
+        length = -1 if is_open else value - (1 << 7 * length_bytes)
+        yield int.from_bytes(head[:id_bytes], "big"), start, length
+        place = start + max(length, 0)
+
+
+def _end_of_png(stream: BinaryIO, size: int) -> int:
+    """PNG: chunks up to IEND."""
+    place = len(_PNG)
+    while place + 8 <= size:
+        stream.seek(place)
+        length, kind = struct.unpack(">I4s", stream.read(8))
+        place += 12 + length
+        if kind == b"IEND":
+            return place
+    return max(place, size + 12)
+
+
+def _end_of_jpeg(stream: BinaryIO, size: int) -> int:
+    """JPEG: segments up to the first scan, then the marker that ends the picture."""
+    place = 2
+    while place + 4 <= size:
+        stream.seek(place)
+        marker, length = struct.unpack(">HH", stream.read(4))
+        if marker == 0xFFDA:
+            stream.seek(place)
+            return place if b"\xff\xd9" in stream.read() else size + 2
+        if marker == 0xFFFF:
+            place += 1  # a fill byte
+        elif marker < 0xFF00:
+            return place  # not a marker: let the decoder say what is wrong
+        else:
+            place += 2 + length
+    return max(place, size + 2)
