@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import multiprocessing
 import os
 import re
 import resource
@@ -28,6 +29,7 @@ from masquerade.errors import BadInput
 
 DATA = bytes(range(256)) * 1000
 Patch = pytest.MonkeyPatch
+FETCH = sys.modules["masquerade.assets.fetch"]  # its name in the package is the function's
 PURE = "toy_face-1.0-py3-none-any.whl"
 
 
@@ -257,10 +259,10 @@ def test_two_processes_at_once_both_succeed(world: World, monkeypatch: Patch) ->
         patch.delattr(Path, "replace")  # what is complete gets its final name by this alone
         assets.take(asset())
     assert world.left_over() == []
-    for _ in range(10):
-        assert exit_codes(*[lambda: assets.take(asset())] * 2) == [0, 0]
-        assert world.left_over() == ["face.onnx"]
-        assets.take(asset()).unlink()
+    content, barrier = FETCH._content, multiprocessing.Barrier(2)  # both have a file open there
+    monkeypatch.setattr(FETCH, "_content", lambda *words: [barrier.wait(9), content(*words)][1])
+    assert exit_codes(*[lambda: assets.take(asset())] * 2) == [0, 0]
+    assert world.left_over() == ["face.onnx"] and assets.take(asset()).read_bytes() == DATA
 
 
 def test_members_that_are_links_are_refused(world: World) -> None:
@@ -295,7 +297,7 @@ def test_archives_that_are_cut_or_too_large_are_refused(world: World, monkeypatc
     with pytest.raises(BadInput, match=r"a whole sdist of Toy.Face"):
         assets.take(asset("face.onnx", noise, archive="sdist"))
     world.publish(**{PURE: whole})
-    monkeypatch.setattr(sys.modules["masquerade.assets.fetch"], "MEMBER_LIMIT", 1000)
+    monkeypatch.setattr(FETCH, "MEMBER_LIMIT", 1000)
     with pytest.raises(BadInput, match=r"at most 1000 bytes in toy/face.onnx"):
         assets.take(asset(data=noise))
     monkeypatch.setattr(registry, "ARCHIVE_LIMIT", 1000)
@@ -322,8 +324,7 @@ def test_no_room_and_no_folder_are_said(world: World, monkeypatch: Patch) -> Non
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         assets.take(asset())
 
-    assert exit_codes(squeezed) == [7]
-    assert world.left_over() == []
+    assert exit_codes(squeezed) == [7] and world.left_over() == []
     monkeypatch.setenv("MASQUERADE_CACHE", str(world.files / PURE))
     with pytest.raises(OSError, match="set MASQUERADE_CACHE to another folder"):
         assets.take(asset())

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import cv2
 import numpy as np
 import pytest
 from scipy import ndimage
 
-cv2 = pytest.importorskip("cv2")
-
-from masquerade.guarantee import Kind  # noqa: E402
-from masquerade.mechanism import Heuristic  # noqa: E402
-from masquerade.noise import Noise  # noqa: E402
-from masquerade.release.appearance_free import AppearanceFree  # noqa: E402
-from masquerade.release.blur import Blur  # noqa: E402
-from masquerade.release.low_resolution import LowResolution  # noqa: E402
-from masquerade.release.mosaic import Mosaic  # noqa: E402
-from masquerade.release.random_mask import RandomMask  # noqa: E402
+from masquerade.guarantee import Kind
+from masquerade.mechanism import Heuristic
+from masquerade.noise import Noise
+from masquerade.release.appearance_free import AppearanceFree
+from masquerade.release.blur import Blur
+from masquerade.release.low_resolution import LowResolution
+from masquerade.release.mosaic import Mosaic
+from masquerade.release.random_mask import RandomMask
 
 ALL = [
     Blur(),

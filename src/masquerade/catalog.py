@@ -44,6 +44,23 @@ def example(room: str, name: str) -> Any:
     return import_module(f"masquerade.{room}.{name}").EXAMPLE
 
 
+def is_a(room: str, name: str, base: str) -> bool:
+    """Whether an entry's file defines a class on ``base``, without importing it.
+
+    Example:
+        >>> is_a("release", "blur", "Heuristic"), is_a("release", "gaussian_noise", "Heuristic")
+        (True, False)
+    """
+    path = _ROOT.joinpath(*room.split("."), f"{name}.py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    return any(
+        isinstance(parent, ast.Name) and parent.id == base
+        for found in classes
+        for parent in found.bases
+    )
+
+
 def name_of(entry: object) -> str:
     """The name of an entry's instance: its file's."""
     return type(entry).__module__.rpartition(".")[2]

@@ -128,6 +128,7 @@ class Noise:
     def __init__(self, *, seed: int | None = None) -> None:
         self._seed = seed
         self._generation, self._forked = 0, False
+        self._public_seeds: list[int] = []
         self._forget()
         _LIVE.add(self)
 
@@ -200,6 +201,21 @@ class Noise:
         if threshold >= 1 << 64:
             return np.ones(count, dtype=bool)
         return self.words(count) < np.uint64(threshold)
+
+    def public_seed(self) -> int:
+        """A seed for *public* randomness, such as a projection; the receipt names it.
+
+        It comes from the operating system like everything here, and tells nothing about the rest
+        of the stream.
+        """
+        seed = int(self.words(1)[0])
+        self._public_seeds.append(seed)
+        return seed
+
+    def take_public_seeds(self) -> tuple[int, ...]:
+        """The public seeds since the last call, for a receipt."""
+        taken, self._public_seeds = tuple(self._public_seeds), []
+        return taken
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

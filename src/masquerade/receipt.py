@@ -49,6 +49,7 @@ class Receipt:
         is_rehearsal: whether it was seeded; then the guarantee is none.
         code_version: of Masquerade.
         date: UTC day of the release.
+        public_seeds: of public randomness that the mechanism drew, such as a projection.
         ledger_sequence: number of the entry in the ledger, if one was charged.
         ledger_head: hash of the ledger after that entry.
         format: of this receipt.
@@ -64,6 +65,7 @@ class Receipt:
     is_rehearsal: bool
     code_version: str
     date: str
+    public_seeds: tuple[int, ...] = ()
     ledger_sequence: int | None = None
     ledger_head: str | None = None
     format: int = FORMAT
@@ -137,6 +139,7 @@ def write_receipt(
         is_rehearsal=noise.is_rehearsal,
         code_version=__version__,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        public_seeds=noise.take_public_seeds(),
         ledger_sequence=ledger_sequence,
         ledger_head=ledger_head,
     )

@@ -33,6 +33,7 @@ from masquerade.events import (
     NoOpDpEvent,
     PoissonSampledDpEvent,
     RevealedSampledDpEvent,
+    SelfComposedDpEvent,
 )
 from masquerade.guarantee import Guarantee, Relation, require_alike
 from masquerade.tradeoff import gaussian_epsilon
@@ -79,7 +80,12 @@ def epsilon_at(event: DpEvent, *, delta: float, relation: Relation | str, interv
     """The bound at one discretisation interval; closed forms do not need it."""
     _check.delta(delta=delta)
     relation = _check.choice(Relation, relation=relation)
-    parts = parts_of(event)
+    parts, failing = _without_failures(parts_of(event))
+    if failing > 0:
+        if failing >= delta:
+            return Bound(math.inf, can_refine=False)
+        event = ComposedDpEvent([SelfComposedDpEvent(part, count) for part, count in parts])
+        delta = (delta - failing) * (1 - 1e-12)
     if any(_is_not_private(part) for part, _ in parts):
         return Bound(math.inf, can_refine=False)
     mu = gaussian_mu_of(event, relation=relation)
@@ -136,6 +142,17 @@ def _chance_of_taking_part(parts: list[tuple[DpEvent, int]]) -> float:
             return 1.0
         missed += count * math.log1p(-part.sampling_probability)
     return -math.expm1(missed) * (1 + 1e-12)
+
+
+def _without_failures(parts: list[tuple[DpEvent, int]]) -> tuple[list[tuple[DpEvent, int]], float]:
+    """Parts that may fail with a small probability count towards delta; the rest, and their sum."""
+    kept, failing = [], 0.0
+    for part, count in parts:
+        if isinstance(part, RevealedSampledDpEvent) and isinstance(part.event, NonPrivateDpEvent):
+            failing += count * part.sampling_probability * (1 + 1e-12)
+        else:
+            kept.append((part, count))
+    return kept, failing
 
 
 def _is_not_private(event: DpEvent) -> bool:

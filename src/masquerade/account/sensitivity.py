@@ -153,9 +153,13 @@ def grid_projection_factor(columns: int, *, tail: float, rounding_tail: float) -
     _check.delta(tail=tail, rounding_tail=rounding_tail)
     goal = 2 * math.log(1 / tail) / columns
     y = float(brentq(lambda y: y - 1 - math.log(y) - goal, 1.0, 4.0 + 2 * goal, xtol=1e-14))
+    return (math.sqrt(y) + grid_stretch(columns, rounding_tail=rounding_tail)) * (1 + 1e-12)
+
+
+def grid_stretch(columns: int, *, rounding_tail: float) -> float:
+    """What rounding R to a grid of 2^-14 can add to |u R| / |u|, but for ``rounding_tail``."""
     x = math.log(1 / rounding_tail)
-    grid = 2.0**-15 * math.sqrt(columns + 2 * math.sqrt(columns * x) + 2 * x)
-    return (math.sqrt(y) + grid) * (1 + 1e-12)
+    return 2.0**-15 * math.sqrt(columns + 2 * math.sqrt(columns * x) + 2 * x)
 
 
 def of_covariance(distance: float, *, radius: float, relation: Relation) -> float:

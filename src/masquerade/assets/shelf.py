@@ -139,7 +139,7 @@ KNOWN: tuple[Asset, ...] = (
     ),
     *_pose2sim(
         "Single",
-        "A man moves on a platform, his face already pixelated, a masked bystander behind",
+        "A man on a platform, from in front (1, 2; face pixelated) and behind (3, 4)",
         (
             "cf4f2816c86bea4bfbea255333d8626ff32a3ecabdab8b0fb147cea9167fde3a",
             "94ff87cf978b8406e8aa36ab3c5362e72848994e87652f0dc7a33c315e8e0442",

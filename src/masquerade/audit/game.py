@@ -5,16 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from masquerade.audit.bounds import clopper_pearson, gaussian_tradeoff
 from masquerade.guarantee import Accountant
-from masquerade.mechanism import Mechanism
+from masquerade.mechanism import Mechanism, Shape, VideoMechanism, first_unit
 from masquerade.noise import Noise
 from masquerade.scores import Evidence, Scores
 
-SHAPE = (6, 3)
+_NUMBERS = (6, 3)
+_FRAMES = (4, 6, 6, 3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,49 +59,72 @@ class MechanismGame(Game):
     """A release mechanism against its own worst case.
 
     Args:
-        mechanism: with a numeric epsilon.
+        mechanism: with a numeric epsilon, or with a published claim.
         trials: enough to see most of the claim.
+        shape: of the input; by default a small one.
+        sees: numbers (all that the guarantee covers) or video (the released frames alone).
     """
 
     mechanism: Mechanism
     trials: int = 10_000
+    shape: Shape | None = None
+    sees: Literal["numbers", "video"] = "numbers"
 
     def __post_init__(self) -> None:
-        if self.mechanism.guarantee(SHAPE).epsilon is None:
+        if self.mechanism.guarantee(self.input_shape).epsilon is None:
             raise ValueError(
                 f"Expected a mechanism with a numeric epsilon, got {self.mechanism.name}; there is "
                 "no claim to put to the test."
             )
 
+    @property
+    def input_shape(self) -> Shape:
+        """Of the two worlds."""
+        if self.shape is not None:
+            return self.shape
+        return _FRAMES if isinstance(self.mechanism, VideoMechanism) else _NUMBERS
+
     def claim(self) -> Claim:
-        """What the mechanism promises for a small input."""
-        guarantee = self.mechanism.guarantee(SHAPE)
+        """What the mechanism promises for a small input; a paper's form, what the paper claims."""
+        guarantee = self.mechanism.guarantee(self.input_shape)
+        fields = self.mechanism.fields()
+        is_published = guarantee.published_claim is not None
         return Claim(
-            epsilon=guarantee.epsilon or 0.0,
-            delta=guarantee.delta or 0.0,
+            epsilon=fields["epsilon"] if is_published else guarantee.epsilon or 0.0,
+            delta=fields["delta"] if is_published else guarantee.delta or 0.0,
             unit=f"{guarantee.unit}, {guarantee.relation.value}",
-            source=f"{self.mechanism.name}, its own guarantee",
+            source=f"{self.mechanism.name}, {'as published' if is_published else 'its guarantee'}",
         )
 
     def play(self, trials: int, noise: Noise) -> Scores:
-        """The optimal statistic where the mechanism has one, else a trained direction."""
-        worlds = self.mechanism.worst_case(SHAPE)
+        """The optimal test where the mechanism knows it, else a trained direction."""
+        worlds = self.mechanism.worst_case(self.input_shape)
+        best = getattr(self.mechanism, "play", None)
+        if best is not None and self.sees == "numbers":
+            without, within = (
+                np.array([best(worlds, truth, noise) for _ in range(trials)]) for truth in (0, 1)
+            )
+            return Scores(without=without, within=within, attack="the optimal test")
         outputs = [
             np.stack([np.asarray(self.mechanism.apply(world, noise)) for _ in range(trials)])
             for world in worlds
         ]
         statistic: Callable[[np.ndarray], float] | None
         statistic = getattr(self.mechanism, "statistic", None)
+        if self.sees == "video":
+            unit = self.mechanism.guarantee(self.input_shape).unit
+            scores = [np.array([first_unit(out, unit).mean() for out in outs]) for outs in outputs]
+            attack = "the brightness of the unit in the released frames"
+            return Scores(without=scores[0], within=scores[1], attack=attack)
         if statistic is not None:
-            without, within = ([statistic(out) for out in outs] for outs in outputs)
-            return Scores(
-                without=np.array(without), within=np.array(within), attack="the optimal test"
-            )
+            scores = [np.array([statistic(out) for out in outs]) for outs in outputs]
+            return Scores(without=scores[0], within=scores[1], attack="the optimal test")
         return trained(*outputs)
 
     def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """The Gaussian bound for Gaussian mechanisms, the assumption-free one otherwise."""
-        is_gaussian = self.mechanism.guarantee(SHAPE).accountant is Accountant.ANALYTIC_GAUSSIAN
+        accountant = self.mechanism.guarantee(self.input_shape).accountant
+        is_gaussian = accountant is Accountant.ANALYTIC_GAUSSIAN and self.sees == "numbers"
         bound = gaussian_tradeoff if is_gaussian else clopper_pearson
         return bound(scores, delta=self.claim().delta, confidence=confidence)
 

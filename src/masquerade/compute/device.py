@@ -41,6 +41,11 @@ def on(device: str) -> Iterator[None]:
         _CHOSEN.reset(token)
 
 
+def chosen() -> str:
+    """The device's name."""
+    return _CHOSEN.get()
+
+
 def is_cpu() -> bool:
     """Whether arrays are numpy's."""
     return _CHOSEN.get() == "cpu"
@@ -72,6 +77,14 @@ def stack(arrays: list[Array]) -> Array:
     if isinstance(arrays[0], np.ndarray):
         return np.stack(arrays, axis=-1)
     return require("torch", extra="train").stack(arrays, dim=-1)
+
+
+def solve(matrix: Array, right: Array) -> Array:
+    """The solution of a symmetric positive definite system."""
+    if isinstance(matrix, np.ndarray):
+        return np.linalg.solve(matrix, right)
+    torch = require("torch", extra="train")
+    return torch.cholesky_solve(right, torch.linalg.cholesky(matrix))
 
 
 def to_bytes(array: Array) -> np.ndarray:

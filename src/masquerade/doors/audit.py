@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 from tyro.conf import Positional
 
@@ -16,11 +17,16 @@ from masquerade.doors.progress import waiting
 from masquerade.noise import Noise
 from masquerade.scores import Evidence
 
+Entry = TypeVar("Entry")
+
 
 def games() -> dict[str, str]:
     """The names that can be played, and the room of each."""
     found = {name: "audit" for name in catalog.names("audit")}
-    return found | {name: "release" for name in catalog.names("release")}
+    formal = (
+        name for name in catalog.names("release") if not catalog.is_a("release", name, "Heuristic")
+    )
+    return found | {name: "release" for name in formal}
 
 
 def find_game(name: str) -> Game:
@@ -48,13 +54,15 @@ class Audit:
         name: a mechanism, or a game of the audit room; left out, they are listed.
         trials: in each world; by default enough to see most of the claim.
         confidence: that the lower bound holds.
-        form: for games that have several (published, sound, ...).
+        form: for games and mechanisms that have several (published, sound, as_published, ...).
+        sees: video, to let the attacker see a mechanism's released frames alone.
     """
 
     name: Positional[str] = ""
     trials: int | None = None
     confidence: float = 0.95
     form: str | None = None
+    sees: Literal["numbers", "video"] = "numbers"
 
     def __post_init__(self) -> None:
         _check.delta(confidence=self.confidence)
@@ -68,6 +76,8 @@ class Audit:
         game = find_game(self.name)
         if self.form is not None:
             game = _in_form(game, self.form)
+        if isinstance(game, MechanismGame):
+            game = dataclasses.replace(game, sees=self.sees)
         claim = game.claim()
         with waiting(f"playing {self.name}", seconds=0.0):
             evidence = audit(game, trials=self.trials, confidence=self.confidence)
@@ -97,13 +107,19 @@ class Audit:
 
 
 def _in_form(game: Game, form: str) -> Game:
-    hints = typing.get_type_hints(type(game))
+    if isinstance(game, MechanismGame):
+        return dataclasses.replace(game, mechanism=_formed(game.mechanism, form))
+    return _formed(game, form)
+
+
+def _formed(entry: Entry, form: str) -> Entry:
+    hints = typing.get_type_hints(type(entry))
     choices = typing.get_args(hints.get("form", None))
     if not choices:
         raise ValueError("Expected no --form for this game: it has one only.")
     if form not in choices:
         raise ValueError(_check.unknown("form", form, choices))
-    changed: Game = dataclasses.replace(game, form=form)  # type: ignore[type-var]
+    changed: Entry = dataclasses.replace(entry, form=form)  # type: ignore[type-var]
     return changed
 
 

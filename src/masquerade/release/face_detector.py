@@ -60,14 +60,11 @@ def load_detector(path: Path, *, layout: Layout, thresh: float, height: int | No
     """
     session = _open(path, layout)
     picture = session.get_inputs()[0]
-    fixed = tuple(size if isinstance(size, int) and size > 0 else 0 for size in picture.shape[2:])
+    fixed = _fixed_size(picture.shape) if layout is Layout.BOXES_SCORES else None
 
     def detect(frame: np.ndarray) -> np.ndarray:
         rows, columns = frame.shape[:2]
-        if layout is Layout.BOXES_SCORES and all(fixed):
-            size = fixed
-        else:
-            size = working_size(rows, columns, height=height)
+        size = fixed or working_size(rows, columns, height=height)
         outputs = session.run(None, {picture.name: as_picture(frame, size)})
         if not all(np.all(np.isfinite(output)) for output in outputs):
             raise BadInput(f"Expected numbers from the detector {path.name}, got NaN or infinity.")
@@ -104,11 +101,12 @@ def decode_centerface(outputs: list[np.ndarray], *, thresh: float) -> np.ndarray
     """CenterFace's tensors as (N, 5) boxes with scores, in pixels of the picture.
 
     Example:
-        >>> heat, size, offset = np.zeros((1, 1, 8, 8)), np.zeros((1, 2, 8, 8)), np.zeros((1, 2, 8, 8))
+        >>> heat, zeros = np.zeros((1, 1, 8, 8)), np.zeros((1, 2, 8, 8))
         >>> heat[0, 0, 2, 5] = 0.9
-        >>> decode_centerface([heat, size, offset], thresh=0.2)[0].tolist()
+        >>> decode_centerface([heat, zeros, zeros], thresh=0.2)[0].tolist()
         [20.0, 8.0, 24.0, 12.0, 0.9]
     """
+    _check_layout([output.shape[:2] for output in outputs[:3]] == [(1, 1), (1, 2), (1, 2)], outputs)
     heat, log_size, offset = outputs[:3]
     rows, columns = np.nonzero(heat[0, 0] >= thresh)
     cells = np.stack([rows, columns])  # (2, N)
@@ -121,9 +119,20 @@ def decode_centerface(outputs: list[np.ndarray], *, thresh: float) -> np.ndarray
 
 def decode_boxes(outputs: list[np.ndarray], *, thresh: float) -> np.ndarray:
     """Boxes and scores as (N, 5), without those below the threshold."""
-    boxes = np.reshape(outputs[0], (-1, 4)).astype(np.float64)
-    scores = np.reshape(outputs[1], (len(boxes), -1))[:, -1:] if len(boxes) else np.zeros((0, 1))
-    return np.hstack([boxes, scores])[scores[:, 0] >= thresh]
+    is_so = len(outputs) >= 2 and outputs[0].shape[-1:] == (4,)
+    count = outputs[0].size // 4
+    _check_layout(is_so and outputs[1].size % max(count, 1) == 0, outputs)
+    boxes = np.reshape(outputs[0], (count, 4)).astype(np.float64)
+    scores = np.reshape(outputs[1], (count, -1))[:, -1:] if count else np.zeros((0, 1))
+    return np.asarray(np.hstack([boxes, scores])[scores[:, 0] >= thresh])
+
+
+def _check_layout(is_so: bool, outputs: list[np.ndarray]) -> None:
+    if not is_so:
+        raise BadInput(
+            "Expected a network of the given layout, got outputs of shapes "
+            f"{', '.join(str(output.shape) for output in outputs)}; choose another detector_layout."
+        )
 
 
 def without_doubles(faces: np.ndarray) -> np.ndarray:
@@ -155,3 +164,9 @@ def _open(path: Path, layout: Layout) -> Any:
     except Exception as error:  # onnxruntime's errors have no class in common
         raise BadInput(f"Expected an ONNX network in {path.name}, got: {error}.") from error
     return session
+
+
+def _fixed_size(shape: list[int | str]) -> tuple[int, int] | None:
+    """Height and width of the only picture that a network takes, if there is but one."""
+    tall, wide = shape[2:]
+    return (tall, wide) if isinstance(tall, int) and isinstance(wide, int) else None

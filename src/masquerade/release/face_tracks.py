@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-_FAR = 1.0  # face sizes between a foretold centre and a found one, above which they differ
+_FAR = 1.0  # face sizes between a foretold centre and a found one, above which they differ,
+_FARTHER = 0.25  # and what is added for each frame in which the face was missed
 _LIKE = 2.0  # ratio of sizes above which two faces differ
 _MEMORY = 5  # boxes that say how fast and how big a face is
 
@@ -62,8 +63,9 @@ class Tracks:
         """Link the faces (N, 5) found in ``frame``; frames come in order."""
         open_tracks = [track for track in self.live if frame - track.frames[-1] <= self.reach + 1]
         foretold = [track.box(frame, reach=self.reach) for track in open_tracks]
+        missed = np.array([frame - track.frames[-1] - 1 for track in open_tracks])
         taken: set[int] = set()
-        for number, face in _best_pairs(np.array(foretold).reshape(-1, 4), faces):
+        for number, face in _best_pairs(np.array(foretold).reshape(-1, 4), faces, missed):
             open_tracks[number].frames.append(frame)
             open_tracks[number].faces.append(faces[face])
             taken.add(face)
@@ -97,19 +99,19 @@ def overlap(box: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     return np.asarray(shared / np.maximum(whole, np.finfo(float).tiny))
 
 
-def _best_pairs(foretold: np.ndarray, faces: np.ndarray) -> list[tuple[int, int]]:
+def _best_pairs(
+    foretold: np.ndarray, faces: np.ndarray, missed: np.ndarray
+) -> list[tuple[int, int]]:
     """Which track goes with which face: the nearest pair first, each used once."""
     sizes, found = _sizes(foretold)[:, None], _sizes(faces)[None]  # (M, 1), (1, N)
     apart = np.linalg.norm(_centres(foretold)[:, None] - _centres(faces)[None], axis=2)
     apart /= np.maximum(sizes, found)
-    alike = np.maximum(sizes, found) <= _LIKE * np.minimum(sizes, found)
+    may_be = np.maximum(sizes, found) <= _LIKE * np.minimum(sizes, found)
+    may_be &= apart <= _FAR + _FARTHER * missed[:, None]
     pairs: list[tuple[int, int]] = []
-    for place in np.argsort(apart, axis=None, kind="stable"):
-        number, face = (int(i) for i in np.unravel_index(place, apart.shape))
-        if apart[number, face] > _FAR:
-            break
-        is_free = all(number != other and face != taken for other, taken in pairs)
-        if is_free and alike[number, face]:
+    order = np.argsort(apart[may_be], kind="stable")
+    for number, face in np.argwhere(may_be)[order].tolist():
+        if all(number != other and face != taken for other, taken in pairs):
             pairs.append((number, face))
     return pairs
 
@@ -120,7 +122,7 @@ def _centres(boxes: np.ndarray) -> np.ndarray:
 
 def _sizes(boxes: np.ndarray) -> np.ndarray:
     """Mean of width and height, above zero."""
-    return np.maximum(np.mean(boxes[:, 2:4] - boxes[:, :2], axis=1), 1e-6)
+    return np.asarray(np.maximum(np.mean(boxes[:, 2:4] - boxes[:, :2], axis=1), 1e-6))
 
 
 def _moved(times: np.ndarray, boxes: np.ndarray, frame: int) -> np.ndarray:

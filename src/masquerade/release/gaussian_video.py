@@ -11,7 +11,8 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,9 +32,7 @@ from masquerade.guarantee import (
 from masquerade.mechanism import (
     Shape,
     Shapes,
-    Value,
     VideoMechanism,
-    arrays_of,
     as_video,
     first_unit,
 )
@@ -45,11 +44,15 @@ _UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
 @dataclass(frozen=True)
 class Chunk:
-    """Frames ``start`` to ``start + length`` of a video of a public shape."""
+    """Frames ``start`` to ``start + length`` of a video of a public shape.
+
+    ``seed`` is of the public randomness that a mechanism with ``DRAWS`` uses.
+    """
 
     start: int
     length: int
     shape: Shape
+    seed: int = 0
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -79,6 +82,8 @@ class GaussianVideo(VideoMechanism):
         unit: what one change may touch: value, pixels, tube, frame, video, record, subject.
         pixels: m, for the units pixels and tube.
     """
+
+    DRAWS: ClassVar[bool] = False  # whether it uses public randomness
 
     epsilon: float
     delta: float
@@ -145,26 +150,36 @@ class GaussianVideo(VideoMechanism):
     ) -> Iterator[np.ndarray]:
         """Measure, add noise, rebuild, chunk by chunk."""
         sigma = self.scale(shape).sigma
-        for chunk in self.chunks(shape):
+        for chunk in self._seeded(shape, noise):
             exact = self.measure(itertools.islice(frames, chunk.length), chunk)
             measured = self.noisy(exact, shape, noise)
             del exact
             yield from self.rebuild(measured, chunk, sigma, noise)
 
-    def exact(self, value: Value) -> np.ndarray:
-        """The vectors of all chunks without noise: private, for an audit's attacker."""
-        frames = arrays_of(value)[0]
+    def _seeded(self, shape: Shape, noise: Noise) -> list[Chunk]:
+        if not self.DRAWS:
+            return self.chunks(shape)
+        seed = noise.public_seed()
+        return [replace(chunk, seed=seed) for chunk in self.chunks(shape)]
+
+    def play(self, worlds: tuple[np.ndarray, np.ndarray], truth: int, noise: Noise) -> float:
+        """What the best attacker makes of one release, for an audit: a log-likelihood ratio.
+
+        The attacker sees the noisy numbers that frames are rebuilt from, which is at least as much
+        as the frames, knows both worlds and all public randomness, and wonders which is true.
+        """
+        shape = worlds[0].shape
+        chunks = self._seeded(shape, noise)
+        first, second = (self._exact(world, chunks) for world in worlds)
+        seen = self.noisy(second if truth else first, shape, noise)
+        apart = second - first
+        return float((seen - (first + second) / 2) @ apart / self.scale(shape).sigma ** 2)
+
+    def _exact(self, frames: np.ndarray, chunks: list[Chunk]) -> np.ndarray:
         stream = iter(frames)
         return np.concatenate(
-            [
-                self.measure(itertools.islice(stream, chunk.length), chunk)
-                for chunk in self.chunks(frames.shape)
-            ]
+            [self.measure(itertools.islice(stream, chunk.length), chunk) for chunk in chunks]
         )
-
-    def observe(self, value: Value, noise: Noise) -> np.ndarray:
-        """What `stream` rebuilds from, for an audit: at least as telling as the frames."""
-        return self.noisy(self.exact(value), arrays_of(value)[0].shape, noise)
 
     def event(self, shape: Shape | Shapes) -> DpEvent:
         """One Gaussian, in multiples of the chosen unit's bound."""
@@ -225,14 +240,20 @@ def not_protected(unit: Unit) -> tuple[str, ...]:
             )
         case UnitName.VALUE | UnitName.PIXELS:
             return (
-                f"a person: {unit} of the millions in a video is not a face, which covers "
-                "thousands of sites in every frame; it is the visible blur, not epsilon, that "
-                "hides a person here",
+                f"a person: {_in_words(unit)} of the millions in a video are not a face, which "
+                "covers thousands of sites in every frame; it is the visible blur, not epsilon, "
+                "that hides a person here",
             )
         case UnitName.TUBE:
             return (f"a person who covers more than {unit.sites} sites of a frame",)
         case _:
             return ("other recordings of the same people, unless they are composed",)
+
+
+def _in_words(unit: Unit) -> str:
+    if unit.name is UnitName.VALUE:
+        return "single numbers"
+    return "single sites" if unit.sites == 1 else f"{unit.sites} sites"
 
 
 def take(frames: Iterator[np.ndarray], chunk: Chunk) -> Iterator[np.ndarray]:

@@ -20,10 +20,11 @@ class LowResolution(Heuristic):
 
     The baseline ISR of [nken2025, Sec. 4.2], with 32 x 24 and 16 x 12 cells; the paper does not
     say how far it shifts, scales and rotates, so the ranges here are ours. The movement is drawn
-    once for the whole video. It comes before the averaging, as in super resolution, where a shift
-    by a part of a cell changes what each cell sees; past the border the last pixel is repeated.
-    Back at full size the cells stay flat squares: interpolation would add no detail and would make
-    it hard to see how little is left. A frame with fewer pixels than cells is only moved.
+    once for the whole video. The paper averages first; here the movement comes first, as in super
+    resolution, where a shift by a part of a cell changes what each cell sees. Past the border the
+    last pixel is repeated. Back at full size the cells stay flat squares: interpolation would add
+    no detail and would make it hard to see how little is left. A frame with fewer pixels than
+    cells is only moved.
 
     Guarantee:
         none: the cells are exact means, without noise; many frames, or several releases of one

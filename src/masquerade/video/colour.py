@@ -1,4 +1,4 @@
-"""Between a codec's pixels and RGB: matrix, range, orientation.
+"""Between a codec's pixels and RGB: matrix and range.
 
 YUV without a matrix tag is read as BT.709 from 720 lines on and as BT.601 below, the rule that
 players follow; files are written by the same rule, so that a lost tag does no harm.
@@ -6,11 +6,8 @@ players follow; files are written by the same rule, so that a lost tag does no h
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import av
 import numpy as np
-from av.sidedata.sidedata import Type
 from av.video.codeccontext import VideoCodecContext
 from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
 
@@ -67,13 +64,13 @@ def is_grey(frame: av.VideoFrame) -> bool:
 
 
 class ToRgb:
-    """Turn decoded frames into upright (H, W, 3) uint8 RGB arrays of their own memory."""
+    """Turn decoded frames into (H, W, 3) uint8 RGB arrays of their own memory."""
 
     def __init__(self) -> None:
         self._reformatter = VideoReformatter()
 
     def __call__(self, frame: av.VideoFrame) -> np.ndarray:
-        """One frame as RGB, turned and flipped as its display matrix says."""
+        """One frame as RGB, as it is stored: not yet upright."""
         is_full = is_full_range(frame)
         rgb = self._reformatter.reformat(
             frame,
@@ -86,8 +83,8 @@ class ToRgb:
         )
         array = rgb.to_ndarray()
         if not is_full and is_grey(frame):
-            array = _GREY[array]  # swscale takes grey for full whatever its tag says
-        return upright(array, orientation(frame))
+            return _GREY[array]  # swscale takes grey for full whatever its tag says
+        return array
 
 
 class FromRgb:
@@ -123,34 +120,3 @@ def _to_jfif(array: np.ndarray) -> np.ndarray:
     yuv = array.astype(np.float32) @ _JFIF.T + np.array([0, 128, 128], np.float32)
     rounded = np.clip(np.rint(yuv), 0, 255).astype(np.uint8)
     return np.ascontiguousarray(rounded.transpose(2, 0, 1))  # (3, H, W)
-
-
-def orientation(frame: av.VideoFrame) -> tuple[int, int, int, int]:
-    """How a frame is to be turned: ``(a, b, c, d)``, each -1, 0 or 1.
-
-    Convention:
-        The pixel (x, y) is shown at (a x + c y, b x + d y). Any other angle than a multiple of 90
-        degrees is no turn at all.
-    """
-    if "DISPLAYMATRIX" not in {data.type.name for data in frame.side_data}:
-        return (1, 0, 0, 1)
-    values = np.frombuffer(bytes(frame.side_data[Type.DISPLAYMATRIX]), dtype="<i4")
-    turn = [int(np.rint(values[place] / 65536)) for place in (0, 1, 3, 4)]
-    if sorted(map(abs, turn)) != [0, 0, 1, 1] or turn[0] * turn[3] == turn[1] * turn[2]:
-        return (1, 0, 0, 1)
-    return (turn[0], turn[1], turn[2], turn[3])
-
-
-def upright(array: np.ndarray, turn: tuple[int, int, int, int]) -> np.ndarray:
-    """The array turned and flipped; a copy only where that is needed."""
-    a, b, c, d = turn
-    if a == 0:
-        array, a, d = array.transpose(1, 0, 2), c, b
-    if (a, d) != (1, 1):
-        array = array[::d, ::a]
-    return np.ascontiguousarray(array)
-
-
-def upright_aspect(aspect: Fraction, turn: tuple[int, int, int, int]) -> Fraction:
-    """Sample aspect ratio after the turn: a quarter turn swaps width and height."""
-    return aspect if turn[0] else 1 / aspect

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
 import av
 from av.container import InputContainer
+from av.stream import Stream
 from av.video.stream import VideoStream
 
-from masquerade.video import colour, source
+from masquerade.video import colour, source, upright
+from masquerade.video.clock import Clock
+
+_HDR = {16: "PQ", 18: "HLG"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,16 +28,16 @@ class Contents:
         width: of a frame, after rotation.
         rate: frames a second; the average where the rate varies.
         codec: FFmpeg's name of the codec.
-        container: FFmpeg's name of the container.
+        container: FFmpeg's names of the container.
         pixel_format: FFmpeg's name of the pixel format.
-        rotation: degrees clockwise by which frames are turned to be upright.
+        rotation: degrees clockwise by which frames are turned to be upright, flips aside.
         aspect: width of a pixel over its height, after rotation.
         is_variable_rate: whether the time between frames changes.
         colour_range: "full" or "limited".
         has_alpha: whether there is transparency, which reading drops.
-        bits: a colour channel has.
+        bits: of a colour channel.
         other_streams: kind and codec of everything that is not this video.
-        metadata: tags of the container and of all streams.
+        metadata: tags of the container, its streams and its chapters.
         chapters: number of chapters.
         header_frames: what the header says; 0 if nothing.
         warnings: sentences on what reading changes and where the header is wrong.
@@ -80,26 +85,81 @@ def probe(path: Path) -> Contents:
         BadInput: as ``read.frames``.
     """
     with source.opened(path) as (container, stream):
-        number = 0
+        clock = Clock()
+        first: av.VideoFrame | None = None
         for frame in source.decoded(container, stream):
-            if number == 0:
-                first = frame
-            number += 1
-        turn = colour.orientation(first)
-        size = (first.height, first.width) if turn[0] else (first.width, first.height)
-        aspect = stream.sample_aspect_ratio or Fraction(1)
-        return Contents(
-            frames=number,
-            height=size[0],
-            width=size[1],
-            rate=stream.average_rate or Fraction(25),
-            codec=stream.codec_context.name,
-            container=container.format.name,
-            pixel_format=first.format.name,
-            rotation=-first.rotation % 360,
-            aspect=colour.upright_aspect(aspect, turn),
-            is_variable_rate=False,
-            colour_range="full" if colour.is_full_range(first) else "limited",
-            has_alpha=any(part.is_alpha for part in first.format.components),
-            bits=max(part.bits for part in first.format.components),
-        )
+            first = first or frame
+            clock.tick(frame.pts)
+        if first is None:
+            raise RuntimeError("decoded() yields a frame or raises")
+        turn = upright.of_picture(path) if source.is_picture(container) else upright.of_frame(first)
+        return _contents(container, stream, first, clock, turn)
+
+
+def _contents(
+    container: InputContainer,
+    stream: VideoStream,
+    first: av.VideoFrame,
+    clock: Clock,
+    turn: upright.Turn,
+) -> Contents:
+    size = (first.height, first.width) if turn[0] else (first.width, first.height)
+    is_picture = source.is_picture(container)
+    rate, doubt = clock.rate(stream) if not is_picture else (Fraction(25), "")
+    tags = _tags(container)
+    has_alpha = any(part.is_alpha for part in first.format.components)
+    has_alpha |= any(key.endswith("alpha_mode") and tags[key] == "1" for key in tags)
+    bits = max(part.bits for part in first.format.components)
+    header_frames = 0 if is_picture else stream.frames
+    if container.format.name.startswith("mov") and header_frames < clock.count:
+        header_frames = 0  # the file is in fragments, and its header knows only the first
+    aspect = stream.sample_aspect_ratio or Fraction(1)
+    notes = {
+        f"The header says {header_frames} frames; decoding gives {clock.count}.": header_frames
+        not in (0, clock.count),
+        doubt: doubt,
+        f"The time between frames varies; {float(rate):g} Hz is the average.": clock.is_variable,
+        "Transparency is dropped.": has_alpha,
+        f"{bits} bits a channel are reduced to 8.": bits > 8,
+        "Fields are left interlaced.": first.interlaced_frame,
+        "A turn by other than a quarter is left out.": turn == upright.NONE
+        and first.rotation % 360,
+        f"{_HDR.get(first.color_trc)} brightness is left as it is.": first.color_trc in _HDR,
+    }
+    return Contents(
+        frames=clock.count,
+        height=size[0],
+        width=size[1],
+        rate=rate,
+        codec=stream.codec_context.name,
+        container=container.format.name,
+        pixel_format=first.format.name,
+        rotation=round(math.degrees(math.atan2(turn[1], turn[0]))) % 360,
+        aspect=upright.turned_aspect(aspect if aspect > 0 else Fraction(1), turn),
+        is_variable_rate=clock.is_variable,
+        colour_range="full" if colour.is_full_range(first) else "limited",
+        has_alpha=has_alpha,
+        bits=bits,
+        other_streams=tuple(_name(each) for each in container.streams if each is not stream),
+        metadata=tags,
+        chapters=len(container.chapters()),
+        header_frames=header_frames,
+        warnings=tuple(note for note, holds in notes.items() if holds),
+    )
+
+
+def _tags(container: InputContainer) -> dict[str, str]:
+    """Every tag, with the name of the stream or chapter that it belongs to."""
+    tags = dict(container.metadata)
+    for stream in container.streams:
+        tags |= {
+            f"{stream.type} {stream.index}: {key}": stream.metadata[key] for key in stream.metadata
+        }
+    for number, chapter in enumerate(container.chapters()):
+        tags |= {f"chapter {number}: {key}": text for key, text in chapter["metadata"].items()}
+    return tags
+
+
+def _name(stream: Stream) -> str:
+    name = getattr(stream, "name", None)
+    return f"{stream.type} {name or 'unknown'}"

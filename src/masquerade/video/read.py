@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Generator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from av.container import InputContainer
+from av.video.stream import VideoStream
 
 from masquerade.errors import BadInput
-from masquerade.video import colour, source
+from masquerade.video import colour, source, upright
+
+# Codecs in which every packet is one frame; in others some packets show nothing.
+_ONE_EACH = {"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "ffv1", "prores", "dnxhd"}
+_INTRA = {"utvideo", "huffyuv", "ffvhuff", "magicyuv", "rawvideo", "png", "mjpeg", "ffv1"}
 
 
-def frames(path: Path, *, threads: int = 0) -> Iterator[np.ndarray]:
+def frames(path: Path, *, threads: int = 0) -> Generator[np.ndarray, None, None]:
     """Yield every frame as an upright (H, W, 3) uint8 RGB array.
 
     Memory holds one frame and what the codec keeps. Rotation is baked into the pixels; colour
     matrix and range are honoured (untagged: BT.709 from 720 lines on, BT.601 below); grey becomes
     RGB, more than 8 bits become 8, alpha is dropped; fields stay interlaced and the sample aspect
-    ratio stays a tag.
+    ratio stays a tag. The file is closed at the end, at an error, and when the stream is closed.
 
     Args:
         path: a file of one of ``SUFFIXES``; its content decides, not its name.
@@ -29,20 +37,88 @@ def frames(path: Path, *, threads: int = 0) -> Iterator[np.ndarray]:
     """
     with source.opened(path) as (container, stream):
         to_rgb = colour.ToRgb()
+        held = upright.of_picture(path) if source.is_picture(container) else None
         for frame in source.decoded(container, stream, threads=threads):
-            yield to_rgb(frame)
+            yield upright.turned(to_rgb(frame), held or upright.of_frame(frame))
 
 
 def segment(path: Path, start: int, stop: int) -> np.ndarray:
-    """Frames ``start`` to ``stop`` (not included) as a (T, H, W, 3) array."""
+    """Frames ``start`` to ``stop``, the latter not included, as a (T, H, W, 3) array.
+
+    Equal to that stretch of ``frames``. It decodes from the last keyframe before it where the
+    timestamps tell for certain which frame is which, and from the beginning otherwise.
+
+    Raises:
+        BadInput: as ``frames``, and if there are fewer than ``stop`` frames.
+        ValueError: unless 0 <= start < stop.
+    """
     if not 0 <= start < stop:
         raise ValueError(f"Expected 0 <= start < stop, got start={start}, stop={stop}.")
-    stream = frames(path)
-    found = list(islice(stream, start, stop))
-    stream.close()  # type: ignore[attr-defined]
+    found = _by_seeking(path, start, stop)
+    if found is None:
+        every = frames(path)
+        found = list(islice(every, start, stop))
+        every.close()
     if len(found) < stop - start:
-        raise BadInput(
-            f"Expected frames {start} to {stop} in {path}, got {start + len(found)} at most; "
-            "ask for fewer."
-        )
+        total = start + len(found) if found else f"at most {start}"
+        raise BadInput(f"Expected {stop} frames in {path}, got {total}; ask for fewer.")
     return np.stack(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Index:
+    """Timestamps of the frames in the order shown, and where decoding can begin."""
+
+    shown: list[int]
+    keys: list[int]
+    key_places: list[int]
+
+
+def _by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
+    with source.opened(path) as (container, stream):
+        index = _index(container, stream)
+        if index is None or stop > len(index.shown):
+            return None
+        wanted = index.shown[start:stop]
+        place = bisect_right(index.keys, wanted[0]) - 1
+        if place < 1:
+            return None  # the beginning is as near
+        container.seek(index.key_places[place], stream=stream)
+        found: list[np.ndarray] = []
+        to_rgb = colour.ToRgb()
+        for frame in source.decoded(container, stream):
+            if frame.pts is None or (frame.pts < wanted[0] and found):
+                return None
+            if frame.pts < wanted[0]:
+                continue
+            if frame.pts != wanted[len(found)]:
+                return None
+            found.append(upright.turned(to_rgb(frame), upright.of_frame(frame)))
+            if len(found) == len(wanted):
+                return found
+    return None
+
+
+def _index(container: InputContainer, stream: VideoStream) -> _Index | None:
+    """Number the frames by their packets, or None where a packet need not be a frame."""
+    one_each = _INTRA if container.format.name == "avi" else _ONE_EACH | _INTRA
+    if stream.codec_context.name not in one_each or source.is_picture(container):
+        return None
+    is_by_pts = "matroska" in container.format.name  # what the file's own index is sorted by
+    shown: list[int] = []
+    keys: list[tuple[int, int]] = []
+    for packet in source.packets(container, stream):
+        if packet.size == 0 and packet.dts is None:
+            break  # the empty packet at the end
+        if packet.pts is None or packet.size == 0:
+            return None
+        if packet.is_keyframe:
+            keys.append((packet.pts, packet.pts if is_by_pts else packet.dts or packet.pts))
+        if not keys or packet.pts < keys[0][0]:
+            return None  # shown before anything can be decoded: such frames get lost
+        if not packet.is_discard:
+            shown.append(packet.pts)
+    shown.sort()
+    if len(set(shown)) != len(shown) or keys != sorted(keys):
+        return None
+    return _Index(shown=shown, keys=[pts for pts, _ in keys], key_places=[dts for _, dts in keys])

@@ -20,7 +20,6 @@ from masquerade.errors import BadInput
 from masquerade.video import SUFFIXES, whole
 
 _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,png_pipe,jpeg_pipe"
-PICTURE_FORMATS = ("png_pipe", "jpeg_pipe")
 _MAX_PIXELS = 1 << 28
 _REMEDY = "convert it to a plain .mp4 first"
 
@@ -43,6 +42,7 @@ def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
             whole.check(stream, path)
             with av.open(
                 stream,
+                "r",
                 metadata_errors="replace",
                 container_options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
             ) as container:
@@ -65,6 +65,11 @@ def packets(container: InputContainer, stream: VideoStream) -> Iterator[av.Packe
                 f"{number}; re-encode it or cut it before that."
             )
         yield packet
+
+
+def is_picture(container: InputContainer) -> bool:
+    """Whether the file is a PNG or a JPEG, a video of one frame."""
+    return container.format.name in ("png_pipe", "jpeg_pipe")
 
 
 def decoded(
@@ -91,7 +96,7 @@ def decoded(
                 size = (frame.width, frame.height)
                 number += 1
                 yield frame
-                if container.format.name in PICTURE_FORMATS:
+                if is_picture(container):
                     return  # what follows in the file is a thumbnail or a gain map
     except av.FFmpegError as error:
         raise BadInput(_breaks_off(container.name, number)) from error
@@ -102,7 +107,7 @@ def decoded(
 def prepare(stream: VideoStream, *, threads: int = 0) -> None:
     """Set the decoder to report errors, to check sums, and to refuse absurd sizes."""
     context = stream.codec_context
-    context.thread_type = "AUTO"  # type: ignore[assignment]
+    context.thread_type = "AUTO"
     context.thread_count = threads
     context.options = {"err_detect": "crccheck+explode", "max_pixels": str(_MAX_PIXELS)}
 

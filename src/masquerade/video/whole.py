@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,7 +16,7 @@ from masquerade.errors import BadInput
 
 _BOXES = {b"ftyp", b"moov", b"mdat", b"moof", b"free", b"skip", b"wide", b"uuid", b"mfra", b"sidx"}
 _BOXES |= {b"styp", b"pnot", b"meta", b"emsg", b"prft", b"udta", b"ssix"}
-_SEGMENT = 0x18538067
+_SEGMENT, _CLUSTER = 0x18538067, 0x1F43B675
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -81,40 +80,52 @@ def _end_of_riff(stream: BinaryIO, size: int) -> int:
 
 
 def _end_of_ebml(stream: BinaryIO, size: int) -> int:
-    """Matroska and WebM: a segment of clusters; live recordings leave both lengths open."""
-    end = 0
-    for kind, start, length in _elements(stream, 0, size):
-        end = start + length if length >= 0 else start
-        if kind != _SEGMENT:
-            continue
-        if length >= 0:
-            return end
-        for _, inner_start, inner in _elements(stream, start, size):
-            end = inner_start + max(inner, 0)
-    return end
-
-
-def _elements(stream: BinaryIO, place: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """Identifier, start of the content, and length (-1: open) of element after element.
-
-    The content of an open cluster follows as if it stood beside it.
-    """
-    while place < size:
-        stream.seek(place)
-        head = stream.read(12)
-        id_bytes = 9 - head[0].bit_length()
-        if id_bytes > 4:
-            return  # not an element: let the decoder say what is wrong
-        length_bytes = 9 - head[id_bytes].bit_length() if len(head) > id_bytes else 1
-        start = place + id_bytes + length_bytes
-        if start > size:
-            yield -1, start, 0
-            return
-        value = int.from_bytes(head[id_bytes : id_bytes + length_bytes], "big")
-        is_open = value == (1 << 7 * length_bytes + 1) - 1
-        length = -1 if is_open else value - (1 << 7 * length_bytes)
-        yield int.from_bytes(head[:id_bytes], "big"), start, length
+    """Matroska and WebM: a segment of clusters of blocks; live recordings leave lengths open."""
+    place, kind = 0, 0
+    while place < size and kind != _SEGMENT:
+        found = _element(stream, place)
+        if found is None:
+            return place  # let the decoder say what is wrong
+        kind, start, length = found
         place = start + max(length, 0)
+    stop = size if length < 0 else place
+    return _walk(stream, start, stop) if stop <= size else stop
+
+
+def _walk(stream: BinaryIO, place: int, stop: int) -> int:
+    """Follow element after element, and into clusters; where the last one ends.
+
+    FFmpeg skips what it cannot follow, with all its frames, and says nothing.
+    """
+    while place < stop:
+        found = _element(stream, place)
+        if found is None or (found[2] < 0 and found[0] != _CLUSTER):
+            raise BadInput(
+                f"Expected a whole video, got one that is damaged at byte {place}; re-encode it."
+            )
+        kind, start, length = found
+        place = start + max(length, 0)
+        if kind == _CLUSTER and 0 <= length <= stop - start and _walk(stream, start, place) > place:
+            raise BadInput(
+                f"Expected a whole video, got one that is damaged before byte {place}; "
+                "re-encode it."
+            )
+    return place
+
+
+def _element(stream: BinaryIO, place: int) -> tuple[int, int, int] | None:
+    """Identifier, start of the content and length (-1: open) of the element at a place."""
+    stream.seek(place)
+    head = stream.read(12).ljust(12, b"\xff")
+    id_bytes = 9 - head[0].bit_length()
+    length_bytes = 9 - head[min(id_bytes, 4)].bit_length()
+    if id_bytes > 4 or length_bytes > 8:
+        return None
+    start = place + id_bytes + length_bytes
+    value = int.from_bytes(head[id_bytes : id_bytes + length_bytes], "big")
+    is_open = value == (1 << 7 * length_bytes + 1) - 1
+    length = -1 if is_open else value - (1 << 7 * length_bytes)
+    return int.from_bytes(head[:id_bytes], "big"), start, length
 
 
 def _end_of_png(stream: BinaryIO, size: int) -> int:
@@ -123,7 +134,7 @@ def _end_of_png(stream: BinaryIO, size: int) -> int:
     while place + 8 <= size:
         stream.seek(place)
         length, kind = struct.unpack(">I4s", stream.read(8))
-        place += 12 + length
+        place += 12 + int(length)
         if kind == b"IEND":
             return place
     return max(place, size + 12)

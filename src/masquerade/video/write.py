@@ -21,6 +21,7 @@ from masquerade.video import PICTURES, audio, colour, formats
 
 _MAX_PIXELS = 1 << 28
 _MAX_RATE_HZ = 1000
+_THREADS = 4  # and not as many as there are cores: the file would depend on the machine
 _NO_MESSAGES = "filter_units=remove_types=6"  # x264 writes its settings and threads into one
 
 
@@ -91,7 +92,7 @@ def write(
         exact: keep every value; ``read.frames`` then gives back the same arrays.
         audio_from: a video whose first audio stream is copied along, as it is.
         num_frames: how many frames must come.
-        threads: of the encoder; 0 lets it choose.
+        threads: of the encoder; 0 is four, on every machine.
 
     Raises:
         BadInput: if there are no frames, or not as many as ``num_frames``.
@@ -122,7 +123,7 @@ def write(
         stream, "w", format=form.container, container_options={"fflags": "+bitexact"}
     ) as container:
         video = _add_video(container, form, size=first.shape, rate=rate, aspect=aspect)
-        video.codec_context.thread_count = threads
+        video.codec_context.thread_count = 1 if form.one_thread else threads or _THREADS
         with audio.copied(audio_from, container, suffix=suffix) as copy_sound:
             container.start_encoding()
             return _encode(container, video, every, rate=rate, copy_sound=copy_sound)
@@ -142,7 +143,7 @@ def _encode(
     silence = BitStreamFilterContext(_NO_MESSAGES, in_stream=video) if is_h264 else None
     count = 0
 
-    def mux(packets: list[av.Packet]) -> None:
+    def mux(packets: list[av.Packet[VideoStream]]) -> None:
         for packet in packets:
             for kept in silence.filter(packet) if silence else [packet]:
                 kept.stream = video

@@ -59,25 +59,35 @@ class VideoDprp(PublishedClaim):
         e, d = self.epsilon * (1 - self.split), self.delta * (1 - self.split)
         return 255 / math.sqrt(self.columns) * math.sqrt(math.sqrt(2 * math.log(1.25) / d) / e)
 
-    def true_epsilon(self, distance: float) -> float:
-        """Epsilon of the noisy projection for videos ``distance`` apart, R fresh and public.
+    def true_epsilon(self, distance: float, *, rounding_tail: float | None = None) -> float:
+        """Epsilon of the noisy projection for frames ``distance`` apart, R fresh and public.
 
         The projection stretches the distance by c with c^2 k ~ chi^2_k, so delta is the mean of
         the Gaussian's delta over c. The covariance Q is not included: the reconstruction does not
         need it, and where it is used no epsilon is stated.
+
+        With ``rounding_tail`` it is that of an R rounded to a grid of 2^-14, which stretches a
+        little more; that much of delta goes to it.
         """
         k, mu = self.columns, distance / self.sigma_1()
+        more = (
+            0.0
+            if rounding_tail is None
+            else sensitivity.grid_stretch(k, rounding_tail=rounding_tail)
+        )
+        delta = self.delta - (rounding_tail or 0.0)
         low, high = (float(chi.ppf(1e-18, k)), float(chi.isf(1e-18, k)))
         stretch = np.linspace(low, high, 200_001)
         weight = chi.pdf(stretch, k)
         weight /= weight.sum()
 
         def excess(epsilon: float) -> float:
-            return float(weight @ gaussian_delta(epsilon, mu * stretch / math.sqrt(k))) - self.delta
+            stretched = mu * (stretch / math.sqrt(k) + more)
+            return float(weight @ gaussian_delta(epsilon, stretched)) - delta
 
         if excess(0.0) <= 0:
             return 0.0
-        top = mu * mu * (high / math.sqrt(k)) ** 2 + 20 * mu
+        top = mu * mu * (high / math.sqrt(k) + more) ** 2 + 20 * mu
         return float(brentq(excess, 0.0, top, rtol=1e-10)) * (1 + 1e-6)
 
     def verdict(self) -> Verdict:

@@ -1,0 +1,210 @@
+"""Blur, blacken or pixelate the faces that a detector finds."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.assets import fetch
+from masquerade.assets import names as asset_names
+from masquerade.files.atomic import write_whole
+from masquerade.mechanism import Heuristic, Shape, as_video
+from masquerade.noise import Noise
+from masquerade.release.face_cover import Cover, Strength, Style
+from masquerade.release.face_detector import Detector, Layout, load_detector
+from masquerade.release.face_tracks import Tracks
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaceBlur(Heuristic):
+    """Cover every face that a detector finds with an ellipse, also where it is missed for a moment.
+
+    The baseline of video papers [nken2025, Sec. 4.2] is a Gaussian of 21 pixels with sigma 10. On
+    a face of 300 pixels that hides nothing, so by default both grow with the face: the kernel is
+    as wide as the face, and never narrower than given. ``strength="paper"`` keeps the given
+    values whatever the face's size.
+
+    Guarantee:
+        none: a detector misses faces; what is covered can be recognised by other means (gait, body,
+            clothes, place), and blurred faces can be matched by a network trained on blurred ones.
+
+    Args:
+        kernel: width of the blur's kernel or of the mosaic's tile, in pixels; odd.
+        sigma: standard deviation of the blur, in pixels.
+        strength: scaled (kernel and sigma grow with the face) or paper (as given).
+        style: blur, solid (black) or mosaic.
+        thresh: the least score of a face, 0 to 1; lower covers more.
+        margin: how far the ellipse's box reaches beyond the face's on each side, in face widths
+            and heights; above 0.21 the ellipse holds the whole box.
+        hold: frames for which a face stays covered where the detector misses it: before it is
+            first found, after it is last found, and in between. Frames wait for it.
+        min_size: faces less high and less wide than this stay as they are, in pixels.
+        max_size: faces higher or wider than this stay as they are, in pixels.
+        leave_alone: regions that stay as they are, each "x,y,width,height" in pixels.
+        detector: "centerface", or the path of an ONNX network.
+        detector_layout: what the network's outputs are: centerface or boxes_scores.
+        detect_height: lines of the picture that the detector sees (its shorter side, 540 as in
+            540p); None for all, which finds smaller faces and takes longer.
+        every: detect in every n-th frame only and follow the faces in between.
+        export: write the faces to this file as JSON. It is computed from the private video: do not
+            publish it. It must not exist yet; the receipt does not name it.
+    """
+
+    kernel: int = 21
+    sigma: float = 10.0
+    strength: str = "scaled"
+    style: str = "blur"
+    thresh: float = 0.2
+    margin: float = 0.3
+    hold: int = 5
+    min_size: int | None = None
+    max_size: int | None = None
+    leave_alone: tuple[str, ...] | None = None
+    detector: str = "centerface"
+    detector_layout: str = "centerface"
+    detect_height: int | None = 540
+    every: int = 1
+    export: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        _check.count(kernel=self.kernel, every=self.every)
+        _check.positive(sigma=self.sigma)
+        _check.probability(thresh=self.thresh)
+        _check.not_negative(margin=self.margin, hold=self.hold)
+        if self.kernel % 2 == 0 or self.kernel < 3:
+            raise ValueError(f"Expected kernel to be odd and >= 3, got kernel={self.kernel}.")
+        if not isinstance(self.hold, int) or isinstance(self.hold, bool):
+            raise ValueError(f"Expected hold to be a whole number, got hold={self.hold!r}.")
+        for name in ("min_size", "max_size", "detect_height"):
+            if getattr(self, name) is not None:
+                _check.count(**{name: getattr(self, name)})
+        if (self.min_size or 0) > (self.max_size or np.inf):
+            raise ValueError(
+                f"Expected min_size <= max_size, got min_size={self.min_size} and "
+                f"max_size={self.max_size}; no face would be covered."
+            )
+        _check.choice(Style, style=self.style)
+        _check.choice(Strength, strength=self.strength)
+        _check.choice(Layout, detector_layout=self.detector_layout)
+        if self.leave_alone is not None:
+            object.__setattr__(self, "leave_alone", tuple(self.leave_alone))
+            self._regions()
+
+    @property
+    def hides(self) -> str:
+        """Faces."""
+        return "the faces that a detector finds"
+
+    def fields(self) -> dict[str, Any]:
+        """The public fields; where the private file goes is not one of them."""
+        return {**super().fields(), "export": None}
+
+    def stream(
+        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
+    ) -> Iterator[np.ndarray]:
+        """The frames with covered faces; each waits for ``hold + every - 1`` more.
+
+        Whatever the detector raises ends the stream: no frame passes unseen.
+        """
+        total = as_video(shape)[0]
+        export = None if self.export is None else _room_for(Path(self.export))
+        return self._stream(frames, total, self._load(), export)
+
+    def _stream(
+        self, frames: Iterator[np.ndarray], total: int, detect: Detector, export: Path | None
+    ) -> Iterator[np.ndarray]:
+        cover = Cover(
+            style=Style(self.style),
+            strength=Strength(self.strength),
+            kernel=self.kernel,
+            sigma=self.sigma,
+            margin=self.margin,
+        )
+        tracks = Tracks(reach=self.hold + self.every - 1)
+        waiting: deque[tuple[int, np.ndarray]] = deque()
+        for number, frame in enumerate(frames):
+            if number % self.every == 0 or number == total - 1:
+                tracks.add(number, self._of_size(detect(frame)))
+            waiting.append((number, frame))
+            if len(waiting) > tracks.reach:
+                known, frame = waiting.popleft()
+                yield self._restored(cover.over(frame, tracks.at(known)), frame)
+        for number, frame in waiting:
+            yield self._restored(cover.over(frame, tracks.at(number)), frame)
+        if export is not None:
+            write_whole(export, _as_json(tracks), is_private=True)
+
+    def _load(self) -> Detector:
+        is_asset = self.detector in asset_names()
+        return load_detector(
+            fetch(self.detector) if is_asset else Path(self.detector),
+            layout=Layout(self.detector_layout),
+            thresh=self.thresh,
+            height=self.detect_height,
+        )
+
+    def _of_size(self, faces: np.ndarray) -> np.ndarray:
+        """Those of the faces (N, 5) that are neither too small nor too big to be covered."""
+        sides = np.max(faces[:, 2:4] - faces[:, :2], axis=1, initial=0.0)
+        is_covered = (sides >= (self.min_size or 0)) & (sides <= (self.max_size or np.inf))
+        return np.asarray(faces[is_covered])
+
+    def _restored(self, painted: np.ndarray, frame: np.ndarray) -> np.ndarray:
+        """The painted frame with the regions that are left alone."""
+        for region in self._regions():
+            painted[region] = frame[region]
+        return painted
+
+    def _regions(self) -> list[tuple[slice, slice]]:
+        return [_region(text) for text in self.leave_alone or ()]
+
+
+def _region(text: str) -> tuple[slice, slice]:
+    """The rows and columns of "x,y,width,height"."""
+    try:
+        left, top, width, height = (int(number) for number in str(text).split(","))
+    except ValueError:
+        left = top = width = height = -1
+    if min(left, top) < 0 or min(width, height) < 1:
+        raise ValueError(
+            'Expected leave_alone as "x,y,width,height", whole numbers of pixels with width and '
+            f"height >= 1, got {text!r}."
+        )
+    return slice(top, top + height), slice(left, left + width)
+
+
+def _room_for(path: Path) -> Path:
+    """The path, if a new file can stand there."""
+    if not path.parent.is_dir():
+        raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
+    if path.exists():
+        raise FileExistsError(f"{path} stands there already; choose another name for export.")
+    return path
+
+
+def _as_json(tracks: Tracks) -> bytes:
+    """The tracks as a file that says of itself that it is private."""
+    found = sorted(tracks.ended + tracks.live, key=lambda track: track.frames[0])
+    content = {
+        "PRIVATE": "Computed from a private video. Do not publish this file.",
+        "box": "left, top, right, bottom in pixels of the frame, as the detector found it",
+        "held_frames": tracks.reach,
+        "faces": [
+            [
+                {"frame": frame, "box": face[:4].round(2).tolist(), "score": round(face[4], 4)}
+                for frame, face in zip(track.frames, track.faces, strict=True)
+            ]
+            for track in found
+        ],
+    }
+    return json.dumps(content, indent=1).encode()
+
+
+EXAMPLE = FaceBlur()

@@ -1,0 +1,128 @@
+"""Random projections of frames to k numbers and back: Gaussian, and structured orthonormal.
+
+Frames are rows x of d = 3 H W numbers about mid-grey (or raw, as the paper has them). `forward`
+gives x R for R of d x k, `backward` gives y R^+, its pseudoinverse.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from masquerade.compute import cosine, public
+from masquerade.compute.device import Array, cast, chosen, fetch, send, solve
+
+_ROWS = 1 << 14  # of R at a time
+
+
+class Projection(ABC):
+    """A public R, drawn from a seed before the first frame is seen."""
+
+    def __init__(self, seed: int, frame: tuple[int, ...], columns: int) -> None:
+        self.frame, self.columns, self._seed = frame, columns, seed
+
+    @abstractmethod
+    def forward(self, frames: np.ndarray, *, middle: float) -> np.ndarray:
+        """(T, k) in float64, of uint8 frames (T, H, W, 3) less ``middle``."""
+
+    @abstractmethod
+    def backward(self, rows: np.ndarray) -> np.ndarray:
+        """(T, H, W, 3) in float32; only noisy rows come here."""
+
+    @abstractmethod
+    def error_bound(self) -> float:
+        """How far rounding can move one number of `forward`."""
+
+
+def drawn(kind: type[Projection], seed: int, frame: tuple[int, ...], columns: int) -> Projection:
+    """The projection of a seed; the last one is kept, since a video asks for it many times."""
+    return _kept(kind, seed, frame, columns, chosen())
+
+
+@lru_cache(maxsize=1)
+def _kept(
+    kind: type[Projection], seed: int, frame: tuple[int, ...], columns: int, device: str
+) -> Projection:
+    return kind(seed, frame, columns)
+
+
+class GaussianProjection(Projection):
+    """Entries N(0, 1/k) on a grid of 2^-14, so that products with whole numbers are exact.
+
+    R is never held: its rows are drawn again from the seed when they are needed.
+    """
+
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+        size = math.prod(self.frame)
+        for block, start in enumerate(range(0, size, _ROWS)):
+            rows = min(_ROWS, size - start)
+            made = public.gaussian_rows(self._seed, block, (rows, self.columns))
+            yield slice(start, start + rows), made
+
+    def forward(self, frames: np.ndarray, *, middle: float) -> np.ndarray:
+        """Exact: whole multiples of 2^-15 far below 2^53 of them."""
+        flat = send(frames.reshape(len(frames), -1))
+        total: Array = 0.0
+        for place, rows in self._blocks():
+            total = total + (cast(flat[:, place], np.float64) - middle) @ rows
+        return fetch(total)
+
+    def backward(self, rows: np.ndarray) -> np.ndarray:
+        """y (R^T R)^-1 R^T, by one small solve; post-processing, so float32 will do."""
+        mixed = solve(self._gram, send(rows.astype(np.float32).T)).T
+        out = np.empty((len(rows), math.prod(self.frame)), np.float32)
+        for place, block in self._blocks():
+            out[:, place] = fetch(mixed @ cast(block, np.float32).T)
+        return out.reshape(len(rows), *self.frame)
+
+    @cached_property
+    def _gram(self) -> Array:
+        total: Array = 0.0
+        for _, rows in self._blocks():
+            low = cast(rows, np.float32)
+            total = total + low.T @ low
+        return total
+
+    def error_bound(self) -> float:
+        """None: the sums are exact."""
+        return 0.0
+
+
+class OrthonormalProjection(Projection):
+    """Random signs, the cosine transform of each channel, k of its coefficients: R^T R = 1.
+
+    Its operator norm is one and R^+ is R^T, whatever the seed.
+    """
+
+    @cached_property
+    def _signs(self) -> Array:
+        return send(public.signs(self._seed, (3, *self.frame[:2])))
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        return public.choice(self._seed, self.columns, math.prod(self.frame))
+
+    def forward(self, frames: np.ndarray, *, middle: float) -> np.ndarray:
+        """Signs, then two products a channel; k of the results are kept."""
+        high, wide = (send(cosine.matrix(n, n)) for n in self.frame[:2])
+        centred = cast(send(np.moveaxis(frames, 3, 1)), np.float64) - middle
+        coefficients = (high @ (centred * self._signs)) @ wide.T
+        flat = coefficients.reshape(len(frames), -1)
+        return fetch(flat[:, send(self._places)])
+
+    def backward(self, rows: np.ndarray) -> np.ndarray:
+        """The transpose."""
+        high, wide = (send(cosine.matrix(n, n).astype(np.float32)) for n in self.frame[:2])
+        flat = np.zeros((len(rows), math.prod(self.frame)), np.float32)
+        flat[:, self._places] = rows
+        coefficients = send(flat.reshape(-1, 3, *self.frame[:2]))
+        planes = ((high.T @ coefficients) @ wide) * cast(self._signs, np.float32)
+        return np.moveaxis(fetch(planes), 1, 3)
+
+    def error_bound(self) -> float:
+        """Of two products of numbers up to 128."""
+        return 128 * cosine.error_bound((1, self.frame[0], self.frame[1]))

@@ -1,0 +1,74 @@
+"""The frame rate that timestamps show, whatever the header says."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from av.video.stream import VideoStream
+
+_MAX_RATE_HZ = 1000
+_FALLBACK = Fraction(25)
+
+
+class Clock:
+    """Counts frames and watches their timestamps, in constant memory."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: int | None = None
+        self._last: int | None = None
+        self._shortest = self._longest = 0
+        self._is_whole = True
+
+    def tick(self, pts: int | None) -> None:
+        """Take note of the next frame."""
+        if pts is None:
+            self._is_whole = False
+        elif self._last is None:
+            self._first = pts
+        else:
+            step = pts - self._last
+            self._shortest = step if self.count == 1 else min(self._shortest, step)
+            self._longest = step if self.count == 1 else max(self._longest, step)
+        self._last = pts
+        self.count += 1
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether the steps differ by more than rounding: two ticks and a twentieth of a step."""
+        if not self._is_whole or self.count < 3:
+            return False
+        spread = self._longest - self._shortest
+        return spread > 2 and spread * 20 > self._longest + self._shortest
+
+    def rate(self, stream: VideoStream) -> tuple[Fraction, str]:
+        """Frames a second, and a sentence where the header could not be followed.
+
+        The header's rate is taken where the timestamps agree with it, because it is exact; else
+        the average over the timestamps; else 25.
+        """
+        said = [
+            rate for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate) if rate
+        ]
+        sane = [rate for rate in said if 0 < rate <= _MAX_RATE_HZ]
+        tick = stream.time_base or Fraction(1, 1000)
+        span = self._span() * tick
+        if span > 0:
+            steps = self.count - 1
+            for rate in sane:
+                if not self.is_variable and abs(steps / rate - span) <= 2 * tick + span / 500:
+                    return rate, ""
+            measured = (steps / span).limit_denominator(1001)
+            if 0 < measured <= _MAX_RATE_HZ:
+                if self.is_variable or not said:
+                    return measured, ""
+                header = float(said[0])
+                return measured, f"The header says {header:g} Hz; {float(measured):g} are shown."
+        elif sane:
+            return sane[0], ""
+        return _FALLBACK, "No frame rate can be told from the file; 25 Hz is assumed."
+
+    def _span(self) -> int:
+        if not self._is_whole or self._first is None or self._last is None:
+            return 0
+        return self._last - self._first
