@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from masquerade import check_receipt, make_mechanism, release_file
+from masquerade import Options, check_receipt, make_mechanism, release_file
 from masquerade.doors.outputs import IfStanding
 from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
 
+AGAIN = Options(if_standing=IfStanding.OVERWRITE)
 MECHANISM = make_mechanism("gaussian_noise", epsilon=8, delta=1e-5, unit="frame", low=0, high=9)
 
 
@@ -67,7 +68,7 @@ def test_each_format_goes_in_and_comes_out(name: str, tmp_path: Path) -> None:
     else:
         write(source, "x,y,z\n" + "\n".join(",".join(map(str, row)) for row in values))
     is_csv = name.endswith("csv")
-    release_file(source, target, MECHANISM, heading=is_csv)
+    release_file(source, target, MECHANISM, options=Options(heading=is_csv))
     table = arrays.read(target, heading=is_csv)
     assert table.arrays[0].shape == (4, 3)
     assert check_receipt(target).guarantee.epsilon == 8.0
@@ -157,18 +158,18 @@ def test_an_output_that_stands_there_is_never_silently_taken_or_lost(tmp_path: P
     before = target.read_bytes()
     with pytest.raises(FileExistsError, match="nobody can tell which"):
         release_file(source, target, MECHANISM)
-    kept = release_file(source, target, MECHANISM, if_standing=IfStanding.RESUME)
+    kept = release_file(source, target, MECHANISM, options=Options(if_standing=IfStanding.RESUME))
     assert kept.receipt == first.receipt and target.read_bytes() == before
     other = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame", low=0, high=9)
     for choice in (IfStanding.REFUSE, IfStanding.RESUME):
         with pytest.raises(FileExistsError, match="another release"):
-            release_file(source, target, other, if_standing=choice)
+            release_file(source, target, other, options=Options(if_standing=choice))
     assert target.read_bytes() == before
-    release_file(source, target, other, if_standing=IfStanding.OVERWRITE)
+    release_file(source, target, other, options=Options(if_standing=IfStanding.OVERWRITE))
     assert check_receipt(target).guarantee.epsilon == 1.0
     target.write_bytes(b"mine")
     with pytest.raises(FileExistsError, match="without a good receipt"):
-        release_file(source, target, MECHANISM, if_standing=IfStanding.RESUME)
+        release_file(source, target, MECHANISM, options=Options(if_standing=IfStanding.RESUME))
     assert target.read_bytes() == b"mine"
 
 
@@ -178,7 +179,7 @@ def test_an_overwrite_that_cannot_finish_keeps_the_old_output(tmp_path: Path) ->
     target.write_bytes(b"old")
     (tmp_path / "out.npy.receipt.json").mkdir()
     with pytest.raises(ValueError, match="room for a file"):
-        release_file(source, target, MECHANISM, if_standing=IfStanding.OVERWRITE)
+        release_file(source, target, MECHANISM, options=Options(if_standing=IfStanding.OVERWRITE))
     assert target.read_bytes() == b"old"
 
 
@@ -230,7 +231,12 @@ def test_a_kill_at_any_moment_leaves_no_output_without_a_good_receipt(tmp_path: 
     for _ in range(30):
         child = os.fork()
         if child == 0:
-            release_file(tmp_path / "in.npy", target, MECHANISM, if_standing=IfStanding.OVERWRITE)
+            release_file(
+                tmp_path / "in.npy",
+                target,
+                MECHANISM,
+                options=Options(if_standing=IfStanding.OVERWRITE),
+            )
             os._exit(0)
         time.sleep(float(rng.uniform(0, 0.02)))
         os.kill(child, signal.SIGKILL)
@@ -239,7 +245,9 @@ def test_a_kill_at_any_moment_leaves_no_output_without_a_good_receipt(tmp_path: 
             check_receipt(target)
     for part in tmp_path.glob(".masquerade-*.part"):
         part.unlink()
-    release_file(tmp_path / "in.npy", target, MECHANISM, if_standing=IfStanding.OVERWRITE)
+    release_file(
+        tmp_path / "in.npy", target, MECHANISM, options=Options(if_standing=IfStanding.OVERWRITE)
+    )
     check_receipt(target)
 
 

@@ -18,20 +18,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade import make_mechanism, release_file, release_value
+from masquerade import Options, make_mechanism, release_file, release_value
 from masquerade.doors.outputs import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger import Ledger
 from masquerade.ledger import store as ledger_store
 from masquerade.ledger.filter import FilterName
-from masquerade.ledger.ledger import fingerprint, fixed_list_epsilon
+from masquerade.ledger.ledger import Content, fixed_list_epsilon
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 from masquerade.release.gaussian_noise import GaussianNoise
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
 DELTA = 1e-5
+AGAIN = Options(if_standing=IfStanding.OVERWRITE)
 MECHANISM = make_mechanism("gaussian_noise", epsilon=1, delta=DELTA, unit="frame", low=0, high=9)
 FLAGS = f"--mechanism gaussian_noise --epsilon 1 --delta {DELTA} --unit frame --low 0 --high 9"
 FRAME, SUBJECT = Unit(name=UnitName.FRAME), Unit(name=UnitName.SUBJECT)
@@ -234,9 +235,9 @@ def test_the_same_numbers_are_the_same_member_in_every_format(address: str, tmp_
         release_file(tmp_path / name, tmp_path / f"out-{place}.npy", MECHANISM, ledger=ledger)
     spends = [entry.payload for entry in ledger.entries() if entry.kind == "reserve"]
     assert len(spends) == 2 and spends[0]["member"] == spends[1]["member"]
-    assert fingerprint(numbers) != fingerprint(numbers.reshape(3, 4))
-    assert fingerprint(numbers) != fingerprint(numbers + 2.0**-40)
-    assert fingerprint((numbers, numbers)) != fingerprint(numbers)
+    assert Content.of(numbers).fingerprint != Content.of(numbers.reshape(3, 4)).fingerprint
+    assert Content.of(numbers).fingerprint != Content.of(numbers + 2.0**-40).fingerprint
+    assert Content.of((numbers, numbers)).fingerprint != Content.of(numbers).fingerprint
 
 
 def test_a_receipt_does_not_depend_on_what_the_file_holds(
@@ -270,8 +271,8 @@ def test_key_and_hashes_stay_in_the_ledger(address: str, tmp_path: Path) -> None
     with ledger._store.session() as session:
         key, connection = session._key.hex(), session._connection
         [content] = connection.exec_driver_sql("SELECT content, member, mac FROM contents").all()
-    assert fingerprint(values(0)).hex() not in (content.content, content.mac), "only keyed"
-    secret = [key, *content, fingerprint(values(0)).hex()]
+    assert Content.of(values(0)).fingerprint.hex() not in (content.content, content.mac)
+    secret = [key, *content, Content.of(values(0)).fingerprint.hex()]
     assert all(len(word) >= 16 and word not in text for word in secret)
     assert ledger.entries()[2].head in text
 
@@ -292,7 +293,7 @@ def test_a_second_run_spends_nothing(address: str, tmp_path: Path) -> None:
         release_file(source, target, MECHANISM, ledger=elsewhere)
     assert ledger.entries() == before and kinds(elsewhere) == ["open", "add"]
     assert target.read_bytes() == output
-    release_file(source, target, MECHANISM, ledger=ledger, if_standing=IfStanding.OVERWRITE)
+    release_file(source, target, MECHANISM, ledger=ledger, options=AGAIN)
     assert kinds(ledger)[-2:] == ["reserve", "settle"] and target.read_bytes() != output
 
 
@@ -302,7 +303,7 @@ def test_an_output_from_outside_is_refused(choice: IfStanding, tmp_path: Path) -
     np.save(source, values(0))
     release_file(source, target, MECHANISM)
     with pytest.raises(FileExistsError, match="outside this ledger"):
-        release_file(source, target, MECHANISM, ledger=ledger, if_standing=choice)
+        release_file(source, target, MECHANISM, ledger=ledger, options=Options(if_standing=choice))
     assert kinds(ledger) == ["open", "add"]
 
 

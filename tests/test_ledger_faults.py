@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import test_ledger
-from masquerade import check_receipt, release_file, release_value
+from masquerade import Options, check_receipt, release_file, release_value
 from masquerade.doors.outputs import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.ledger import Ledger
@@ -30,7 +30,7 @@ from masquerade.release.gaussian_noise import GaussianNoise
 from test_ledger import DELTA, FRAME, MECHANISM, kinds, opened, values
 
 address = test_ledger.address
-STEPS = ("doors/release.py", "ledger/ledger.py", "ledger/store.py", "files/atomic.py")
+STEPS = ("doors/releasing.py", "ledger/ledger.py", "ledger/store.py", "files/atomic.py")
 
 
 def fork(work: Callable[[], object]) -> int:
@@ -84,7 +84,7 @@ class Scene:
             self.target,
             MECHANISM,
             ledger=self.ledger,
-            if_standing=IfStanding.OVERWRITE,
+            options=Options(if_standing=IfStanding.OVERWRITE),
         )
 
     def judge(self) -> str:

@@ -17,20 +17,19 @@ SPOKEN = "Good morning Ada"
 
 
 def moving(frames: int, height: int, width: int, *, seed: int = 7) -> np.ndarray:
-    """Smooth coloured content that drifts, with a little texture; (T, H, W, 3) uint8."""
+    """Content like a film's: sharp in brightness, soft in colour, drifting; (T, H, W, 3) uint8."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:height, :width].astype(float)
-    waves = rng.uniform(0.02, 0.25, (3, 4, 2))
-    phases = rng.uniform(0, 6.28, (3, 4))
-    grain = rng.normal(0, 2.0, (height, width, 1))
-    out = np.empty((frames, height, width, 3))
+    sharp, soft = rng.uniform(0.05, 0.5, (4, 2)), rng.uniform(0.01, 0.08, (3, 2, 2))
+    phases = rng.uniform(0, 6.28, 10)
+    out = np.full((frames, height, width, 3), 128.0)
     for t in range(frames):
+        for k, (a, b) in enumerate(sharp):
+            out[t] += 16 * np.sin(a * (x + 1.5 * t) + b * y + phases[k])[..., None]
         for c in range(3):
-            out[t, ..., c] = 128 + 25 * sum(
-                np.sin(waves[c, k, 0] * (x + 1.5 * t) + waves[c, k, 1] * y + phases[c, k])
-                for k in range(4)
-            )
-    return np.clip(np.rint(out + grain), 0, 255).astype(np.uint8)
+            for k, (a, b) in enumerate(soft[c]):
+                out[t, ..., c] += 30 * np.sin(a * (x - 2 * t) + b * y + phases[4 + 2 * c + k])
+    return np.clip(np.rint(out + rng.normal(0, 1, (height, width, 1))), 0, 255).astype(np.uint8)
 
 
 def patches(height: int, width: int, *, seed: int = 3) -> np.ndarray:

@@ -40,9 +40,15 @@ _HOMES = {
     "account": "account",
     "check_receipt": "doors.receipt",
     "explain": "guarantee",
-    "make_mechanism": "doors.release",
-    "release_file": "doors.release",
-    "release_value": "doors.release",
+    "Options": "doors.releasing",
+    "Saving": "doors.sources",
+    "make_mechanism": "doors.releasing",
+    "measure_files": "doors.utility",
+    "probe_file": "doors.data",
+    "read_video": "doors.data",
+    "release_file": "doors.releasing",
+    "release_folder": "doors.folder",
+    "release_value": "doors.releasing",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

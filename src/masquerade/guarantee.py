@@ -275,6 +275,25 @@ class Guarantee:
             caveats=(*self.caveats, "Rehearsal: the noise is seeded. Not for publication."),
         )
 
+    def with_sound(self) -> Guarantee:
+        """The claim where a video's sound is copied along as it is.
+
+        Raises:
+            ValueError: if the unit is the whole file, of which the sound is a part.
+        """
+        if self.unit.name in (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT) and (
+            self.epsilon is not None
+        ):
+            raise ValueError(
+                f"Expected the sound to be dropped for the unit {self.unit.name.value}: it is part "
+                "of what is protected."
+            )
+        return dataclasses.replace(
+            self,
+            released=f"{self.released}; and the sound of the video, as it was",
+            not_protected=(*self.not_protected, "the sound: voices, words and noises are audible"),
+        )
+
 
 def require_alike(guarantees: Iterable[Guarantee]) -> tuple[Unit, Relation]:
     """The one unit and relation of all guarantees; different ones cannot be added up."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -76,6 +76,16 @@ class Mechanism(ABC):
     @abstractmethod
     def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """Two inputs that differ in one unit and are as easy to tell apart as any."""
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """Whatever can take a video frame by frame."""
+
+    def stream(
+        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
+    ) -> Iterator[np.ndarray]:
+        """The released frames, one for each of ``frames``."""
 
 
 class VideoMechanism(Mechanism):

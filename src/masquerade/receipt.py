@@ -49,6 +49,7 @@ class Receipt:
         is_rehearsal: whether it was seeded; then the guarantee is none.
         code_version: of Masquerade.
         date: UTC day of the release.
+        kept_sound: whether the sound of a video was copied along, unprotected.
         public_seeds: of public randomness that the mechanism drew, such as a projection.
         ledger_sequence: number of the entry in the ledger, if one was charged.
         ledger_head: hash of the ledger after that entry.
@@ -65,6 +66,7 @@ class Receipt:
     is_rehearsal: bool
     code_version: str
     date: str
+    kept_sound: bool = False
     public_seeds: tuple[int, ...] = ()
     ledger_sequence: int | None = None
     ledger_head: str | None = None
@@ -121,11 +123,13 @@ def write_receipt(
     shapes: Shapes,
     noise: Noise,
     output_sha256: str,
+    kept_sound: bool = False,
     ledger_sequence: int | None = None,
     ledger_head: str | None = None,
 ) -> Receipt:
     """The receipt of one release; a seeded noise makes it a rehearsal's."""
     guarantee = mechanism.guarantee(shapes)
+    guarantee = guarantee.with_sound() if kept_sound else guarantee
     return Receipt(
         mechanism=mechanism.name,
         fields=mechanism.fields(),
@@ -139,6 +143,7 @@ def write_receipt(
         is_rehearsal=noise.is_rehearsal,
         code_version=__version__,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        kept_sound=kept_sound,
         public_seeds=noise.take_public_seeds(),
         ledger_sequence=ledger_sequence,
         ledger_head=ledger_head,

@@ -11,14 +11,14 @@ from tyro.conf import Positional
 
 from masquerade import _check, _json
 from masquerade._round import shown
+from masquerade.doors import sources
 from masquerade.doors.answer import Answer
 from masquerade.errors import BadInput
-from masquerade.files import arrays, atomic
+from masquerade.files import atomic
 from masquerade.guarantee import Relation, Unit, UnitName, units_help
-from masquerade.ledger import Account, Book, Ledger
+from masquerade.ledger import Account, Book, Content, Ledger
 from masquerade.ledger.filter import FilterName
 from masquerade.ledger.ledger import fixed_list_epsilon
-from masquerade.mechanism import Value
 from masquerade.receipt import SUFFIX, Receipt
 
 
@@ -72,7 +72,7 @@ class Add:
 
     Args:
         account: the account's name.
-        files: .npy, .npz or .csv.
+        files: videos, pictures, .npy, .npz or .csv.
         ledger: a path, or postgresql://...
         subject: whose files they are; needed where the unit is a subject or a shard.
         same_as: a member that shows the same footage; these files are charged as one with it.
@@ -103,9 +103,8 @@ class Add:
             lines=[f"{len(members)} files are in {self.account}."],
         )
 
-    def _read(self, path: Path) -> Value:
-        table = arrays.read(path, heading=self.heading)
-        return table.arrays if table.names else table.arrays[0]
+    def _read(self, path: Path) -> Content:
+        return sources.find(path, heading=self.heading).content
 
 
 @dataclass(frozen=True, kw_only=True)

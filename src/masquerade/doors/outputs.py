@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from masquerade.doors.receipt import check_receipt
+from masquerade.doors.sources import Source
 from masquerade.errors import BadInput
-from masquerade.files import arrays, atomic
+from masquerade.files import atomic
 from masquerade.ledger import Ledger
-from masquerade.mechanism import Mechanism, Value, arrays_of, shapes_of
+from masquerade.mechanism import Mechanism, Shapes
 from masquerade.noise import Noise
 from masquerade.receipt import SUFFIX, Receipt, write_receipt
 
@@ -34,9 +36,8 @@ def final_name(target: Path, noise: Noise) -> Path:
     return target.with_suffix(f".rehearsal{target.suffix}") if noise.is_rehearsal else target
 
 
-def probe(source: Path, target: Path, *, heading: bool) -> arrays.Table:
-    """Everything that can be refused before noise is drawn."""
-    arrays.check_suffix(target)
+def check_room(source: Path, target: Path) -> None:
+    """Everything about the output's place that can be refused before anything is read."""
     if not target.parent.is_dir():
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
     if target.exists() and source.exists() and target.samefile(source):
@@ -49,13 +50,10 @@ def probe(source: Path, target: Path, *, heading: bool) -> arrays.Table:
             pass
     except OSError as error:
         raise BadInput(f"Expected a folder that can be written, got {target.parent}.") from error
-    table = arrays.read(source, heading=heading)
-    arrays.writer(target, table)
-    return table
 
 
 def standing(
-    target: Path, mechanism: Mechanism, value: Value, ledger: Ledger | None, *, is_trusted: bool
+    target: Path, mechanism: Mechanism, source: Source, ledger: Ledger | None, *, is_trusted: bool
 ) -> Receipt:
     """The receipt of an output that this very release has made before."""
     remedy = "Choose another name, or --overwrite to release (and spend) again."
@@ -64,9 +62,9 @@ def standing(
     except ValueError as error:
         raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
     same = receipt.mechanism == mechanism.name and receipt.fields == mechanism.fields()
-    if not same or receipt.shapes != shapes_of(value):
+    if not same or receipt.shapes != source.shapes:
         raise FileExistsError(f"{target} is the output of another release. {remedy}")
-    if ledger is not None and not ledger.vouches_for(receipt, value):
+    if ledger is not None and not ledger.vouches_for(receipt, source.content):
         raise FileExistsError(
             f"{target} was released from another file or outside this ledger. {remedy}"
         )
@@ -80,20 +78,22 @@ def standing(
 
 def write(
     target: Path,
-    table: arrays.Table,
-    value: Value,
+    writer: Callable[[BinaryIO], None],
     mechanism: Mechanism,
     noise: Noise,
+    *,
+    shapes: Shapes,
+    kept_sound: bool,
     charged: dict[str, Any],
 ) -> Receipt:
     """Both files complete on disk first; then the receipt gets its name, then the output."""
-    published = arrays.Table(arrays=arrays_of(value), names=table.names, columns=table.columns)
-    with atomic.staged(target, arrays.writer(target, published)) as (digest, commit):
+    with atomic.staged(target, writer) as (digest, commit):
         receipt = write_receipt(
             mechanism,
-            shapes=shapes_of(table.arrays),
+            shapes=shapes,
             noise=noise,
             output_sha256=digest,
+            kept_sound=kept_sound,
             **charged,
         )
         text = receipt.to_json().encode()

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+Item = TypeVar("Item")
 
-def bars() -> Progress:
+
+def bars(*, is_shown: bool = True) -> Progress:
     """Bars with the time that is left; they vanish when the work is done."""
     columns = (TextColumn("{task.description:24}"), BarColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    is_off = not (console.is_terminal and is_shown)
+    return Progress(*columns, console=console, transient=True, disable=is_off)
+
+
+@contextlib.contextmanager
+def watching(
+    is_shown: bool = True, *, what: str = "releasing"
+) -> Iterator[Callable[[Iterator[Item], int], Iterator[Item]]]:
+    """Give a function that passes items on and moves a bar; its total is a public number."""
+    with bars(is_shown=is_shown) as progress:
+
+        def watch(items: Iterator[Item], total: int) -> Iterator[Item]:
+            task = progress.add_task(what, total=total)
+            for item in items:
+                progress.advance(task)
+                yield item
+
+        yield watch
 
 
 def waiting(what: str, *, seconds: float) -> AbstractContextManager[object]:

@@ -53,6 +53,8 @@ def _compare_with_mechanism(receipt: Receipt) -> None:
         event = mechanism.event(receipt.shapes)
     except (ValueError, TypeError) as error:
         raise BadInput(f"Expected a mechanism and fields that we know; {error}") from error
+    if receipt.kept_sound:
+        guarantee = guarantee.with_sound()
     if receipt.is_rehearsal:
         guarantee, event = guarantee.as_rehearsal(), NoGuaranteeDpEvent("rehearsal")
     if receipt.guarantee != guarantee or not _alike(receipt.dp_event, event):

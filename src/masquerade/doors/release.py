@@ -1,167 +1,46 @@
-"""Publish a recording: an array, a signal or a file, with its receipt.
-
-The order is probe, reserve, apply, write, receipt, settle. The spend is on disk before the
-mechanism runs, and the receipt is in place before the output gets its final name: whatever is cut
-off in between, no output ever stands without its receipt and its recorded spend.
-"""
+"""Publish a recording, or a folder of them: video, picture, array or table, with receipts."""
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from tyro.conf import Positional
 
-from masquerade import _json, catalog
-from masquerade.doors import outputs
+from masquerade import _check, _json
+from masquerade.doors import folder, outputs, preview
 from masquerade.doors.answer import Answer
-from masquerade.doors.progress import waiting
-from masquerade.errors import BadInput
-from masquerade.files import atomic
+from masquerade.doors.folder import Outcome, Work
+from masquerade.doors.releasing import Options, release_file
+from masquerade.doors.sources import SUFFIXES, Saving
 from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
-from masquerade.mechanism import Mechanism, Shapes, Value, shapes_of
+from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
-from masquerade.receipt import Receipt, Release, canonical_sha256, write_receipt
-
-
-def make_mechanism(name: str, **fields: Any) -> Mechanism:
-    """The mechanism of that name with these fields.
-
-    Example:
-        >>> make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame").name
-        'gaussian_noise'
-    """
-    mechanism: Mechanism = type(catalog.example("release", name))(**fields)
-    return mechanism
-
-
-def release_value(
-    value: Value,
-    mechanism: Mechanism,
-    *,
-    noise: Noise | None = None,
-    ledger: Ledger | None = None,
-) -> Release[Value]:
-    """Release an array, a tuple of arrays (jointly), a `Signal` or a `Video`.
-
-    Args:
-        value: the private input; it is left alone.
-        mechanism: what to do with it.
-        noise: where the noise comes from; by default the operating system.
-        ledger: charged before the mechanism runs, if one is given.
-    """
-    noise = noise or Noise()
-    mechanism.guarantee(shapes_of(value))
-    mechanism.check(value)
-    charged = _reserve(ledger, value, mechanism, noise)
-    published = mechanism.apply(value, noise)
-    receipt = write_receipt(
-        mechanism,
-        shapes=shapes_of(value),
-        noise=noise,
-        output_sha256=canonical_sha256(published),
-        **charged,
-    )
-    if ledger is not None:
-        ledger.settle(receipt)
-    return Release(value=published, receipt=receipt)
-
-
-def release_file(
-    source: Path | str,
-    target: Path | str,
-    mechanism: Mechanism,
-    *,
-    noise: Noise | None = None,
-    ledger: Ledger | None = None,
-    heading: bool = False,
-    if_standing: outputs.IfStanding = outputs.IfStanding.REFUSE,
-) -> Release[Path]:
-    """Release a .npy, .npz or .csv file; the receipt is written beside the output.
-
-    Releasing twice spends twice, so an output that stands there is refused. Under a ledger one
-    that was made from this very file is recognised and left alone; without a ledger nobody can
-    tell what it was made from, and ``if_standing`` decides. A rehearsal is written as
-    ``NAME.rehearsal.SUFFIX``.
-
-    Args:
-        source: the private file.
-        target: the output; its receipt stands beside it.
-        mechanism: what to do.
-        noise: where the noise comes from; by default the operating system.
-        ledger: charged before the mechanism runs, if one is given.
-        heading: whether a .csv begins with the names of its columns, which are published.
-        if_standing: refuse, resume (keep an output of the same mechanism and shape) or overwrite.
-
-    Raises:
-        BadInput: if the source cannot be used.
-        BudgetExceeded: if the ledger cannot afford it.
-        FileExistsError: if the target stands there without a receipt of this very release.
-    """
-    noise = noise or Noise()
-    source, target = Path(source), outputs.final_name(Path(target), noise)
-    table = outputs.probe(source, target, heading=heading)
-    value = table.arrays if table.names else table.arrays[0]
-    mechanism.guarantee(shapes_of(value))
-    mechanism.check(value)
-    with atomic.alone(target):
-        if target.exists() and if_standing is not outputs.IfStanding.OVERWRITE:
-            is_trusted = if_standing is outputs.IfStanding.RESUME
-            receipt = outputs.standing(target, mechanism, value, ledger, is_trusted=is_trusted)
-        else:
-            charged = _reserve(ledger, value, mechanism, noise)
-            try:
-                with waiting("adding noise", seconds=_seconds(shapes_of(value))):
-                    published = mechanism.apply(value, noise)
-                receipt = outputs.write(target, table, published, mechanism, noise, charged)
-            except KeyboardInterrupt as stop:
-                spent = " Its spend is recorded and stays." * bool(charged)
-                raise KeyboardInterrupt(f"Interrupted; nothing was published.{spent}") from stop
-        if ledger is not None:
-            _settle(ledger, receipt, target)
-    return Release(value=target, receipt=receipt)
-
-
-def _reserve(
-    ledger: Ledger | None, value: Value, mechanism: Mechanism, noise: Noise
-) -> dict[str, Any]:
-    """What the receipt says of the ledger; the spend is on disk when this returns."""
-    if ledger is None:
-        return {}
-    if noise.is_rehearsal:
-        raise ValueError(
-            "Expected live noise under a ledger, got a rehearsal; leave out the seed or the ledger."
-        )
-    reservation = ledger.reserve(value, mechanism)
-    return {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
-
-
-def _settle(ledger: Ledger, receipt: Receipt, target: Path) -> None:
-    """Record that the output stands; also where a crash came between the output and this."""
-    try:
-        ledger.settle(receipt)
-    except BadInput as error:
-        raise BadInput(
-            f"{target} stands and its spend is recorded, but that it stands could not be: {error} "
-            "Run the same command again to settle it; nothing more is spent."
-        ) from error
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFile:
-    """Publish a file with a privacy guarantee and a receipt.
+    """Publish a file or a folder with a privacy guarantee and a receipt for each file.
 
     Args:
-        source: the private file (.npy, .npz or .csv).
-        target: where the publishable file goes; its receipt stands beside it.
+        source: the private file or folder (.mp4 .mov .mkv .webm .avi .png .jpg .npy .npz .csv).
+        target: where the publishable file or folder goes; receipts stand beside the files.
         heading: the .csv begins with names of columns; they are published as they are.
+        exact: write every released value as it is; by default video is visually lossless.
+        keep_audio: copy the sound of a video along; it is not protected, and the receipt says so.
         resume: keep an output of the same mechanism that stands there; nothing is spent.
         overwrite: replace an output that stands there; this spends again.
-        dry_run: print the guarantee and the noise, and write nothing.
+        dry_run: print guarantee, expected error and time, and write nothing.
+        person_height: pixels; with dry_run, how many sites a person of that height covers.
         ledger: charge this ledger (a path, or postgresql://...) before anything is released.
+        device: cpu or cuda.
+        jobs: files of a folder at a time; by default one for each processor.
+        backend: where the files of a folder are worked on: loky, threading, dask or ray.
+        suffix: of all outputs of a folder; by default that of each input.
+        rename: give the outputs of a folder opaque names.
         rehearsal_seed: reproducible noise that protects nothing; the output's name says so.
     """
 
@@ -170,21 +49,53 @@ class ReleaseFile:
     source: Positional[Path]
     target: Positional[Path]
     heading: bool = False
+    exact: bool = False
+    keep_audio: bool = False
     resume: bool = False
     overwrite: bool = False
     dry_run: bool = False
+    person_height: int | None = None
     ledger: str | None = None
+    device: str = "cpu"
+    jobs: int | None = None
+    backend: Literal["loky", "threading", "dask", "ray"] = "loky"
+    suffix: str | None = None
+    rename: bool = False
     rehearsal_seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.resume and self.overwrite:
             raise ValueError("Expected one of --resume and --overwrite, got both.")
+        if self.person_height is not None:
+            _check.count(person_height=self.person_height)
+        if self.jobs is not None:
+            _check.count(jobs=self.jobs)
+        if self.suffix is not None and not self.suffix.startswith("."):
+            raise ValueError(f"Expected a suffix with its dot, got suffix={self.suffix!r}.")
 
     def run(self, mechanism: Mechanism) -> Answer:
         """Release, or say what a release would promise."""
-        noise = Noise(seed=self.rehearsal_seed)
+        if self.source.is_dir():
+            return self._preview_folder(mechanism) if self.dry_run else self._folder(mechanism)
+        if self.rename or self.suffix or self.jobs:
+            raise ValueError(
+                "Expected --rename, --suffix and --jobs with a folder, got a file; name the output."
+            )
         if self.dry_run:
-            return self._preview(mechanism, noise)
+            return self._preview(mechanism, self.source)
+        return self._file(mechanism)
+
+    def _options(self) -> Options:
+        standing = outputs.IfStanding.RESUME if self.resume else outputs.IfStanding.REFUSE
+        return Options(
+            heading=self.heading,
+            saving=Saving(exact=self.exact, keep_sound=self.keep_audio),
+            if_standing=outputs.IfStanding.OVERWRITE if self.overwrite else standing,
+            device=self.device,
+        )
+
+    def _file(self, mechanism: Mechanism) -> Answer:
+        noise = Noise(seed=self.rehearsal_seed)
         stood = outputs.final_name(self.target, noise).exists() and not self.overwrite
         done = release_file(
             self.source,
@@ -192,8 +103,7 @@ class ReleaseFile:
             mechanism,
             noise=noise,
             ledger=None if self.ledger is None else Ledger(self.ledger),
-            heading=self.heading,
-            if_standing=self._if_standing(),
+            options=self._options(),
         )
         said = f"{done.value} stood there already with this receipt; nothing was spent." * stood
         return Answer(
@@ -209,42 +119,91 @@ class ReleaseFile:
             ],
         )
 
-    def _if_standing(self) -> outputs.IfStanding:
-        if self.resume:
-            return outputs.IfStanding.RESUME
-        return outputs.IfStanding.OVERWRITE if self.overwrite else outputs.IfStanding.REFUSE
+    def _work(self) -> Work:
+        return Work(jobs=self.jobs, backend=self.backend, suffix=self.suffix, rename=self.rename)
 
-    def _preview(self, mechanism: Mechanism, noise: Noise) -> Answer:
-        target = outputs.final_name(self.target, noise)
-        table = outputs.probe(self.source, target, heading=self.heading)
-        value = table.arrays if table.names else table.arrays[0]
-        shapes = shapes_of(value)
-        mechanism.check(value)
-        if self.ledger is not None:
-            Ledger(self.ledger).quote(value, mechanism)
-        guarantee = mechanism.guarantee(shapes)
-        guarantee = guarantee.as_rehearsal() if noise.is_rehearsal else guarantee
-        error = mechanism.expected_error(shapes)
-        seconds = _seconds(shapes)
+    def _folder(self, mechanism: Mechanism) -> Answer:
+        done = folder.release_folder(
+            self.source,
+            self.target,
+            mechanism,
+            ledger=self.ledger,
+            rehearsal_seed=self.rehearsal_seed,
+            options=self._options(),
+            work=self._work(),
+        )
+        failed = [outcome for outcome in done if outcome.error is not None]
+        left = len(folder.everything(self.source)) - len(done)
+        stood = sum(outcome.already_done for outcome in done)
+        lines = [f"Wrote {len(done) - len(failed) - stood} files to {self.target}."]
+        lines += [f"{stood} stood there already; nothing was spent on them."] * bool(stood)
+        lines += [f"{left} files are no recordings and were left alone."] * bool(left)
+        lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]
         return Answer(
             data={
-                "guarantee": _json.encode(guarantee),
-                "expected_error": error,
-                "expected_seconds": seconds,
+                "files": [_outcome(outcome) for outcome in done],
+                "failed": len(failed),
+                "already_done": stood,
+                "left_alone": left,
             },
+            lines=lines,
+            exit_code=max((outcome.exit_code for outcome in failed), default=0),
+        )
+
+    def _preview(self, mechanism: Mechanism, source: Path) -> Answer:
+        outputs.check_room(source, self.target)
+        return preview.preview(
+            source,
+            self.target,
+            mechanism,
+            noise=Noise(seed=self.rehearsal_seed),
+            ledger=None if self.ledger is None else Ledger(self.ledger),
+            options=self._options(),
+            person_height=self.person_height,
+        )
+
+    def _preview_folder(self, mechanism: Mechanism) -> Answer:
+        files = [path for path in folder.everything(self.source) if _is_ours(path)]
+        if not files:
+            raise ValueError(f"Expected recordings in {self.source}; it is empty.")
+        kinds = Counter(path.suffix.lower() for path in files)
+        counted = ", ".join(f"{count} {suffix}" for suffix, count in sorted(kinds.items()))
+        answers = [self._preview_of(mechanism, path) for path in files]
+        total = sum(answer.data["expected_seconds"] for answer in answers)
+        return Answer(
+            data={"files": [answer.data for answer in answers], "expected_seconds": total},
             lines=[
-                "Nothing was written.",
-                *(["The ledger can afford it."] if self.ledger is not None else []),
-                *explain(guarantee),
-                f"Expected error of each number: {error:.7g} (standard deviation).",
-                f"Expected time: about {max(seconds, 0.1):.1f} s.",
+                f"{len(files)} files ({counted}); nothing was written.",
+                f"Expected time: about {total:.0f} s of one process.",
+                f"For the first, {files[0].name}:",
+                *answers[0].lines[1:],
             ],
         )
 
+    def _preview_of(self, mechanism: Mechanism, path: Path) -> Answer:
+        return preview.preview(
+            path,
+            path.with_suffix(self.suffix or path.suffix),
+            mechanism,
+            noise=Noise(seed=self.rehearsal_seed),
+            ledger=None if self.ledger is None else Ledger(self.ledger),
+            options=self._options(),
+            person_height=self.person_height,
+        )
 
-def _seconds(shapes: Shapes) -> float:
-    """About how long noise for this many numbers takes."""
-    return sum(map(math.prod, shapes)) * 1e-7
+
+def _is_ours(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "source": str(outcome.source),
+        "output": None if outcome.target is None else str(outcome.target),
+        "already_done": outcome.already_done,
+        "error": outcome.error,
+        "exit_code": outcome.exit_code,
+    }
 
 
 COMMAND = ReleaseFile

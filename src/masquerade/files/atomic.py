@@ -9,8 +9,21 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
+
+_RUN: ContextVar[str] = ContextVar("run", default="one")
+
+
+@contextlib.contextmanager
+def named(run: str) -> Iterator[None]:
+    """Put ``run`` into the names of temporary files, so that whoever started it can clean up."""
+    token = _RUN.set(run)
+    try:
+        yield
+    finally:
+        _RUN.reset(token)
 
 
 @contextlib.contextmanager
@@ -22,7 +35,7 @@ def staged(
     The temporary file reaches the disk before the rename, so that a crash leaves the old state or
     the new one. If the rename is never called, nothing is left behind.
     """
-    part = target.with_name(f".masquerade-{secrets.token_hex(8)}.part")
+    part = target.with_name(f".masquerade-{_RUN.get()}-{secrets.token_hex(8)}.part")
     try:
         mode = 0o600 if is_private else 0o666  # less the umask
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:  # noqa: PTH123

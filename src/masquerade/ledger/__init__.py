@@ -5,6 +5,6 @@ data from it.
 """
 
 from masquerade.ledger.book import Account, Book
-from masquerade.ledger.ledger import Ledger, Reservation
+from masquerade.ledger.ledger import Content, Ledger, Reservation
 
-__all__ = ["Account", "Book", "Ledger", "Reservation"]
+__all__ = ["Account", "Book", "Content", "Ledger", "Reservation"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from masquerade.guarantee import Relation, Unit
 from masquerade.ledger.book import PEOPLE, Account, Book, Charge
 from masquerade.ledger.filter import Filter, FilterName, best_order
 from masquerade.ledger.store import Entry, Session, Store
-from masquerade.mechanism import Mechanism, Shapes, Value, arrays_of, shapes_of
+from masquerade.mechanism import Mechanism, Shape, Shapes, Value, arrays_of, shapes_of
 from masquerade.receipt import Receipt
 
 
@@ -28,6 +29,36 @@ class Reservation:
 
     sequence: int
     head: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """What a ledger needs to know of a recording: its shape, and a hash that never leaves it.
+
+    The hash is of the decoded numbers, the same for every file format.
+    """
+
+    shapes: Shapes
+    fingerprint: bytes
+
+    @classmethod
+    def of(cls, value: Value | Content) -> Content:
+        """Of a value in memory; of a content, itself."""
+        if isinstance(value, Content):
+            return value
+        digest = hashlib.sha256()
+        for array in arrays_of(value):
+            digest.update(repr(array.shape).encode())
+            digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
+        return cls(shapes=shapes_of(value), fingerprint=digest.digest())
+
+    @classmethod
+    def of_frames(cls, shape: Shape, frames: Iterable[np.ndarray]) -> Content:
+        """Of a video that comes frame by frame; equal to that of the same frames in memory."""
+        digest = hashlib.sha256(repr(shape).encode())
+        for frame in frames:
+            digest.update(np.ascontiguousarray(frame, dtype="<f8").tobytes())
+        return cls(shapes=(shape,), fingerprint=digest.digest())
 
 
 class Ledger:
@@ -72,10 +103,10 @@ class Ledger:
     def add(
         self,
         account: str,
-        value: Value,
+        value: Value | Content,
         *,
         subject: str | None = None,
-        same_as: Value | None = None,
+        same_as: Value | Content | None = None,
     ) -> str:
         """Put a file's content into an account and return its member.
 
@@ -96,7 +127,7 @@ class Ledger:
                     "Expected a subject exactly where the account's unit is a subject or a shard, "
                     f"got unit={held.unit} and subject={subject!r}."
                 )
-            member, token = _member(session, value, same_as)
+            member, token = _member(session, Content.of(value), same_as)
             holder = subject or member
             carried: list[Charge] = []
             if holder not in book.holders.get((account, member), []):
@@ -115,12 +146,12 @@ class Ledger:
             )
         return member
 
-    def quote(self, value: Value, mechanism: Mechanism) -> None:
+    def quote(self, value: Value | Content, mechanism: Mechanism) -> None:
         """Raise what `reserve` would raise, and spend nothing."""
         with self._store.session() as session:
-            _charges(session, value, mechanism)
+            _charges(session, Content.of(value), mechanism)
 
-    def reserve(self, value: Value, mechanism: Mechanism) -> Reservation:
+    def reserve(self, value: Value | Content, mechanism: Mechanism) -> Reservation:
         """Charge every account that holds this content, or none.
 
         Raises:
@@ -128,16 +159,17 @@ class Ledger:
             BadInput: if no account holds it.
             ValueError: if the mechanism states no cost for an account's unit.
         """
+        content = Content.of(value)
         with self._store.session() as session:
-            member, charges = _charges(session, value, mechanism)
+            member, charges = _charges(session, content, mechanism)
             entry = session.append(
                 "reserve",
                 {
                     "member": member,
-                    "token": session.token_of(fingerprint(value)),
+                    "token": session.token_of(content.fingerprint),
                     "mechanism": mechanism.name,
                     "fields": mechanism.fields(),
-                    "shapes": [list(shape) for shape in shapes_of(value)],
+                    "shapes": [list(shape) for shape in content.shapes],
                     "charges": [charge.to_payload() for charge in charges],
                 },
             )
@@ -153,11 +185,11 @@ class Ledger:
                 }
                 session.append("settle", payload)
 
-    def vouches_for(self, receipt: Receipt, value: Value) -> bool:
+    def vouches_for(self, receipt: Receipt, value: Value | Content) -> bool:
         """Whether a receipt's spend was recorded here, for this very content."""
         with self._store.session() as session:
             entry = _entry_of(session.entries, receipt)
-            token = session.token_of(fingerprint(value))
+            token = session.token_of(Content.of(value).fingerprint)
         return entry is not None and entry.payload["token"] == token
 
     def entries(self) -> list[Entry]:
@@ -188,15 +220,6 @@ def fixed_list_epsilon(book: Book, account: Account, holder: str) -> float:
     return up_decimals(epsilon(events, delta=account.cap.delta, relation=account.cap.relation))
 
 
-def fingerprint(value: Value) -> bytes:
-    """A hash of decoded content, the same for every file format; it never leaves the house."""
-    digest = hashlib.sha256()
-    for array in arrays_of(value):
-        digest.update(repr(array.shape).encode())
-        digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
-    return digest.digest()
-
-
 def _account(book: Book, name: str) -> Account:
     if name not in book.accounts:
         listed = ", ".join(book.accounts) or "none is open"
@@ -204,11 +227,10 @@ def _account(book: Book, name: str) -> Account:
     return book.accounts[name]
 
 
-def _member(session: Session, value: Value, same_as: Value | None) -> tuple[str, str]:
+def _member(session: Session, content: Content, same_as: Value | Content | None) -> tuple[str, str]:
     """The member of a content (its own, the one it is said to be, or a new one) and its token."""
-    content = fingerprint(value)
-    known = session.member_of(content)
-    twin = session.member_of(fingerprint(same_as)) if same_as is not None else None
+    known = session.member_of(content.fingerprint)
+    twin = None if same_as is None else session.member_of(Content.of(same_as).fingerprint)
     if same_as is not None and twin is None:
         raise ValueError("Expected the other file to be a member already; add it first.")
     if known is not None and twin is not None and known != twin:
@@ -217,7 +239,7 @@ def _member(session: Session, value: Value, same_as: Value | None) -> tuple[str,
             "what shows the same footage when a file is first added."
         )
     member = known or twin or secrets.token_hex(8)
-    return member, session.remember(content, member)
+    return member, session.remember(content.fingerprint, member)
 
 
 def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:
@@ -234,10 +256,10 @@ def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:
     return entry if is_its else None
 
 
-def _charges(session: Session, value: Value, mechanism: Mechanism) -> tuple[str, list[Charge]]:
+def _charges(session: Session, content: Content, mechanism: Mechanism) -> tuple[str, list[Charge]]:
     """Who is charged what for a release of this content; all of it fits."""
     book = Book.replay(session.entries)
-    member = session.member_of(fingerprint(value))
+    member = session.member_of(content.fingerprint)
     accounts = book.accounts_of(member) if member is not None else []
     if member is None or not accounts:
         raise BadInput(
@@ -246,7 +268,7 @@ def _charges(session: Session, value: Value, mechanism: Mechanism) -> tuple[str,
         )
     charges: list[Charge] = []
     for account in accounts:
-        event = _event_for(mechanism, shapes_of(value), account)
+        event = _event_for(mechanism, content.shapes, account)
         for holder in book.holders[account.name, member]:
             charges += book.charge(account, holder, [event])
     return member, charges

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from masquerade.doors.outputs import IfStanding
-from masquerade.doors.release import make_mechanism, release_file
+from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.errors import BudgetExceeded
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Ledger
@@ -57,8 +57,7 @@ def spend_until_refused(folder: Path, *, high: float) -> list[str]:
                 target,
                 mechanism,
                 ledger=ledger,
-                heading=True,
-                if_standing=IfStanding.OVERWRITE,
+                options=Options(heading=True, if_standing=IfStanding.OVERWRITE),
             )
         except BudgetExceeded as error:
             said.append(f"Release {number} was refused. {error}")

@@ -18,7 +18,7 @@ from masquerade.account.verdict import Verdict
 from masquerade.doors.answer import Answer
 from masquerade.doors.outputs import IfStanding, receipt_path
 from masquerade.doors.progress import bars
-from masquerade.doors.release import make_mechanism, release_file
+from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, explain
 from masquerade.receipt import Receipt
@@ -160,9 +160,8 @@ class Demo:
             played = audits.play_all(chosen, lambda _: progress.advance(task))
         evidence = [audits.row(name, *pair) for name, pair in played.items()]
         story = spend_until_refused(self.out, high=MOST_STEPS)
-        done = release_file(
-            private, target, mechanism, heading=True, if_standing=IfStanding.OVERWRITE
-        )
+        again = Options(heading=True, if_standing=IfStanding.OVERWRITE)
+        done = release_file(private, target, mechanism, options=again)
         released = np.loadtxt(target, skiprows=1)
         signal_svg = signal_plot(original, released)
         report = self.out / "report.html"

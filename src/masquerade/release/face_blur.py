@@ -43,15 +43,16 @@ class FaceBlur(Heuristic):
         thresh: the least score of a face, 0 to 1; lower covers more.
         margin: how far the ellipse's box reaches beyond the face's on each side, in face widths
             and heights; above 0.21 the ellipse holds the whole box.
-        hold: frames for which a face stays covered where the detector misses it: before it is
-            first found, after it is last found, and in between. Frames wait for it.
+        hold: the most frames for which a face stays covered where the detector misses it: between
+            two finds, and before the first and after the last for no longer than it was found.
+            Frames wait for it.
         min_size: faces less high and less wide than this stay as they are, in pixels.
         max_size: faces higher or wider than this stay as they are, in pixels.
         leave_alone: regions that stay as they are, each "x,y,width,height" in pixels.
         detector: "centerface", or the path of an ONNX network.
         detector_layout: what the network's outputs are: centerface or boxes_scores.
         detect_height: lines of the picture that the detector sees (its shorter side, 540 as in
-            540p); None for all, which finds smaller faces and takes longer.
+            540p); None for all of them. Fewer are faster and miss small faces.
         every: detect in every n-th frame only and follow the faces in between.
         export: write the faces to this file as JSON. It is computed from the private video: do not
             publish it. It must not exist yet; the receipt does not name it.
@@ -69,7 +70,7 @@ class FaceBlur(Heuristic):
     leave_alone: tuple[str, ...] | None = None
     detector: str = "centerface"
     detector_layout: str = "centerface"
-    detect_height: int | None = 540
+    detect_height: int | None = None
     every: int = 1
     export: str | None = field(default=None, compare=False)
 
@@ -127,7 +128,7 @@ class FaceBlur(Heuristic):
             sigma=self.sigma,
             margin=self.margin,
         )
-        tracks = Tracks(reach=self.hold + self.every - 1)
+        tracks = Tracks(hold=self.hold, every=self.every)
         waiting: deque[tuple[int, np.ndarray]] = deque()
         for number, frame in enumerate(frames):
             if number % self.every == 0 or number == total - 1:

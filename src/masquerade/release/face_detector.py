@@ -34,7 +34,6 @@ Detector: TypeAlias = Callable[[np.ndarray], np.ndarray]
 _STRIDE = 4  # pixels a cell of CenterFace's heatmap
 _STEP = 32  # a picture's sides are multiples of it
 _SAME_FACE = 0.3  # overlap above which two boxes are one face
-_MOST_THREADS = 2
 _PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
 _LARGEST_LOG_SIZE = 16.0  # beyond any picture, and its exponential is finite
 
@@ -155,7 +154,7 @@ def _open(path: Path, layout: Layout) -> Any:
         model = free_sizes(model)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
-    options.intra_op_num_threads = min(_MOST_THREADS, os.cpu_count() or 1)
+    options.intra_op_num_threads = _num_threads()
     offered = onnxruntime.get_available_providers()
     try:
         session = onnxruntime.InferenceSession(
@@ -164,6 +163,13 @@ def _open(path: Path, layout: Layout) -> Any:
     except Exception as error:  # onnxruntime's errors have no class in common
         raise BadInput(f"Expected an ONNX network in {path.name}, got: {error}.") from error
     return session
+
+
+def _num_threads() -> int:
+    """As many as there are cores, or as OMP_NUM_THREADS allows a worker among others."""
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    cores = len(os.sched_getaffinity(0))
+    return min(cores, int(allowed)) if allowed.isdigit() and int(allowed) else cores
 
 
 def _fixed_size(shape: list[int | str]) -> tuple[int, int] | None:

@@ -2,8 +2,9 @@
 
 Boxes are linked to the track whose constant velocity foretells them best; the linking looks back
 only. What is covered in frame t is read off the tracks when the frames up to t + reach are known:
-a box that was found, one between two that were found, or the first or last of a track, held for
-``reach`` frames and moved along with it. A box may grow by what its neighbours say, never shrink.
+a box that was found, one between two that were found, or the first or last of a track, moved
+along with it. That one is held for as many frames as the face was found in, at most ``reach``: what
+flashes up once is seldom a face. A box may grow by what its neighbours say, never shrink.
 
 A box is left, top, right, bottom, in pixels.
 """
@@ -41,21 +42,24 @@ class Track:
         close = boxes[np.argsort(np.abs(times - frame), kind="stable")[:_MEMORY]]
         return _at_least(box, np.median(close[:, 2:] - close[:, :2], axis=0))
 
-    def is_seen(self, frame: int, *, reach: int) -> bool:
-        """Whether the face is to be covered in ``frame``."""
-        return self.frames[0] - reach <= frame <= self.frames[-1] + reach
+    def is_seen(self, frame: int, *, reach: int, every: int) -> bool:
+        """Whether the face is to be covered in ``frame``; a find stands for ``every`` frames."""
+        found = bisect_right(self.frames, frame + reach)
+        away = max(self.frames[0] - frame, frame - self.frames[-1], 0)
+        return away <= min(reach, found * every)
 
 
 class Tracks:
     """All faces of a video.
 
     Args:
-        reach: frames for which a face stays covered before it is first found, after it is last
-            found, and in between.
+        hold: the most frames for which a face stays covered where it is missed.
+        every: of so many frames one is searched for faces.
     """
 
-    def __init__(self, *, reach: int) -> None:
-        self.reach = reach
+    def __init__(self, *, hold: int, every: int = 1) -> None:
+        self.reach = hold + every - 1
+        self.every = every
         self.ended: list[Track] = []
         self.live: list[Track] = []
 
@@ -80,8 +84,11 @@ class Tracks:
         over = [track for track in self.live if track.frames[-1] + self.reach < frame]
         self.ended += over
         self.live = [track for track in self.live if track not in over]
-        seen = [track for track in self.live if track.is_seen(frame, reach=self.reach)]
-        boxes = [track.box(frame, reach=self.reach) for track in seen]
+        boxes = [
+            track.box(frame, reach=self.reach)
+            for track in self.live
+            if track.is_seen(frame, reach=self.reach, every=self.every)
+        ]
         return np.array(boxes).reshape(-1, 4)
 
 

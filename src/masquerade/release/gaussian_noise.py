@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -159,6 +160,15 @@ class GaussianNoise(Mechanism):
             frames = np.clip(np.rint(noisy[0]), 0, 255).astype(np.uint8)
             return Video(frames=frames, rate_hz=value.rate_hz)
         return noisy if isinstance(value, tuple) else noisy[0]
+
+    def stream(
+        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
+    ) -> Iterator[np.ndarray]:
+        """The same for a video, frame by frame: rounded and clipped to 8 bits afterwards."""
+        scale = self.scale(shape)
+        for frame in frames:
+            noisy = self._noisy(frame, scale, noise)
+            yield np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
 
     def _noisy(self, array: np.ndarray, scale: Scale, noise: Noise) -> np.ndarray:
         unit = self.as_unit()

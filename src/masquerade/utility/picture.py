@@ -168,7 +168,7 @@ def ssim_window(height: int, width: int) -> int:
 
 
 def frame_ssim(before: np.ndarray, after: np.ndarray) -> float:
-    """Structural similarity of two (H, W, 3) uint8 frames, the mean over channels.
+    """Structural similarity [wang2004, Eq. 13] of two (H, W, 3) uint8 frames, over channels.
 
     It equals scikit-image's ``structural_similarity(..., channel_axis=2, data_range=255)``: a
     uniform window of 7x7 wholly inside the frame, sample covariance, K1 = 0.01, K2 = 0.03.

@@ -54,7 +54,10 @@ def segment(path: Path, start: int, stop: int) -> np.ndarray:
     """
     if not 0 <= start < stop:
         raise ValueError(f"Expected 0 <= start < stop, got start={start}, stop={stop}.")
-    found = _by_seeking(path, start, stop)
+    try:
+        found = _by_seeking(path, start, stop)
+    except BadInput:
+        found = None  # what is wrong will be found again, and in its place
     if found is None:
         every = frames(path)
         found = list(islice(every, start, stop))

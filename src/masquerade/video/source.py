@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import av
 import av.logging
@@ -21,9 +22,15 @@ from masquerade.video import SUFFIXES, whole
 
 _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,png_pipe,jpeg_pipe"
 _MAX_PIXELS = 1 << 28
-_REMEDY = "convert it to a plain .mp4 first"
 
 av.logging.set_level(None)  # FFmpeg's chatter goes nowhere; what matters becomes an error
+
+
+class _Nameless:
+    """A file without its name, by which FFmpeg would guess the format before looking inside."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.read, self.seek, self.tell = stream.read, stream.seek, stream.tell
 
 
 @contextlib.contextmanager
@@ -41,30 +48,47 @@ def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
         with path.open("rb") as stream:
             whole.check(stream, path)
             with av.open(
-                stream,
+                _Nameless(stream),
                 "r",
                 metadata_errors="replace",
                 container_options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
             ) as container:
                 yield container, _video_stream(container, path)
-    except BadInput:
-        raise
-    except (av.FFmpegError, ValueError, OverflowError) as error:
+    except BadInput as error:
+        if str(path) in str(error):
+            raise
+        raise BadInput(f"{path}: {error}") from error
+    except av.EOFError as error:
+        raise BadInput(f"Expected at least one frame, got none in {path}.") from error
+    except (av.FFmpegError, ValueError, OverflowError, MemoryError) as error:
         raise BadInput(
-            f"Expected a video that can be decoded, got {path} ({_reason(error)}); {_REMEDY}, "
-            f"or give one of {', '.join(SUFFIXES)}."
+            f"Expected a video that can be decoded, got {path} ({_reason(error)}); convert it to a "
+            f"plain .mp4 first, or give one of {', '.join(SUFFIXES)}."
         ) from error
 
 
 def packets(container: InputContainer, stream: VideoStream) -> Iterator[av.Packet[VideoStream]]:
-    """Packets of the video; the last one is empty and flushes the decoder."""
+    """Packets of the video; the last one is empty and flushes the decoder.
+
+    Raises:
+        BadInput: if one is cut short, or there are fewer than the file's own index lists: FFmpeg
+            steps over a part of an AVI that it cannot follow.
+    """
+    number = -1
     for number, packet in enumerate(container.demux(stream)):
         if packet.is_corrupt:
             raise BadInput(
-                f"Expected a whole video, got {container.name} which is damaged at packet "
-                f"{number}; re-encode it or cut it before that."
+                f"Expected a whole video, got one that is damaged at packet {number}; "
+                "re-encode it, or cut it before that."
             )
         yield packet
+    has_full_index = container.format.name == "avi" or container.format.name.startswith("mov")
+    listed = sum(entry.size > 0 for entry in stream.index_entries) if has_full_index else 0
+    if number < listed:
+        raise BadInput(
+            f"Expected the {listed} packets that the index lists, got {number}: the video is "
+            "damaged; re-encode what is left."
+        )
 
 
 def is_picture(container: InputContainer) -> bool:
@@ -86,12 +110,12 @@ def decoded(
         for packet in packets(container, stream):
             for frame in packet.decode():
                 if frame.is_corrupt:
-                    raise BadInput(_breaks_off(container.name, number))
+                    raise BadInput(_damaged_after(number))
                 if number and (frame.width, frame.height) != size:
                     raise BadInput(
                         f"Expected frames of one size, got {frame.width}x{frame.height} after "
-                        f"{size[0]}x{size[1]} at frame {number} of {container.name}; "
-                        "re-encode it at one size, or cut it there."
+                        f"{size[0]}x{size[1]} at frame {number}; re-encode the video at one size, "
+                        "or cut it there."
                     )
                 size = (frame.width, frame.height)
                 number += 1
@@ -99,9 +123,9 @@ def decoded(
                 if is_picture(container):
                     return  # what follows in the file is a thumbnail or a gain map
     except av.FFmpegError as error:
-        raise BadInput(_breaks_off(container.name, number)) from error
+        raise BadInput(_damaged_after(number)) from error
     if number == 0:
-        raise BadInput(f"Expected at least one frame, got none in {container.name}.")
+        raise BadInput("Expected at least one frame, got a video without any.")
 
 
 def prepare(stream: VideoStream, *, threads: int = 0) -> None:
@@ -116,14 +140,14 @@ def _video_stream(container: InputContainer, path: Path) -> VideoStream:
     for stream in container.streams.video:
         if not stream.disposition & Disposition.attached_pic:
             if stream.codec_context is None:
-                raise BadInput(f"Expected a known video codec in {path}; {_REMEDY}.")
+                raise BadInput(f"Expected a known video codec in {path}; convert it first.")
             return stream
     raise BadInput(f"Expected a video stream in {path}, got none; give a file that holds one.")
 
 
-def _breaks_off(name: str, number: int) -> str:
+def _damaged_after(number: int) -> str:
     return (
-        f"Expected a whole video, got {name} which breaks off or is damaged after frame {number}; "
+        f"Expected a whole video, got one that breaks off or is damaged after frame {number}; "
         "re-encode it, or cut it before that."
     )
 

@@ -52,11 +52,14 @@ def check(stream: BinaryIO, path: Path) -> None:
 
 def _end_of_boxes(stream: BinaryIO, size: int) -> int:
     """ISO base media: boxes one after the other; a length of 0 reaches to the end."""
-    place = 0
+    place, has_fragments = 0, False
     while place + 8 <= size:
         stream.seek(place)
         head = stream.read(16)
         length, kind = struct.unpack(">I4s", head[:8])
+        has_fragments |= kind == b"moof"
+        if kind not in _BOXES and has_fragments:
+            raise BadInput(_damaged_at(place))
         if kind not in _BOXES or length == 0:
             break  # something that players ignore follows the video
         if length == 1 and len(head) == 16:
@@ -100,16 +103,11 @@ def _walk(stream: BinaryIO, place: int, stop: int) -> int:
     while place < stop:
         found = _element(stream, place)
         if found is None or (found[2] < 0 and found[0] != _CLUSTER):
-            raise BadInput(
-                f"Expected a whole video, got one that is damaged at byte {place}; re-encode it."
-            )
+            raise BadInput(_damaged_at(place))
         kind, start, length = found
         place = start + max(length, 0)
         if kind == _CLUSTER and 0 <= length <= stop - start and _walk(stream, start, place) > place:
-            raise BadInput(
-                f"Expected a whole video, got one that is damaged before byte {place}; "
-                "re-encode it."
-            )
+            raise BadInput(_damaged_at(start))
     return place
 
 
@@ -156,3 +154,10 @@ def _end_of_jpeg(stream: BinaryIO, size: int) -> int:
         else:
             place += 2 + length
     return max(place, size + 2)
+
+
+def _damaged_at(place: int) -> str:
+    return (
+        f"Expected a whole video, got one that is damaged at or after byte {place}; "
+        "copy it again, or re-encode what is left."
+    )

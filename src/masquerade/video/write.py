@@ -53,6 +53,11 @@ def check(
             f"Expected at most {form.longest_side} pixels a side and {_MAX_PIXELS} in all for a "
             f"{suffix}, got {width}x{height}; scale it down first."
         )
+    if width < form.narrowest:
+        raise ValueError(
+            f"Expected a width of {form.narrowest} or more for a lossless {suffix}, got {width}; "
+            "write a .mp4."
+        )
     if not 0 < rate <= _MAX_RATE_HZ:
         raise ValueError(
             f"Expected a rate in (0, {_MAX_RATE_HZ}] frames a second, got {rate}; "
@@ -105,6 +110,8 @@ def write(
     is_picture = suffix.lower() in PICTURES
     expected = num_frames or 1 + (is_picture and next(frames, None) is not None)
     _check.shape("H W 3", frame=first)
+    if first.dtype != np.uint8:
+        raise ValueError(f"Expected frames of dtype uint8, got {first.dtype}; convert them first.")
     check(
         suffix,
         frames=expected,

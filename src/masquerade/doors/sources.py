@@ -1,0 +1,199 @@
+"""What can be released: the content of a file, read when it is needed."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import numpy as np
+
+from masquerade import _check, video
+from masquerade.errors import BadInput
+from masquerade.files import arrays
+from masquerade.ledger import Content
+from masquerade.mechanism import Mechanism, Shapes, Streams, Value, arrays_of, shapes_of
+from masquerade.noise import Noise
+from masquerade.video import probe, read, write
+
+Item = TypeVar("Item")
+Watch = Callable[[Iterator[np.ndarray], int], Iterator[np.ndarray]]
+SUFFIXES = (*arrays.SUFFIXES, *sorted(video.SUFFIXES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saving:
+    """How an output is written.
+
+    Args:
+        exact: keep every released value, in a format that can.
+        keep_sound: copy the sound of a video along, which protects nothing of it.
+        threads: of the encoder; 0 leaves it to the library.
+    """
+
+    exact: bool = False
+    keep_sound: bool = False
+    threads: int = 0
+
+
+class Source(ABC):
+    """A private file that was found readable, whole and of a public shape."""
+
+    @property
+    @abstractmethod
+    def shapes(self) -> Shapes:
+        """The public shapes of what would be released."""
+
+    @cached_property
+    @abstractmethod
+    def content(self) -> Content:
+        """What a ledger knows it by."""
+
+    @abstractmethod
+    def check(self, mechanism: Mechanism, target: Path, saving: Saving) -> None:
+        """Refuse what cannot be released or written, before anything is spent."""
+
+    @abstractmethod
+    def writer(
+        self, mechanism: Mechanism, noise: Noise, target: Path, saving: Saving, watch: Watch
+    ) -> Callable[[BinaryIO], None]:
+        """What runs the mechanism and writes its output to a stream."""
+
+
+def find(path: Path, *, heading: bool = False) -> Source:
+    """Probe a file: it is read once, all of it, so that a bad one is refused here.
+
+    Raises:
+        BadInput: if it is missing or cannot be used.
+        ValueError: if its name says that it is of no kind we know.
+    """
+    if video.is_video(path):
+        return Film(path=path, contents=probe.probe(path))
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(_check.unknown("kind of file", path.suffix or path.name, SUFFIXES))
+    return Arrays(table=arrays.read(path, heading=heading))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Arrays(Source):
+    """A .npy, .npz or .csv file, in memory."""
+
+    table: arrays.Table
+
+    @property
+    def value(self) -> Value:
+        """One array, or all of a .npz jointly."""
+        return self.table.arrays if self.table.names else self.table.arrays[0]
+
+    @property
+    def shapes(self) -> Shapes:
+        """Of every array."""
+        return shapes_of(self.value)
+
+    @cached_property
+    def content(self) -> Content:
+        """The numbers."""
+        return Content.of(self.value)
+
+    def check(self, mechanism: Mechanism, target: Path, saving: Saving) -> None:
+        """The mechanism takes the values, and the target's format can hold them."""
+        if saving.keep_sound:
+            raise ValueError("Expected a video to keep the sound of, got an array file.")
+        mechanism.guarantee(self.shapes)
+        mechanism.check(self.value)
+        arrays.writer(target, self.table)
+
+    def writer(
+        self, mechanism: Mechanism, noise: Noise, target: Path, saving: Saving, watch: Watch
+    ) -> Callable[[BinaryIO], None]:
+        """All at once."""
+
+        def write_arrays(stream: BinaryIO) -> None:
+            released = arrays_of(mechanism.apply(self.value, noise))
+            table = arrays.Table(
+                arrays=released, names=self.table.names, columns=self.table.columns
+            )
+            arrays.writer(target, table)(stream)
+
+        return write_arrays
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Film(Source):
+    """A video or picture file, read frame by frame."""
+
+    path: Path
+    contents: probe.Contents
+
+    @property
+    def shapes(self) -> Shapes:
+        """(T, H, W, 3)."""
+        return (self.contents.shape,)
+
+    @cached_property
+    def content(self) -> Content:
+        """The decoded frames."""
+        return Content.of_frames(self.contents.shape, read.frames(self.path))
+
+    def check(self, mechanism: Mechanism, target: Path, saving: Saving) -> None:
+        """The mechanism works frame by frame, and the target's format can hold them."""
+        if not isinstance(mechanism, Streams):
+            raise ValueError(f"Expected a mechanism for videos, got {mechanism.name}.")
+        if not video.is_video(target):
+            raise ValueError(
+                f"Expected a video to become a video, got {target.name}; choose one of "
+                f"{', '.join(sorted(video.SUFFIXES))}."
+            )
+        if saving.keep_sound and not any(
+            s.startswith("audio") for s in self.contents.other_streams
+        ):
+            raise BadInput(f"Expected a video with sound to keep, got none in {self.path.name}.")
+        mechanism.guarantee(self.shapes)
+        mechanism.check(np.empty((1, *self.contents.shape[1:]), np.uint8))
+        frames, height, width, _ = self.contents.shape
+        write.check(
+            target.suffix,
+            frames=frames,
+            height=height,
+            width=width,
+            exact=saving.exact,
+            rate=self.contents.rate,
+        )
+
+    def writer(
+        self, mechanism: Mechanism, noise: Noise, target: Path, saving: Saving, watch: Watch
+    ) -> Callable[[BinaryIO], None]:
+        """Decode, release and encode as one stream; memory does not grow with the length."""
+        shape = self.contents.shape
+
+        def write_video(stream: BinaryIO) -> None:
+            assert isinstance(mechanism, Streams)  # `check` has seen to it
+            frames = _exactly(read.frames(self.path), shape[0])
+            released = mechanism.stream(frames, shape, noise)
+            write.write(
+                stream,
+                watch(released, shape[0]),
+                suffix=target.suffix,
+                rate=self.contents.rate,
+                aspect=self.contents.aspect,
+                exact=saving.exact,
+                audio_from=self.path if saving.keep_sound else None,
+                num_frames=shape[0],
+                threads=saving.threads,
+            )
+
+        return write_video
+
+
+def _exactly(frames: Iterator[Item], count: int) -> Iterator[Item]:
+    """The frames that were counted before, or an error: files may change under our hands."""
+    seen = 0
+    for frame in itertools.islice(frames, count):
+        seen += 1
+        yield frame
+    if seen < count or next(frames, None) is not None:
+        raise BadInput(f"Expected {count} frames as before; the file changed while it was read.")
