@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import video_files as maker
-from conftest import python
 from masquerade.errors import BadInput
 from masquerade.video import is_video, probe, read, write
 from video_files import KINDS, RATE, Kind
@@ -278,6 +277,19 @@ def test_a_truncated_picture_or_live_recording_is_refused(tmp_path: Path) -> Non
                 all_frames(maker.cut(path, share=share))
 
 
+def test_what_follows_a_whole_video_is_ignored(zoo: dict[str, Path], tmp_path: Path) -> None:
+    for name in ("h264.mp4", "h264.mkv", "mjpeg.avi", "vp9.webm"):
+        for extra in (bytes(100), b"\x7fjunk" * 50):
+            write_bytes(tmp_path / name, zoo[name].read_bytes() + extra)
+            assert len(all_frames(tmp_path / name)) == 30
+    for suffix in (".png", ".jpg"):
+        with (tmp_path / f"a{suffix}").open("wb") as stream:
+            write.write(stream, FILM[:1], suffix=suffix, rate=RATE)
+        data = (tmp_path / f"a{suffix}").read_bytes()
+        write_bytes(tmp_path / f"b{suffix}", data + data[: len(data) // 2])
+        assert len(all_frames(tmp_path / f"b{suffix}")) == 1, "a gain map or a thumbnail"
+
+
 @pytest.mark.parametrize("name", ["h264.mkv", "mpeg4.mp4", "mjpeg.avi", "h264-fragments.mp4"])
 def test_damage_in_the_middle_is_refused_not_concealed(name: str, zoo: dict[str, Path]) -> None:
     path = zoo[name].with_name(f"hole-{name}")
@@ -310,6 +322,7 @@ def write_bytes(path: Path, data: bytes) -> Path:
     return path
 
 
+HEIF = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + b"\0\0\0\x0cmeta\0\0\0\0"
 BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
     "missing.mp4": ("got nothing", lambda path: None),
     "folder.mp4": ("got a folder", lambda path: path.mkdir()),
@@ -317,6 +330,7 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
     "words.mp4": ("can be decoded", lambda path: write_bytes(path, b"hello, world " * 99)),
     "list.mp4": ("can be decoded", lambda path: write_bytes(path, b"#EXTM3U\n/etc/passwd\n")),
     "concat.mp4": ("can be decoded", lambda path: write_bytes(path, b"ffconcat version 1.0\n")),
+    "heif.jpg": ("can be decoded|HEIF", lambda path: write_bytes(path, HEIF)),
     "frameless.mp4": ("at least one frame|stream", lambda path: maker.make_raw(path, [], Kind())),
     "frameless.mkv": ("one frame", lambda path: maker.make_raw(path, [], Kind(suffix=".mkv"))),
     "resized.mkv": ("frames of one size, got 32x24 after 64x48 at frame 2", resized),
@@ -366,34 +380,3 @@ def test_nothing_is_said_on_the_terminal(
         except BadInput:
             continue
     assert capfd.readouterr() == ("", "")
-
-
-def test_memory_does_not_grow_with_the_length(tmp_path: Path) -> None:
-    film = maker.moving(10, 120, 160)  # 58 kB a frame: 3,000 of them would take 170 MB
-    peaks = []
-    for frames in (300, 3000):
-        path = tmp_path / f"{frames}.avi"
-        with path.open("wb") as stream:
-            looped = (film[number % 10] for number in range(frames))
-            write.write(stream, looped, suffix=".avi", rate=RATE, num_frames=frames)
-        peaks.append(int(python(f"{COUNT}count({str(path)!r}, {frames})")))
-    assert peaks[1] - peaks[0] < 20_000, "kB"
-
-
-COUNT = """
-import resource, pathlib
-from masquerade.video import probe, read
-def count(path, frames):
-    path = pathlib.Path(path)
-    assert sum(1 for _ in read.frames(path)) == probe.probe(path).frames == frames
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-
-
-def test_4k_is_read_and_written(tmp_path: Path) -> None:
-    film = np.stack([maker.patches(540, 960, seed=seed) for seed in (1, 2)])
-    film = film.repeat(4, axis=1).repeat(4, axis=2)
-    with (tmp_path / "a.mp4").open("wb") as stream:
-        assert write.write(stream, iter(film), suffix=".mp4", rate=Fraction(60)) == 2
-    assert probe.probe(tmp_path / "a.mp4").shape == (2, 2160, 3840, 3)
-    assert psnr(all_frames(tmp_path / "a.mp4"), film) > 30

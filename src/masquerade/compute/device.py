@@ -1,9 +1,13 @@
-"""Where arrays live: the processor by default, a GPU inside ``with on("cuda")``."""
+"""Where arrays live: the processor by default, a GPU inside ``with on("cuda")``.
+
+Arrays are numpy's on the processor and torch's on a GPU. Operators, slices and methods that both
+have are used as they are; what differs is here.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -11,7 +15,7 @@ import numpy as np
 
 from masquerade._optional import require
 
-Array = Any  # numpy.ndarray or torch.Tensor: what is used of them is the same in both
+Array = Any  # numpy.ndarray or torch.Tensor
 _CHOSEN: ContextVar[str] = ContextVar("device", default="cpu")
 
 
@@ -24,16 +28,13 @@ def on(device: str) -> Iterator[None]:
         MissingExtra: if torch, which a GPU needs, is not installed.
     """
     if device != "cpu":
-        kind = device.partition(":")[0]
-        if kind != "cuda":
+        if device.partition(":")[0] != "cuda":
             raise ValueError(f"Expected cpu or cuda, got device={device!r}.")
-        torch = require("torch", extra="train")
-        if not torch.cuda.is_available():
+        if not _torch().cuda.is_available():
             raise ValueError(
                 f"Expected a GPU that torch can use, got device={device!r} on a machine without; "
                 "leave out --device."
             )
-        torch.empty(0, device=device)
     token = _CHOSEN.set(device)
     try:
         yield
@@ -48,15 +49,19 @@ def chosen() -> str:
 
 def is_cpu() -> bool:
     """Whether arrays are numpy's."""
-    return _CHOSEN.get() == "cpu"
+    return chosen() == "cpu"
 
 
-def send(array: np.ndarray) -> Array:
-    """The array on the chosen device; on the processor, itself."""
-    if is_cpu():
+def batch_frames() -> int:
+    """How many frames are worked on together: few fit a processor's cache, many fill a GPU."""
+    return 16 if is_cpu() else 256
+
+
+def send(array: Array) -> Array:
+    """The array on the chosen device; where it is there already, itself."""
+    if is_cpu() or not isinstance(array, np.ndarray):
         return array
-    torch = require("torch", extra="train")
-    return torch.from_numpy(np.ascontiguousarray(array)).to(_CHOSEN.get(), non_blocking=True)
+    return _torch().from_numpy(np.ascontiguousarray(array)).to(chosen(), non_blocking=True)
 
 
 def fetch(array: Array) -> np.ndarray:
@@ -64,32 +69,79 @@ def fetch(array: Array) -> np.ndarray:
     return array if isinstance(array, np.ndarray) else np.asarray(array.cpu().numpy())
 
 
+def gather(arrays: Iterable[Array]) -> Array:
+    """Arrays along a new first axis, on the chosen device."""
+    several = list(arrays)
+    if isinstance(several[0], np.ndarray):
+        return send(np.stack(several))
+    return _torch().stack(several)
+
+
 def cast(array: Array, kind: type[np.generic]) -> Array:
     """The array with another type of numbers."""
     if isinstance(array, np.ndarray):
         return array.astype(kind, copy=False)
-    torch = require("torch", extra="train")
-    return array.to(getattr(torch, np.dtype(kind).name))
+    return array.to(getattr(_torch(), np.dtype(kind).name))
+
+
+def zeros(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
+    """An array of zeros on the chosen device."""
+    if is_cpu():
+        return np.zeros(shape, kind)
+    torch = _torch()
+    return torch.zeros(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
 
 
 def stack(arrays: list[Array]) -> Array:
     """The arrays along a new last axis."""
     if isinstance(arrays[0], np.ndarray):
         return np.stack(arrays, axis=-1)
-    return require("torch", extra="train").stack(arrays, dim=-1)
+    return _torch().stack(arrays, dim=-1)
+
+
+def counted(bins: Array, weights: Array, number: int) -> Array:
+    """Sum of ``weights`` in each of ``number`` bins."""
+    if isinstance(bins, np.ndarray):
+        return np.bincount(bins, weights=weights, minlength=number)
+    return _torch().bincount(bins, weights=weights, minlength=number)
+
+
+def clamp(array: Array, low: float, high: float) -> Array:
+    """Clipped to a range."""
+    if isinstance(array, np.ndarray):
+        return np.clip(array, low, high)
+    return array.clamp(low, high)
 
 
 def solve(matrix: Array, right: Array) -> Array:
     """The solution of a symmetric positive definite system."""
     if isinstance(matrix, np.ndarray):
         return np.linalg.solve(matrix, right)
-    torch = require("torch", extra="train")
+    torch = _torch()
     return torch.cholesky_solve(right, torch.linalg.cholesky(matrix))
 
 
-def to_bytes(array: Array) -> np.ndarray:
-    """Rounded and clipped to 0..255, as numpy's uint8."""
+def to_bytes(array: Array) -> Array:
+    """Rounded and clipped to 0..255, as uint8."""
     if isinstance(array, np.ndarray):
-        return np.clip(np.rint(array), 0, 255).astype(np.uint8)
-    torch = require("torch", extra="train")
-    return fetch(array.round().clamp(0, 255).to(torch.uint8))
+        np.rint(array, out=array)
+        return np.clip(array, 0, 255, out=array).astype(np.uint8)
+    return array.round().clamp(0, 255).to(_torch().uint8)
+
+
+@contextlib.contextmanager
+def coarse() -> Iterator[None]:
+    """Let a GPU multiply float32 matrices in TF32: for post-processing, never for private data."""
+    if is_cpu():
+        yield
+        return
+    setting = _torch().backends.cuda.matmul
+    before, setting.allow_tf32 = setting.allow_tf32, True
+    try:
+        yield
+    finally:
+        setting.allow_tf32 = before
+
+
+def _torch() -> Any:
+    return require("torch", extra="train")

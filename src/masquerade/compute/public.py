@@ -7,28 +7,94 @@ generator will do; its seed comes from the operating system and stands in the re
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from masquerade._optional import require
-from masquerade.compute.device import Array, chosen, is_cpu
+from masquerade.compute.device import Array, cast, chosen, is_cpu
 
 GRID = 2.0**-14
 
 
-def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> Array:
-    """Rows of a matrix with entries N(0, 1/k) rounded to 2^-14, in float64; block after block."""
-    rows, columns = shape
+class Rows(Protocol):
+    """Some rows of a matrix whose entries are whole multiples of 2^-14."""
+
+    def times(self, values: Array, middle: float) -> Array:
+        """(``values`` - ``middle``) times the rows, exactly, for uint8 values."""
+
+    def floats(self) -> Array:
+        """The rows in float32, exactly."""
+
+
+def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> Rows:
+    """Rows with entries N(0, 1/k) rounded to 2^-14; each block of them has a stream of its own."""
+    factor = 1 / (GRID * math.sqrt(shape[1]))
     if is_cpu():
-        made = np.random.Generator(np.random.PCG64((seed, block))).standard_normal(shape)
-        made *= 1 / (GRID * math.sqrt(columns))
-        np.rint(made, out=made)
-        made *= GRID
-        return made
+        drawn = np.random.Generator(np.random.PCG64((seed, block))).standard_normal(shape)
+        drawn *= factor
+        return Doubles(np.rint(drawn, out=drawn))
     torch = require("torch", extra="train")
-    generator = torch.Generator(device=chosen()).manual_seed((seed + block * 0x9E3779B9) % 2**63)
-    drawn = torch.randn(rows, columns, generator=generator, device=chosen(), dtype=torch.float64)
-    return (drawn / (GRID * math.sqrt(columns))).round_() * GRID
+    key = (seed + (block + 1) * 0x9E3779B97F4A7C15) % 2**64
+    generator = torch.Generator(device=chosen()).manual_seed(key - 2**63)
+    drawn = torch.randn(shape, generator=generator, device=chosen(), dtype=torch.float64)
+    return Split.of(drawn.mul_(factor).round_().to(torch.int16))
+
+
+@dataclass(frozen=True, eq=False)
+class Doubles:
+    """Whole numbers j in float64, for the processor: sums far below 2^53 are exact."""
+
+    whole: np.ndarray
+
+    def times(self, values: Array, middle: float) -> Array:
+        """One product."""
+        return (cast(values, np.float64) - middle) @ self.whole * GRID
+
+    def floats(self) -> Array:
+        """The rows."""
+        return (self.whole * GRID).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Whole numbers j = 128 high + low in two halves of 8 bits, for a GPU's integer units.
+
+    |values - 128| <= 128, |high|, low < 128 and at most 2^16 rows keep every sum below 2^31.
+    """
+
+    high: Array
+    low: Array
+    columns: Array  # sum of j over the rows
+
+    @classmethod
+    def of(cls, whole: Array) -> Split:
+        """Of int16 numbers below 2^14 in magnitude: they are below 64 deviations for k >= 1."""
+        torch = require("torch", extra="train")
+        high = whole >> 7
+        return cls(
+            high=high.to(torch.int8),
+            low=(whole - (high << 7)).to(torch.int8),
+            columns=whole.sum(0, dtype=torch.float64),
+        )
+
+    def times(self, values: Array, middle: float) -> Array:
+        """Two integer products; what 128 differs from the middle is added exactly."""
+        torch = require("torch", extra="train")
+        centred = (values.to(torch.int16) - 128).to(torch.int8)
+        missing = -len(centred) % 32  # the units want a multiple of 8, and more than 16 rows
+        if missing:
+            centred = torch.nn.functional.pad(centred, (0, 0, 0, missing))
+        high = torch._int_mm(centred, self.high)[: len(values)].double()
+        low = torch._int_mm(centred, self.low)[: len(values)].double()
+        return (high * 128 + low + (128 - middle) * self.columns) * GRID
+
+    def floats(self) -> Array:
+        """The rows."""
+        torch = require("torch", extra="train")
+        whole = self.high.to(torch.float32) * 128 + self.low.to(torch.float32)
+        return whole * GRID
 
 
 def signs(seed: int, shape: tuple[int, ...]) -> np.ndarray:

@@ -11,7 +11,17 @@ from typing import Any, Literal
 import numpy as np
 
 from masquerade.compute import cosine
-from masquerade.compute.device import Array, cast, fetch, send, stack, to_bytes
+from masquerade.compute.device import (
+    Array,
+    batch_frames,
+    cast,
+    fetch,
+    gather,
+    send,
+    stack,
+    to_bytes,
+    zeros,
+)
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
@@ -22,7 +32,6 @@ from masquerade.tradeoff import gaussian_mu
 
 _MOST_FRAMES = 64
 _MOST_SITES = 1 << 25  # of a chunk, so that large frames fit into memory
-_BATCH = 16
 _LARGEST = 255 * math.sqrt(3) / 2  # of a colour component, about mid-grey
 _WHOLE = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
 _FACTORS = (3**-0.5, 2**-0.5, 6**-0.5)  # make (1,1,1), (1,0,-1) and (1,-2,1) orthonormal
@@ -98,29 +107,28 @@ class CosineGaussian(GaussianVideo):
         total = sum(self.plan(chunk).expected_error() for chunk in chunks)
         return math.sqrt(total / math.prod(as_video(shape)))
 
-    def measure(self, frames: Iterator[np.ndarray], chunk: Chunk) -> np.ndarray:
+    def measure(self, frames: Iterator[Array], chunk: Chunk) -> np.ndarray:
         """The coefficients that are released, each in units of its noise."""
         plan = self.plan(chunk)
         rows = [_matrices(plan.size, band, np.float64) for band in plan.bands]
         sums: list[Array] = [0.0] * len(rows)
         frames = take(frames, chunk)
-        for start in range(0, chunk.length, _BATCH):
-            batch = np.stack(list(itertools.islice(frames, _BATCH)))
+        for start in range(0, chunk.length, batch_frames()):
+            batch = gather(itertools.islice(frames, batch_frames()))
             when = range(start, start + len(batch))
-            for c, plane in enumerate(_planes(send(batch))):
+            for c, plane in enumerate(_planes(batch)):
                 time, high, wide = rows[c]
-                windowed = plane * plan.components[c].windows(when, plan.size)
-                sums[c] += cosine.forward(windowed, time[:, when.start : when.stop], high, wide)
-        return np.concatenate(
-            [
-                fetch(total).reshape(-1)[band.places] * (band.weights * factor)
-                for total, band, factor in zip(sums, plan.bands, _FACTORS, strict=True)
-            ]
-        )
+                plane *= plan.components[c].windows(when, plan.size)
+                sums[c] += cosine.forward(plane, time[:, when.start : when.stop], high, wide)
+        vectors = [
+            total.reshape(-1)[send(band.places)] * send(band.weights * factor)
+            for total, band, factor in zip(sums, plan.bands, _FACTORS, strict=True)
+        ]
+        return np.concatenate([fetch(vector) for vector in vectors])
 
     def rebuild(
         self, measured: np.ndarray, chunk: Chunk, sigma: float, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    ) -> Iterator[Array]:
         """Shrink, transform back, undo the window."""
         plan = self.plan(chunk)
         ends = np.cumsum([len(band.places) for band in plan.bands])
@@ -129,7 +137,8 @@ class CosineGaussian(GaussianVideo):
             for vector, band in zip(np.split(measured, ends[:-1]), plan.bands, strict=True)
         ]
         whole = (chunk.length, *chunk.shape[1:])
-        for slab in even_chunks(whole, _MOST_FRAMES if self.denoise == "local" else _BATCH):
+        most = _MOST_FRAMES if self.denoise == "local" else batch_frames()
+        for slab in even_chunks(whole, most):
             when = range(slab.start, slab.start + slab.length)
             planes = []
             for component, band, boxes in zip(plan.components, plan.bands, estimates, strict=True):
@@ -137,25 +146,27 @@ class CosineGaussian(GaussianVideo):
                 time = time[:, when.start : when.stop]
                 blocks = [cosine.backward(box, time, high, wide) for box in boxes]
                 plane = wiener.local(*blocks) if self.denoise == "local" else blocks[0]
-                planes.append(plane / cast(component.windows(when, plan.size), np.float32))
+                plane /= cast(component.windows(when, plan.size), np.float32)
+                planes.append(plane)
             yield from _frames(planes)
 
     def _estimates(
         self, vector: np.ndarray, size: Size, band: Band, sigma: float, noise: Noise
     ) -> list[Array]:
         """Boxes (F, G, K) of the best estimate and, for `local`, of two more."""
-        kinds = wiener.bins(size, band.shape).reshape(-1)[band.places]
-        variance = (sigma / band.weights) ** 2
-        shrunk = wiener.shrink(vector / band.weights, band.spectrum, variance, kinds)
+        places, weights = send(band.places), send(band.weights)
+        kinds = send(wiener.bins(size, band.shape))[places]
+        variance = (sigma / weights) ** 2
+        shrunk = wiener.shrink(send(vector) / weights, send(band.spectrum), variance, kinds)
         wanted = [shrunk.best]
         if self.denoise == "local":
-            fresh = noise.gaussian(sigma, len(vector)) / band.weights
+            fresh = send(noise.gaussian(sigma, len(vector))) / weights
             wanted += [shrunk.faithful, fresh * shrunk.faithful_gain]
         boxes = []
         for values in wanted:
-            box = np.zeros(math.prod(band.shape), np.float32)
-            box[band.places] = values
-            boxes.append(send(box.reshape(band.shape)))
+            box = zeros((math.prod(band.shape),), np.float32)
+            box[places] = cast(values, np.float32)
+            boxes.append(box.reshape(band.shape))
         return boxes
 
 
@@ -173,17 +184,17 @@ def _planes(batch: Array) -> Iterator[Array]:
         yield cast(mix, np.float64) - middle
 
 
-def _frames(planes: list[Array]) -> Iterator[np.ndarray]:
-    """uint8 RGB frames from luma and chroma about zero, (T, H, W) each."""
-    luma, first, second = (
-        plane * np.float32(factor) for plane, factor in zip(planes, _FACTORS, strict=True)
-    )
+def _frames(planes: list[Array]) -> Iterator[Array]:
+    """Blocks of uint8 RGB frames from luma and chroma about zero, (T, H, W) each."""
+    luma, first, second = planes
+    for plane, factor in zip(planes, _FACTORS, strict=True):
+        plane *= factor
     luma += 127.5
-    for start in range(0, len(luma), _BATCH):
-        now = slice(start, start + _BATCH)
+    for start in range(0, len(luma), batch_frames()):
+        now = slice(start, start + batch_frames())
         warm = luma[now] + second[now]
         channels = [warm + first[now], luma[now] - 2 * second[now], warm - first[now]]
-        yield from to_bytes(stack(channels))
+        yield to_bytes(stack(channels))
 
 
 def _error(plan: Plan) -> float:

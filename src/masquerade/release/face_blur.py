@@ -205,7 +205,7 @@ def _as_json(tracks: Tracks) -> bytes:
             for track in found
         ],
     }
-    return json.dumps(content, indent=1).encode()
+    return json.dumps(content).encode()
 
 
 EXAMPLE = FaceBlur()

@@ -155,6 +155,8 @@ def _open(path: Path, layout: Layout) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
     options.intra_op_num_threads = _num_threads()
+    # Threads that wait in a loop take the cores from the video's decoder and encoder.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     offered = onnxruntime.get_available_providers()
     try:
         session = onnxruntime.InferenceSession(

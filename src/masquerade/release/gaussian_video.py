@@ -18,6 +18,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.account.compose import epsilon
+from masquerade.compute.device import Array, fetch
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
 from masquerade.guarantee import (
@@ -121,8 +122,11 @@ class GaussianVideo(VideoMechanism):
     @abstractmethod
     def rebuild(
         self, measured: np.ndarray, chunk: Chunk, sigma: float, noise: Noise
-    ) -> Iterator[np.ndarray]:
-        """Frames from the noisy vector; ``noise`` is for simulations, never the same draws."""
+    ) -> Iterator[Array]:
+        """Blocks of uint8 frames (B, H, W, 3) from the noisy vector.
+
+        ``noise`` is for simulations; what was added to the vector is never drawn again.
+        """
 
     @property
     @abstractmethod
@@ -154,7 +158,8 @@ class GaussianVideo(VideoMechanism):
             exact = self.measure(itertools.islice(frames, chunk.length), chunk)
             measured = self.noisy(exact, shape, noise)
             del exact
-            yield from self.rebuild(measured, chunk, sigma, noise)
+            for block in self.rebuild(measured, chunk, sigma, noise):
+                yield from fetch(block)
 
     def _seeded(self, shape: Shape, noise: Noise) -> list[Chunk]:
         if not self.DRAWS:
@@ -256,11 +261,11 @@ def _in_words(unit: Unit) -> str:
     return "single sites" if unit.sites == 1 else f"{unit.sites} sites"
 
 
-def take(frames: Iterator[np.ndarray], chunk: Chunk) -> Iterator[np.ndarray]:
+def take(frames: Iterator[Array], chunk: Chunk) -> Iterator[Array]:
     """The chunk's frames, checked: a stream that ends early or changes size is refused."""
     seen = 0
     for frame in frames:
-        if frame.shape != chunk.shape[1:]:
+        if tuple(frame.shape) != chunk.shape[1:]:
             raise BadInput(
                 f"Expected frames of shape {chunk.shape[1:]}, got {frame.shape}; cut the video "
                 "where its size changes."

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from masquerade import _check
 from masquerade.account import sensitivity
 from masquerade.compute import cosine
-from masquerade.compute.device import Array, cast, fetch, send, to_bytes
+from masquerade.compute.device import (
+    Array,
+    batch_frames,
+    cast,
+    fetch,
+    gather,
+    send,
+    to_bytes,
+    zeros,
+)
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
@@ -110,35 +119,40 @@ class PooledGaussian(GaussianVideo):
             error -= float(np.sum((share * low) ** 2 / (share * low + level)))
         return math.sqrt(max(error, 0.0) / (3 * math.prod(size)))
 
-    def measure(self, frames: Iterator[np.ndarray], chunk: Chunk) -> np.ndarray:
+    def measure(self, frames: Iterator[Array], chunk: Chunk) -> np.ndarray:
         """The sums of the chunk's blocks, (t, h, w, 3), flat."""
         block, length = self.blocks(chunk.shape)
-        sums = np.zeros(_grid(chunk, block, length))
-        for t, frame in enumerate(take(frames, chunk)):
-            pooled = _pooled(send(frame), block)
-            sums[t // length] += fetch(pooled)
-        return sums.reshape(-1)
+        grid = _grid(chunk, block, length)
+        sums = zeros(grid, np.int64)
+        frames = take(frames, chunk)
+        for start in range(0, chunk.length, batch_frames()):
+            pooled = _pooled(gather(itertools.islice(frames, batch_frames())), block)
+            first = start // length
+            for layer in range(first, (start + len(pooled) - 1) // length + 1):
+                low, high = (max(t - start, 0) for t in (layer * length, (layer + 1) * length))
+                sums[layer] += pooled[low:high].sum(0)
+        inside = _inside(chunk, block, length)
+        return fetch(2.0 * cast(sums, np.float64)).reshape(-1) - 255.0 * inside.reshape(-1)
 
     def rebuild(
         self, measured: np.ndarray, chunk: Chunk, sigma: float, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    ) -> Iterator[Array]:
         """Shrink the grid of means, undo the grey at the borders, interpolate."""
         block, length = self.blocks(chunk.shape)
-        volume = block**2 * length
-        means = measured.reshape(_grid(chunk, block, length)) / (2 * volume)
+        volume, grid = block**2 * length, _grid(chunk, block, length)
+        means = send(measured.reshape(grid).astype(np.float32)) * (0.5 / volume)
         shrunk = _shrunk(means, chunk, (block, length), sigma / (2 * volume))
+        shrunk *= send((volume / _inside(chunk, block, length)).astype(np.float32))
         sizes, steps = chunk.size, (length, block, block)
-        for axis, (size, step) in enumerate(zip(sizes, steps, strict=True)):
-            shrunk *= _fullness(size, step).reshape([-1 if i == axis else 1 for i in range(4)])
         time, high, wide = (
             send(_ramp(size, step)) for size, step in zip(sizes, steps, strict=True)
         )
-        grid = send(np.moveaxis(shrunk, 3, 1).astype(np.float32))  # (t, 3, h, w)
-        planes = (high @ grid) @ wide.T
-        flat = planes.reshape(len(planes), -1)
-        for start in range(0, chunk.length, 16):
-            frames = (time[start : start + 16] @ flat).reshape(-1, *planes.shape[1:])
-            yield from np.moveaxis(to_bytes(frames + 127.5), 1, 3)
+        planes = (high @ shrunk.reshape(grid[0], grid[1], -1)).reshape(-1, grid[2], 3)
+        planes = (wide @ planes).reshape(grid[0], -1)
+        for start in range(0, chunk.length, batch_frames()):
+            frames = time[start : start + batch_frames()] @ planes
+            frames += 127.5
+            yield to_bytes(frames).reshape(-1, *chunk.shape[1:])
 
 
 def _grid(chunk: Chunk, block: int, length: int) -> tuple[int, int, int, int]:
@@ -150,27 +164,25 @@ def _grid(chunk: Chunk, block: int, length: int) -> tuple[int, int, int, int]:
     )
 
 
-def _pooled(frame: Array, block: int) -> Array:
-    """Sums of 2 x - 255 over b x b pixels; whole numbers far below 2^53, so exact."""
-    height, width = frame.shape[:2]
-    centred = 2 * cast(frame, np.float64) - 255
-    high = send(_ones(height, block))
-    wide = send(_ones(width, block))
-    over_height = (high @ centred.reshape(height, -1)).reshape(len(high), width, 3)
-    return wide @ over_height
+def _inside(chunk: Chunk, block: int, length: int) -> np.ndarray:
+    """How many sites of each block lie inside the video, (t, h, w, 1)."""
+    t, h, w = (
+        np.minimum(step, size - step * np.arange(math.ceil(size / step)))
+        for size, step in zip(chunk.size, (length, block, block), strict=True)
+    )
+    return np.asarray((t[:, None, None] * h[:, None] * w)[..., None] * np.ones(3))
 
 
-@lru_cache(maxsize=16)
-def _ones(size: int, step: int) -> np.ndarray:
-    """Row j has ones at the places of block j."""
-    mine = np.arange(size) // step == np.arange(math.ceil(size / step))[:, None]
-    return np.asarray(mine, dtype=np.float64)
-
-
-def _fullness(size: int, step: int) -> np.ndarray:
-    """Nominal length of each block over what of it lies inside."""
-    inside = np.minimum(step, size - step * np.arange(math.ceil(size / step)))
-    return np.asarray(step / inside)
+def _pooled(frames: Array, block: int) -> Array:
+    """Sums over b x b pixels of (T, H, W, 3), in whole numbers."""
+    wide = frames
+    for axis in (1, 2):
+        total = cast(wide[(slice(None),) * axis + (slice(0, None, block),)], np.int32) + 0
+        for offset in range(1, min(block, wide.shape[axis])):
+            part = wide[(slice(None),) * axis + (slice(offset, None, block),)]
+            total[(slice(None),) * axis + (slice(part.shape[axis]),)] += part
+        wide = total
+    return wide
 
 
 def _ramp(size: int, step: int) -> np.ndarray:
@@ -185,21 +197,23 @@ def _ramp(size: int, step: int) -> np.ndarray:
     return weights
 
 
-def _shrunk(means: np.ndarray, chunk: Chunk, blocks: tuple[int, int], sigma: float) -> np.ndarray:
+def _shrunk(means: Array, chunk: Chunk, blocks: tuple[int, int], sigma: float) -> Array:
     """Empirical-Bayes shrinkage of a grid of noisy means, in its own cosine transform."""
     block, length = blocks
     shape = means.shape[:3]
     whole = (shape[0] * length, shape[1] * block, shape[2] * block)
     spectrum = precision.prior(whole)[tuple(slice(n) for n in shape)] / (block**2 * length)
     kept = spectrum.shape  # of very fine grids the highest frequencies are dropped
-    rows = [cosine.matrix(n, k) for n, k in zip(shape, kept, strict=True)]
-    kinds = wiener.bins(whole, kept).reshape(-1)
-    out = np.zeros(means.shape)
+    rows = [send(cosine.matrix(n, k).astype(np.float32)) for n, k in zip(shape, kept, strict=True)]
+    kinds = send(wiener.bins(whole, kept))
+    prior = send(spectrum.astype(np.float32).reshape(-1))
+    basis = send(_BASIS.astype(np.float32))
+    out = 0 * means
     for c, share in enumerate(precision.COLOURS):
-        noisy = cosine.forward(means @ _BASIS[c], *rows).reshape(-1)
-        variance = np.full(noisy.shape, sigma**2)
-        best = wiener.shrink(noisy, share * spectrum.reshape(-1), variance, kinds).best
-        out += cosine.backward(best.reshape(kept), *rows)[..., None] * _BASIS[c]
+        noisy = cosine.forward(means @ basis[c], *rows).reshape(-1)
+        best = wiener.shrink(noisy, share * prior, sigma**2, kinds).best
+        plane = cosine.backward(cast(best, np.float32).reshape(kept), *rows)
+        out += plane[..., None] * basis[c]
     return out
 
 

@@ -14,7 +14,18 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from masquerade.compute import cosine, public
-from masquerade.compute.device import Array, cast, chosen, fetch, send, solve
+from masquerade.compute.device import (
+    Array,
+    cast,
+    chosen,
+    coarse,
+    fetch,
+    is_cpu,
+    send,
+    solve,
+    stack,
+    zeros,
+)
 
 _ROWS = 1 << 14  # of R at a time
 
@@ -26,11 +37,11 @@ class Projection(ABC):
         self.frame, self.columns, self._seed = frame, columns, seed
 
     @abstractmethod
-    def forward(self, frames: np.ndarray, *, middle: float) -> np.ndarray:
+    def forward(self, frames: Array, *, middle: float) -> np.ndarray:
         """(T, k) in float64, of uint8 frames (T, H, W, 3) less ``middle``."""
 
     @abstractmethod
-    def backward(self, rows: np.ndarray) -> np.ndarray:
+    def backward(self, rows: np.ndarray) -> Array:
         """(T, H, W, 3) in float32; only noisy rows come here."""
 
     @abstractmethod
@@ -53,38 +64,51 @@ def _kept(
 class GaussianProjection(Projection):
     """Entries N(0, 1/k) on a grid of 2^-14, so that products with whole numbers are exact.
 
-    R is never held: its rows are drawn again from the seed when they are needed.
+    On the processor R is never held: its rows are drawn again from the seed when they are needed.
+    A GPU has the room and keeps it, as `public.Split` whole numbers.
     """
 
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+    def _blocks(self) -> Iterator[tuple[slice, public.Rows]]:
         size = math.prod(self.frame)
         for block, start in enumerate(range(0, size, _ROWS)):
-            rows = min(_ROWS, size - start)
-            made = public.gaussian_rows(self._seed, block, (rows, self.columns))
-            yield slice(start, start + rows), made
+            place = slice(start, min(start + _ROWS, size))
+            yield place, self._held(block, (place.stop - start, self.columns))
 
-    def forward(self, frames: np.ndarray, *, middle: float) -> np.ndarray:
+    def _held(self, block: int, shape: tuple[int, int]) -> public.Rows:
+        if is_cpu():
+            return public.gaussian_rows(self._seed, block, shape)
+        if block not in self._kept:
+            self._kept[block] = public.gaussian_rows(self._seed, block, shape)
+        return self._kept[block]
+
+    @cached_property
+    def _kept(self) -> dict[int, public.Rows]:
+        return {}
+
+    def forward(self, frames: Array, *, middle: float) -> np.ndarray:
         """Exact: whole multiples of 2^-15 far below 2^53 of them."""
         flat = send(frames.reshape(len(frames), -1))
         total: Array = 0.0
         for place, rows in self._blocks():
-            total = total + (cast(flat[:, place], np.float64) - middle) @ rows
+            total = total + rows.times(flat[:, place], middle)
         return fetch(total)
 
-    def backward(self, rows: np.ndarray) -> np.ndarray:
+    def backward(self, rows: np.ndarray) -> Array:
         """y (R^T R)^-1 R^T, by one small solve; post-processing, so float32 will do."""
-        mixed = solve(self._gram, send(rows.astype(np.float32).T)).T
-        out = np.empty((len(rows), math.prod(self.frame)), np.float32)
-        for place, block in self._blocks():
-            out[:, place] = fetch(mixed @ cast(block, np.float32).T)
+        with coarse():
+            mixed = solve(self._gram, send(rows.astype(np.float32).T)).T
+            out = zeros((len(rows), math.prod(self.frame)), np.float32)
+            for place, block in self._blocks():
+                out[:, place] = mixed @ block.floats().T
         return out.reshape(len(rows), *self.frame)
 
     @cached_property
     def _gram(self) -> Array:
         total: Array = 0.0
-        for _, rows in self._blocks():
-            low = cast(rows, np.float32)
-            total = total + low.T @ low
+        with coarse():
+            for _, rows in self._blocks():
+                low = rows.floats()
+                total = total + low.T @ low
         return total
 
     def error_bound(self) -> float:
@@ -103,25 +127,31 @@ class OrthonormalProjection(Projection):
         return send(public.signs(self._seed, (3, *self.frame[:2])))
 
     @cached_property
-    def _places(self) -> np.ndarray:
-        return public.choice(self._seed, self.columns, math.prod(self.frame))
+    def _places(self) -> Array:
+        return send(public.choice(self._seed, self.columns, math.prod(self.frame)))
 
-    def forward(self, frames: np.ndarray, *, middle: float) -> np.ndarray:
+    def forward(self, frames: Array, *, middle: float) -> np.ndarray:
         """Signs, then two products a channel; k of the results are kept."""
         high, wide = (send(cosine.matrix(n, n)) for n in self.frame[:2])
-        centred = cast(send(np.moveaxis(frames, 3, 1)), np.float64) - middle
-        coefficients = (high @ (centred * self._signs)) @ wide.T
-        flat = coefficients.reshape(len(frames), -1)
-        return fetch(flat[:, send(self._places)])
+        flat = zeros((len(frames), math.prod(self.frame)), np.float64)
+        planes = flat.reshape(len(frames), 3, *self.frame[:2])
+        for c in range(3):
+            centred = (cast(frames[..., c], np.float64) - middle) * self._signs[c]
+            planes[:, c] = (high @ centred) @ wide.T
+        return fetch(flat[:, self._places])
 
-    def backward(self, rows: np.ndarray) -> np.ndarray:
+    def backward(self, rows: np.ndarray) -> Array:
         """The transpose."""
         high, wide = (send(cosine.matrix(n, n).astype(np.float32)) for n in self.frame[:2])
-        flat = np.zeros((len(rows), math.prod(self.frame)), np.float32)
-        flat[:, self._places] = rows
-        coefficients = send(flat.reshape(-1, 3, *self.frame[:2]))
-        planes = ((high.T @ coefficients) @ wide) * cast(self._signs, np.float32)
-        return np.moveaxis(fetch(planes), 1, 3)
+        flat = zeros((len(rows), math.prod(self.frame)), np.float32)
+        flat[:, self._places] = send(rows.astype(np.float32))
+        planes = flat.reshape(-1, 3, *self.frame[:2])
+        with coarse():
+            back = [
+                ((high.T @ planes[:, c]) @ wide) * cast(self._signs[c], np.float32)
+                for c in range(3)
+            ]
+        return stack(back)
 
     def error_bound(self) -> float:
         """Of two products of numbers up to 128."""

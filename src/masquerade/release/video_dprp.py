@@ -15,6 +15,7 @@ from masquerade import _check
 from masquerade._round import up_significant
 from masquerade.account import sensitivity
 from masquerade.account.published import video_dprp as published
+from masquerade.compute.device import Array, batch_frames, gather, to_bytes
 from masquerade.events import (
     ComposedDpEvent,
     DpEvent,
@@ -29,7 +30,6 @@ from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks,
 from masquerade.release.projection import GaussianProjection, OrthonormalProjection, Projection
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
-_BATCH = 16
 _FRAMES = 256  # rows that are projected together, so that R is drawn seldom
 _LISTED = (
     Unit(name=UnitName.VALUE),
@@ -113,7 +113,7 @@ class VideoDprp(GaussianVideo):
         """Rows are independent; a covariance is of the whole video."""
         if self.form == "truncated":
             return [Chunk(0, shape[0], shape)]
-        return even_chunks(shape, _BATCH if self.form == "orthonormal" else _FRAMES)
+        return even_chunks(shape, _FRAMES)
 
     def distance(self, shape: Shape, unit: Unit) -> float:
         """The video's own distance, stretched by what R can do to it."""
@@ -241,13 +241,13 @@ class VideoDprp(GaussianVideo):
     def _middle(self) -> float:
         return 0.0 if self.form == "as_published" else 127.5
 
-    def measure(self, frames: Iterator[np.ndarray], chunk: Chunk) -> np.ndarray:
+    def measure(self, frames: Iterator[Array], chunk: Chunk) -> np.ndarray:
         """The projected rows of a chunk, flat; for truncated, the covariance behind them."""
         drawn, frames = self._projection(chunk.seed, chunk.shape), take(frames, chunk)
-        size = _FRAMES if self._tails() else _BATCH
+        size = _FRAMES if self._tails() else batch_frames()
         rows = []
         while batch := list(itertools.islice(frames, size)):
-            rows.append(drawn.forward(np.stack(batch), middle=self._middle()))
+            rows.append(drawn.forward(gather(batch), middle=self._middle()))
         projected = np.concatenate(rows)
         if self.form != "truncated":
             return projected.reshape(-1)
@@ -258,18 +258,18 @@ class VideoDprp(GaussianVideo):
 
     def rebuild(
         self, measured: np.ndarray, chunk: Chunk, sigma: float, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    ) -> Iterator[Array]:
         """The pseudoinverse; for truncated, of the top directions alone."""
         k = self.k(chunk.shape)
         rows = measured[: chunk.length * k].reshape(chunk.length, k)
         if self.form == "truncated":
             rows = self._directed(rows, measured[rows.size :], chunk.shape)
         drawn = self._projection(chunk.seed, chunk.shape)
-        size = _FRAMES if self._tails() else _BATCH
+        size = _FRAMES if self._tails() else batch_frames()
         for start in range(0, chunk.length, size):
             frames = drawn.backward(rows[start : start + size])
-            frames += np.float32(self._middle())
-            yield from np.clip(np.rint(frames), 0, 255).astype(np.uint8)
+            frames += self._middle()
+            yield to_bytes(frames)
 
     def _directed(self, rows: np.ndarray, squares: np.ndarray, shape: Shape) -> np.ndarray:
         k, weights = self.k(shape), self._weights(shape)

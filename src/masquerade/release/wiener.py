@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from masquerade.compute import cosine
-from masquerade.compute.device import Array, send
+from masquerade.compute.device import Array, clamp, counted, send, zeros
 from masquerade.release.precision import Size
 
 _BLOCK = 16
@@ -31,36 +32,39 @@ class Shrunk:
         faithful_gain: the factor that gave it.
     """
 
-    best: np.ndarray
-    faithful: np.ndarray
-    faithful_gain: np.ndarray
+    best: Array
+    faithful: Array
+    faithful_gain: Array
 
 
+@lru_cache(maxsize=16)
 def bins(size: Size, band: tuple[int, int, int]) -> np.ndarray:
-    """A number for each coefficient (F, G, K): octaves in time, half octaves in space."""
+    """A number for each coefficient (F, G, K), flat: octaves in time, half octaves in space."""
     kt, kh, kw = (np.arange(n) for n in band)
     octave = np.where(kt == 0, 0, 1 + np.floor(np.log2(np.maximum(kt, 1))).astype(int))
     radius = np.hypot(kh[:, None] / size[1], kw / size[2]) * max(size[1:])
     ring = np.where(radius == 0, 0, 1 + np.floor(2 * np.log2(np.maximum(radius, 1.0))).astype(int))
-    return np.asarray(octave[:, None, None] * (ring.max() + 1) + ring)
+    found = octave[:, None, None] * (ring.max() + 1) + ring
+    flat = np.asarray(found, dtype=np.int64).reshape(-1)
+    flat.setflags(write=False)
+    return flat
 
 
-def shrink(
-    noisy: np.ndarray, prior: np.ndarray, variance: np.ndarray, bin_of: np.ndarray
-) -> Shrunk:
+def shrink(noisy: Array, prior: Array, variance: Array, bin_of: Array) -> Shrunk:
     """Scale the prior in each bin to what was seen, then shrink.
 
     Args:
         noisy: the released coefficients, as a vector.
         prior: their public prior variances.
-        variance: of the noise on each.
+        variance: of the noise on each, or on all.
         bin_of: the bin of each.
     """
+    number = int(bin_of.max()) + 1 if len(bin_of) else 1
     trust = (prior / (prior + variance)) ** 2
     surplus = trust * (noisy**2 - variance) / prior
-    weight = _PRIOR_WEIGHT + np.bincount(bin_of, weights=trust)
-    found = (_PRIOR_WEIGHT + np.bincount(bin_of, weights=surplus)) / weight
-    scaled = np.clip(found, 0.02, 50.0)[bin_of] * prior
+    weight = _PRIOR_WEIGHT + counted(bin_of, trust, number)
+    found = (_PRIOR_WEIGHT + counted(bin_of, surplus, number)) / weight
+    scaled = clamp(found, 0.02, 50.0)[bin_of] * prior
     faithful_gain = 8 * scaled / (8 * scaled + variance)
     return Shrunk(
         best=noisy * (scaled / (scaled + variance)),
@@ -76,24 +80,25 @@ def local(best: Array, faithful: Array, simulated: Array) -> Array:
     spectrum in blocks is the noise to be expected. ``best`` says how much signal there is. Four
     shifted grids are averaged, each block with the weight of how little noise it keeps.
     """
-    size = best.shape
+    size = tuple(best.shape)
     transform = send(cosine.matrix(_BLOCK, _BLOCK).astype(np.float32))
-    total, weights = 0.0, 0.0
+    total, weights = zeros(size, np.float32), zeros(size, np.float32)
     expected = _spectrum(simulated, transform)
     for shift in _SHIFTS:
         places = [_padded(n, s) for n, s in zip(size, shift, strict=True)]
-        signal = _blocks(_take(best, places), transform) ** 2
-        signal /= signal + expected
-        gain = signal
-        kept = (gain**2 * expected).sum((1, 3, 5))
-        weight = 1 / (kept + 1e-6 * float(expected.sum()))
+        gain = _blocks(_take(best, places), transform)
+        gain *= gain
+        gain /= gain + expected
+        kept = (gain * gain * expected).sum((1, 3, 5))
+        weight = (1 / (kept + 1e-6 * float(expected.sum())))[:, None, :, None, :, None]
         gain *= _blocks(_take(faithful, places), transform)
-        filtered = _blocks(gain, transform.T, is_blocked=True)
-        filtered *= weight[:, None, :, None, :, None]
+        gain *= weight
         inside = tuple(slice(s, s + n) for n, s in zip(size, shift, strict=True))
-        total = total + _joined(filtered)[inside]
-        weights = weights + _joined(_spread(weight, filtered))[inside]
-    return total / weights
+        total += _joined(_blocks(_joined(gain), transform.T))[inside]
+        gain[...] = weight
+        weights += _joined(gain)[inside]
+    total /= weights
+    return total
 
 
 def _padded(length: int, shift: int) -> np.ndarray:
@@ -116,10 +121,8 @@ def _take(block: Array, places: list[np.ndarray]) -> Array:
     return block
 
 
-def _blocks(block: Array, transform: Array, *, is_blocked: bool = False) -> Array:
+def _blocks(block: Array, transform: Array) -> Array:
     """Transform blocks along all three axes; (t, 16, h, 16, w, 16)."""
-    if is_blocked:
-        block = _joined(block)
     frames, height, width = block.shape
     done = block.reshape(-1, _BLOCK) @ transform.T
     done = transform @ done.reshape(-1, _BLOCK, width)
@@ -130,10 +133,6 @@ def _blocks(block: Array, transform: Array, *, is_blocked: bool = False) -> Arra
 def _joined(blocks: Array) -> Array:
     t, _, h, _, w, _ = blocks.shape
     return blocks.reshape(t * _BLOCK, h * _BLOCK, w * _BLOCK)
-
-
-def _spread(weight: Array, like: Array) -> Array:
-    return weight[:, None, :, None, :, None] + 0 * like
 
 
 def _spectrum(simulated: Array, transform: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -109,24 +109,11 @@ def _contents(
     tags = _tags(container)
     has_alpha = any(part.is_alpha for part in first.format.components)
     has_alpha |= any(key.endswith("alpha_mode") and tags[key] == "1" for key in tags)
-    bits = max(part.bits for part in first.format.components)
     header_frames = 0 if is_picture else stream.frames
     if container.format.name.startswith("mov") and header_frames < clock.count:
         header_frames = 0  # the file is in fragments, and its header knows only the first
     aspect = stream.sample_aspect_ratio or Fraction(1)
-    notes = {
-        f"The header says {header_frames} frames; decoding gives {clock.count}.": header_frames
-        not in (0, clock.count),
-        doubt: doubt,
-        f"The time between frames varies; {float(rate):g} Hz is the average.": clock.is_variable,
-        "Transparency is dropped.": has_alpha,
-        f"{bits} bits a channel are reduced to 8.": bits > 8,
-        "Fields are left interlaced.": first.interlaced_frame,
-        "A turn by other than a quarter is left out.": turn == upright.NONE
-        and first.rotation % 360,
-        f"{_HDR.get(first.color_trc)} brightness is left as it is.": first.color_trc in _HDR,
-    }
-    return Contents(
+    found = Contents(
         frames=clock.count,
         height=size[0],
         width=size[1],
@@ -139,13 +126,34 @@ def _contents(
         is_variable_rate=clock.is_variable,
         colour_range="full" if colour.is_full_range(first) else "limited",
         has_alpha=has_alpha,
-        bits=bits,
+        bits=max(part.bits for part in first.format.components),
         other_streams=tuple(_name(each) for each in container.streams if each is not stream),
         metadata=tags,
         chapters=len(container.chapters()),
         header_frames=header_frames,
-        warnings=tuple(note for note, holds in notes.items() if holds),
     )
+    is_tilted = turn == upright.NONE and first.rotation % 360 != 0
+    return replace(found, warnings=_warnings(found, first, doubt=doubt, is_tilted=is_tilted))
+
+
+def _warnings(
+    found: Contents, first: av.VideoFrame, *, doubt: str, is_tilted: bool
+) -> tuple[str, ...]:
+    """What reading changes, and where the header is wrong."""
+    lies = found.header_frames not in (0, found.frames)
+    notes = {
+        f"The header says {found.header_frames} frames; decoding gives {found.frames}.": lies,
+        doubt: bool(doubt),
+        f"The time between frames varies; {found.rate_hz:g} Hz is the average.": (
+            found.is_variable_rate
+        ),
+        "Transparency is dropped.": found.has_alpha,
+        f"{found.bits} bits a channel are reduced to 8.": found.bits > 8,
+        "Fields are left interlaced.": first.interlaced_frame,
+        "A turn by other than a quarter is left out.": is_tilted,
+        f"{_HDR.get(first.color_trc)} brightness is left as it is.": first.color_trc in _HDR,
+    }
+    return tuple(note for note, holds in notes.items() if holds)
 
 
 def _tags(container: InputContainer) -> dict[str, str]:

@@ -21,6 +21,7 @@ from masquerade.errors import BadInput
 from masquerade.video import SUFFIXES, whole
 
 _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,png_pipe,jpeg_pipe"
+_TILED = {"mif1", "heic", "heix", "heim", "heis", "avif"}  # FFmpeg would give one tile of many
 _MAX_PIXELS = 1 << 28
 
 av.logging.set_level(None)  # FFmpeg's chatter goes nowhere; what matters becomes an error
@@ -50,6 +51,7 @@ def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
             with av.open(
                 _Nameless(stream),
                 "r",
+                format=_picture_format(stream.peek(8)),
                 metadata_errors="replace",
                 container_options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
             ) as container:
@@ -136,7 +138,16 @@ def prepare(stream: VideoStream, *, threads: int = 0) -> None:
     context.options = {"err_detect": "crccheck+explode", "max_pixels": str(_MAX_PIXELS)}
 
 
+def _picture_format(head: bytes) -> str | None:
+    """By name, because FFmpeg takes a photo with a second picture in it for a film of JPEGs."""
+    if head.startswith(b"\xff\xd8"):
+        return "jpeg_pipe"
+    return "png_pipe" if head.startswith(b"\x89PNG") else None
+
+
 def _video_stream(container: InputContainer, path: Path) -> VideoStream:
+    if container.metadata.get("major_brand", "").strip() in _TILED:
+        raise BadInput(f"Expected a video, a JPEG or a PNG, got a HEIF picture at {path}.")
     for stream in container.streams.video:
         if not stream.disposition & Disposition.attached_pic:
             if stream.codec_context is None:
