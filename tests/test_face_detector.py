@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from masquerade import assets
-from masquerade.errors import BadInput
+from masquerade.compute import device
+from masquerade.errors import BadInput, MissingExtra
 from masquerade.noise import Noise
 from masquerade.release.face_blur import FaceBlur
 from masquerade.release.face_detector import (
     Layout,
+    _num_threads,
     decode_boxes,
     decode_centerface,
     load_detector,
@@ -92,7 +96,7 @@ def test_boxes_with_scores_are_decoded_whatever_axes_stand_in_front(scores: list
     assert decode_boxes([np.zeros((1, 0, 4)), np.zeros((1, 0))], thresh=0.5).shape == (0, 5)
 
 
-def network(size: tuple[int | str, int | str], **outputs: np.ndarray) -> bytes:
+def network(size: tuple[int | str, ...], **outputs: np.ndarray) -> bytes:
     """An ONNX file by hand: whatever the picture, these tensors come out."""
 
     def tensor(name: str, shape: tuple[int | str, ...]) -> bytes:
@@ -115,7 +119,7 @@ def network(size: tuple[int | str, int | str], **outputs: np.ndarray) -> bytes:
 
 @pytest.mark.parametrize("size", [(64, 32), ("height", "width")])
 def test_any_network_with_boxes_and_scores_may_be_plugged_in(
-    tmp_path: Path, size: tuple[int | str, int | str]
+    tmp_path: Path, size: tuple[int | str, ...]
 ) -> None:
     path = tmp_path / "net.onnx"
     boxes = np.array([[4, 8, 12, 24], [4, 8, 12, 24], [0, 0, 9, 9]])
@@ -128,6 +132,13 @@ def test_any_network_with_boxes_and_scores_may_be_plugged_in(
     white = np.full((2, 64, 64, 3), 255, np.uint8)
     released = np.asarray(mechanism.apply(white, Noise()))
     assert not np.any(released[:, 8:24, 4 * scale[0] : 12 * scale[0]])
+
+
+@pytest.mark.parametrize("box", [[9, 9, 5, 5], [9, 9, 12, 5], [0.2, 0.2, 0.5, 0.9]])
+def test_boxes_that_are_no_corners_in_pixels_are_refused(box: list[float]) -> None:
+    with pytest.raises(BadInput, match="corners and pixels"):
+        decode_boxes([np.array([box]), np.array([0.9])], thresh=0.5)
+    assert not len(decode_boxes([np.array([box]), np.array([0.1])], thresh=0.5))
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
@@ -144,6 +155,10 @@ def test_a_network_of_another_layout_is_refused(tmp_path: Path) -> None:
     path.write_bytes(network((32, 32), boxes=np.zeros((1, 4)), scores=np.array([0.5])))
     with pytest.raises(BadInput, match="layout"):
         FaceBlur(detector=str(path)).apply(np.zeros((1, 40, 40, 3), np.uint8), Noise())
+    path.write_bytes(network((), boxes=np.zeros((1, 4)), scores=np.array([0.5])))
+    for layout in Layout:
+        with pytest.raises(BadInput, match="axes"):
+            load_detector(path, layout=layout, thresh=0.2, height=None)
     path.write_bytes(network((32, 32), heat=np.zeros((1, 1, 8, 8))))
     with pytest.raises(BadInput, match="layout"):
         FaceBlur(detector=str(path), detector_layout="boxes_scores").apply(
@@ -151,9 +166,27 @@ def test_a_network_of_another_layout_is_refused(tmp_path: Path) -> None:
         )
 
 
-def test_sizes_are_freed_and_weights_are_no_inputs() -> None:
-    import onnxruntime
+def test_a_gpu_that_onnxruntime_cannot_use_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(network((32, 32), boxes=np.zeros((1, 4)), scores=np.array([0.5])))
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    monkeypatch.setattr(device, "chosen", lambda: "cuda:0")
+    with pytest.raises(MissingExtra, match="onnxruntime-gpu"):
+        load_detector(path, layout=Layout.BOXES_SCORES, thresh=0.2, height=None)
 
+
+@pytest.mark.parametrize(("allowed", "expected"), [("1", 1), ("0", None), ("", None)])
+def test_a_worker_among_others_keeps_to_its_threads(
+    monkeypatch: pytest.MonkeyPatch, allowed: str, expected: int | None
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", allowed)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    assert _num_threads() == (expected or 3)
+
+
+def test_sizes_are_freed_and_weights_are_no_inputs() -> None:
     model = asset("centerface").read_bytes()
     session = onnxruntime.InferenceSession(free_sizes(model), providers=["CPUExecutionProvider"])
     (picture,) = session.get_inputs()

@@ -35,16 +35,39 @@ def matrix(size: int, kept: int) -> np.ndarray:
 
 def forward(block: Array, time: Array, high: Array, wide: Array) -> Array:
     """Coefficients (F, G, K) of a block (T, H, W), with the rows of three transforms."""
-    over_width = block @ wide.T  # (T, H, K)
-    over_plane = high @ over_width  # (T, G, K)
-    flat = over_plane.reshape(over_plane.shape[0], -1)
-    return (time @ flat).reshape(time.shape[0], *over_plane.shape[1:])
+    frames, height, width = block.shape
+    done = (block.reshape(-1, width) @ wide.T).reshape(frames, height, -1)
+    return _along(time, _along(high, done))
 
 
 def backward(band: Array, time: Array, high: Array, wide: Array) -> Array:
     """The block (T, H, W) of coefficients (F, G, K); the transpose of `forward`."""
-    frames = (time.T @ band.reshape(band.shape[0], -1)).reshape(-1, *band.shape[1:])
-    return (high.T @ frames) @ wide
+    first, rows, _ = band.shape
+    done = (band.reshape(-1, band.shape[2]) @ wide).reshape(first, rows, -1)
+    return _along(time.T, _along(high.T, done))
+
+
+def _along(matrix: Array, block: Array) -> Array:
+    """Multiply along the middle axis, which comes out first: (A, B, C) to (b, A, C).
+
+    One large product is much faster than many small ones, and the copy is cheap beside it.
+    """
+    first, middle, last = block.shape
+    flat = block.swapaxes(0, 1).reshape(middle, -1)
+    return (matrix @ flat).reshape(-1, first, last)
+
+
+def plane_forward(planes: Array, high: Array, wide: Array) -> Array:
+    """Coefficients (G, T, K) of planes (T, H, W); the axis of height comes out first."""
+    frames, height, width = planes.shape
+    return _along(high, (planes.reshape(-1, width) @ wide.T).reshape(frames, height, -1))
+
+
+def plane_backward(bands: Array, high: Array, wide: Array) -> Array:
+    """Planes (T, H, W) of coefficients (G, T, K); the transpose of `plane_forward`."""
+    rows, frames, _ = bands.shape
+    done = (bands.reshape(-1, bands.shape[2]) @ wide).reshape(rows, frames, -1)
+    return _along(high.T, done.swapaxes(0, 1)).swapaxes(0, 1)
 
 
 def error_bound(size: tuple[int, int, int]) -> float:

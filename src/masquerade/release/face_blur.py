@@ -114,12 +114,13 @@ class FaceBlur(Heuristic):
 
         Whatever the detector raises ends the stream: no frame passes unseen.
         """
-        total = as_video(shape)[0]
-        export = None if self.export is None else _room_for(Path(self.export))
-        return self._stream(frames, total, self._load(), export)
+        shape = as_video(shape)
+        if self.export is not None:
+            _check_room(Path(self.export))
+        return self._stream(frames, shape, self._load())
 
     def _stream(
-        self, frames: Iterator[np.ndarray], total: int, detect: Detector, export: Path | None
+        self, frames: Iterator[np.ndarray], shape: Shape, detect: Detector
     ) -> Iterator[np.ndarray]:
         cover = Cover(
             style=Style(self.style),
@@ -130,17 +131,18 @@ class FaceBlur(Heuristic):
         )
         tracks = Tracks(hold=self.hold, every=self.every)
         waiting: deque[tuple[int, np.ndarray]] = deque()
-        for number, frame in enumerate(frames):
-            if number % self.every == 0 or number == total - 1:
-                tracks.add(number, self._of_size(detect(frame)))
-            waiting.append((number, frame))
+        for number, newest in enumerate(frames):
+            if number % self.every == 0 or number == shape[0] - 1:
+                tracks.add(number, self._of_size(detect(newest)))
+            waiting.append((number, newest))
             if len(waiting) > tracks.reach:
-                known, frame = waiting.popleft()
-                yield self._restored(cover.over(frame, tracks.at(known)), frame)
-        for number, frame in waiting:
-            yield self._restored(cover.over(frame, tracks.at(number)), frame)
-        if export is not None:
-            write_whole(export, _as_json(tracks), is_private=True)
+                oldest, frame = waiting.popleft()
+                yield self._restored(cover.over(frame, tracks.at(oldest)), frame)
+        for oldest, frame in waiting:
+            yield self._restored(cover.over(frame, tracks.at(oldest)), frame)
+        if self.export is not None:
+            _check_room(Path(self.export))
+            write_whole(Path(self.export), _as_json(tracks, shape), is_private=True)
 
     def _load(self) -> Detector:
         is_asset = self.detector in asset_names()
@@ -181,22 +183,22 @@ def _region(text: str) -> tuple[slice, slice]:
     return slice(top, top + height), slice(left, left + width)
 
 
-def _room_for(path: Path) -> Path:
-    """The path, if a new file can stand there."""
+def _check_room(path: Path) -> None:
+    """Refuse a path at which no new file can stand."""
     if not path.parent.is_dir():
         raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
     if path.exists():
         raise FileExistsError(f"{path} stands there already; choose another name for export.")
-    return path
 
 
-def _as_json(tracks: Tracks) -> bytes:
+def _as_json(tracks: Tracks, shape: Shape) -> bytes:
     """The tracks as a file that says of itself that it is private."""
     found = sorted(tracks.ended + tracks.live, key=lambda track: track.frames[0])
     content = {
         "PRIVATE": "Computed from a private video. Do not publish this file.",
         "box": "left, top, right, bottom in pixels of the frame, as the detector found it",
-        "held_frames": tracks.reach,
+        "video": dict(zip(("frames", "height", "width"), shape, strict=False)),
+        "most_held_frames": tracks.reach,
         "faces": [
             [
                 {"frame": frame, "box": face[:4].round(2).tolist(), "score": round(face[4], 4)}

@@ -22,7 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from masquerade._optional import require
-from masquerade.errors import BadInput
+from masquerade.compute import device
+from masquerade.errors import BadInput, MissingExtra
 from masquerade.release.face_tracks import overlap
 from masquerade.release.onnx_sizes import free_sizes
 
@@ -34,7 +35,7 @@ Detector: TypeAlias = Callable[[np.ndarray], np.ndarray]
 _STRIDE = 4  # pixels a cell of CenterFace's heatmap
 _STEP = 32  # a picture's sides are multiples of it
 _SAME_FACE = 0.3  # overlap above which two boxes are one face
-_PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
+_CPU, _GPU = "CPUExecutionProvider", "CUDAExecutionProvider"  # as onnxruntime calls them
 _LARGEST_LOG_SIZE = 16.0  # beyond any picture, and its exponential is finite
 
 
@@ -59,6 +60,11 @@ def load_detector(path: Path, *, layout: Layout, thresh: float, height: int | No
     """
     session = _open(path, layout)
     picture = session.get_inputs()[0]
+    if len(picture.shape) != 4:
+        raise BadInput(
+            f"Expected a network that takes a picture, (1, 3, H, W), got {path.name}, which takes "
+            f"{picture.name} with {len(picture.shape)} axes."
+        )
     fixed = _fixed_size(picture.shape) if layout is Layout.BOXES_SCORES else None
 
     def detect(frame: np.ndarray) -> np.ndarray:
@@ -123,7 +129,15 @@ def decode_boxes(outputs: list[np.ndarray], *, thresh: float) -> np.ndarray:
     _check_layout(is_so and outputs[1].size % max(count, 1) == 0, outputs)
     boxes = np.reshape(outputs[0], (count, 4)).astype(np.float64)
     scores = np.reshape(outputs[1], (count, -1))[:, -1:] if count else np.zeros((0, 1))
-    return np.asarray(np.hstack([boxes, scores])[scores[:, 0] >= thresh])
+    faces = np.asarray(np.hstack([boxes, scores])[scores[:, 0] >= thresh])
+    are_corners = bool(np.all(faces[:, :2] <= faces[:, 2:4]))
+    are_pixels = not len(faces) or np.max(faces[:, :4]) > 1.0
+    if not (are_corners and are_pixels):
+        raise BadInput(
+            "Expected boxes as left, top, right, bottom in pixels, got sizes or shares of the "
+            "picture; let the network answer in corners and pixels."
+        )
+    return faces
 
 
 def _check_layout(is_so: bool, outputs: list[np.ndarray]) -> None:
@@ -152,25 +166,40 @@ def _open(path: Path, layout: Layout) -> Any:
     model = path.read_bytes()
     if layout is Layout.CENTERFACE:
         model = free_sizes(model)
+    options, providers = _options(), _providers()
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=providers)
+    except Exception as error:  # onnxruntime's errors have no class in common
+        raise BadInput(f"Expected an ONNX network in {path.name}, got: {error}.") from error
+
+
+def _options() -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
     options.intra_op_num_threads = _num_threads()
     # Threads that wait in a loop take the cores from the video's decoder and encoder.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    offered = onnxruntime.get_available_providers()
-    try:
-        session = onnxruntime.InferenceSession(
-            model, options, providers=[name for name in _PROVIDERS if name in offered]
+    return options
+
+
+def _providers() -> list[Any]:
+    """Where the network runs, in onnxruntime's words: on the device that is chosen."""
+    if device.is_cpu():
+        return [_CPU]
+    if _GPU not in onnxruntime.get_available_providers():
+        raise MissingExtra(
+            f"Expected an onnxruntime that can use {device.chosen()}, got one that cannot; install "
+            "onnxruntime-gpu in place of onnxruntime, or leave out --device."
         )
-    except Exception as error:  # onnxruntime's errors have no class in common
-        raise BadInput(f"Expected an ONNX network in {path.name}, got: {error}.") from error
-    return session
+    return [(_GPU, {"device_id": device.chosen().partition(":")[2] or "0"}), _CPU]
 
 
 def _num_threads() -> int:
     """As many as there are cores, or as OMP_NUM_THREADS allows a worker among others."""
     allowed = os.environ.get("OMP_NUM_THREADS", "")
-    cores = len(os.sched_getaffinity(0))
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min(cores, int(allowed)) if allowed.isdigit() and int(allowed) else cores
 
 

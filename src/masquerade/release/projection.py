@@ -127,30 +127,33 @@ class OrthonormalProjection(Projection):
         return send(public.signs(self._seed, (3, *self.frame[:2])))
 
     @cached_property
-    def _places(self) -> Array:
-        return send(public.choice(self._seed, self.columns, math.prod(self.frame)))
+    def _places(self) -> list[tuple[Array, Array, Array]]:
+        """For each channel: which of the k numbers, and their rows and columns."""
+        chosen = public.choice(self._seed, self.columns, math.prod(self.frame))
+        channel, row, column = np.unravel_index(chosen, (3, *self.frame[:2]))
+        mine = [np.flatnonzero(channel == c) for c in range(3)]
+        return [(send(m), send(row[m]), send(column[m])) for m in mine]
 
     def forward(self, frames: Array, *, middle: float) -> np.ndarray:
         """Signs, then two products a channel; k of the results are kept."""
         high, wide = (send(cosine.matrix(n, n)) for n in self.frame[:2])
-        flat = zeros((len(frames), math.prod(self.frame)), np.float64)
-        planes = flat.reshape(len(frames), 3, *self.frame[:2])
-        for c in range(3):
+        found = zeros((self.columns, len(frames)), np.float64)
+        for c, (mine, row, column) in enumerate(self._places):
             centred = (cast(frames[..., c], np.float64) - middle) * self._signs[c]
-            planes[:, c] = (high @ centred) @ wide.T
-        return fetch(flat[:, self._places])
+            found[mine] = cosine.plane_forward(centred, high, wide)[row, :, column]
+        return fetch(found.T)
 
     def backward(self, rows: np.ndarray) -> Array:
         """The transpose."""
         high, wide = (send(cosine.matrix(n, n).astype(np.float32)) for n in self.frame[:2])
-        flat = zeros((len(rows), math.prod(self.frame)), np.float32)
-        flat[:, self._places] = send(rows.astype(np.float32))
-        planes = flat.reshape(-1, 3, *self.frame[:2])
-        with coarse():
-            back = [
-                ((high.T @ planes[:, c]) @ wide) * cast(self._signs[c], np.float32)
-                for c in range(3)
-            ]
+        values = send(rows.astype(np.float32).T)
+        back = []
+        for c, (mine, row, column) in enumerate(self._places):
+            bands = zeros((self.frame[0], len(rows), self.frame[1]), np.float32)
+            bands[row, :, column] = values[mine]
+            with coarse():
+                planes = cosine.plane_backward(bands, high, wide)
+            back.append(planes * cast(self._signs[c], np.float32))
         return stack(back)
 
     def error_bound(self) -> float:

@@ -81,24 +81,61 @@ def local(best: Array, faithful: Array, simulated: Array) -> Array:
     shifted grids are averaged, each block with the weight of how little noise it keeps.
     """
     size = tuple(best.shape)
-    transform = send(cosine.matrix(_BLOCK, _BLOCK).astype(np.float32))
     total, weights = zeros(size, np.float32), zeros(size, np.float32)
-    expected = _spectrum(simulated, transform)
+    expected = (_transformed(_cut(simulated, (0, 0, 0))) ** 2).mean((0, 2))[:, None] + 1e-12
     for shift in _SHIFTS:
-        places = [_padded(n, s) for n, s in zip(size, shift, strict=True)]
-        gain = _blocks(_take(best, places), transform)
+        gain = _transformed(_cut(best, shift))
         gain *= gain
         gain /= gain + expected
-        kept = (gain * gain * expected).sum((1, 3, 5))
-        weight = (1 / (kept + 1e-6 * float(expected.sum())))[:, None, :, None, :, None]
-        gain *= _blocks(_take(faithful, places), transform)
+        kept = (gain * gain * expected).sum((1, 3))
+        weight = (1 / (kept + 1e-6 * float(expected.sum())))[:, None, :, None]
+        gain *= _transformed(_cut(faithful, shift))
         gain *= weight
-        inside = tuple(slice(s, s + n) for n, s in zip(size, shift, strict=True))
-        total += _joined(_blocks(_joined(gain), transform.T))[inside]
+        total += _joined(_restored(gain), size, shift)
         gain[...] = weight
-        weights += _joined(gain)[inside]
+        weights += _joined(gain, size, shift)
     total /= weights
     return total
+
+
+def _cut(block: Array, shift: tuple[int, ...]) -> Array:
+    """Blocks from ``shift`` before the first place on, mirrored: (t, 16, blocks, 256)."""
+    for axis, (length, before) in enumerate(zip(block.shape, shift, strict=True)):
+        places = _padded(length, before)
+        if len(places) > length:
+            block = block[(slice(None),) * axis + (send(places),)]
+    frames, height, width = block.shape
+    split = block.reshape(frames, height // _BLOCK, _BLOCK, width // _BLOCK, _BLOCK)
+    return split.swapaxes(2, 3).reshape(frames // _BLOCK, _BLOCK, -1, _BLOCK**2)
+
+
+def _transformed(blocks: Array) -> Array:
+    """The cosine transform of each block of 16 x 16 x 16."""
+    time, plane = (send(matrix) for matrix in _transforms())
+    flat = blocks.reshape(-1, _BLOCK**2) @ plane.T
+    return (time @ flat.reshape(len(blocks), _BLOCK, -1)).reshape(blocks.shape)
+
+
+def _restored(blocks: Array) -> Array:
+    """The transpose of `_transformed`."""
+    time, plane = (send(matrix) for matrix in _transforms())
+    flat = (time.T @ blocks.reshape(len(blocks), _BLOCK, -1)).reshape(-1, _BLOCK**2)
+    return (flat @ plane).reshape(blocks.shape)
+
+
+@lru_cache(maxsize=1)
+def _transforms() -> tuple[np.ndarray, np.ndarray]:
+    """Along time, and in the plane as one matrix: large products are the fast ones."""
+    line = cosine.matrix(_BLOCK, _BLOCK).astype(np.float32)
+    return line, np.kron(line, line)
+
+
+def _joined(blocks: Array, size: tuple[int, ...], shift: tuple[int, ...]) -> Array:
+    """The inverse of `_cut`: (T, H, W) without what lies outside."""
+    rows, columns = (len(_padded(n, s)) // _BLOCK for n, s in zip(size[1:], shift[1:], strict=True))
+    split = blocks.reshape(-1, rows, columns, _BLOCK, _BLOCK).swapaxes(2, 3)
+    whole = split.reshape(len(split), rows * _BLOCK, columns * _BLOCK)
+    return whole[tuple(slice(s, s + n) for n, s in zip(size, shift, strict=True))]
 
 
 def _padded(length: int, shift: int) -> np.ndarray:
@@ -107,36 +144,3 @@ def _padded(length: int, shift: int) -> np.ndarray:
     place = np.arange(whole) - shift
     turn = place % (2 * length)
     return np.asarray(np.minimum(turn, 2 * length - 1 - turn))
-
-
-def _take(block: Array, places: list[np.ndarray]) -> Array:
-    for axis, place in enumerate(places):
-        if len(place) != block.shape[axis] or place[0] != 0:
-            index = send(place)
-            block = (
-                block[index]
-                if axis == 0
-                else (block[:, index] if axis == 1 else block[:, :, index])
-            )
-    return block
-
-
-def _blocks(block: Array, transform: Array) -> Array:
-    """Transform blocks along all three axes; (t, 16, h, 16, w, 16)."""
-    frames, height, width = block.shape
-    done = block.reshape(-1, _BLOCK) @ transform.T
-    done = transform @ done.reshape(-1, _BLOCK, width)
-    done = transform @ done.reshape(-1, _BLOCK, height * width)
-    return done.reshape(frames // _BLOCK, _BLOCK, height // _BLOCK, _BLOCK, width // _BLOCK, _BLOCK)
-
-
-def _joined(blocks: Array) -> Array:
-    t, _, h, _, w, _ = blocks.shape
-    return blocks.reshape(t * _BLOCK, h * _BLOCK, w * _BLOCK)
-
-
-def _spectrum(simulated: Array, transform: Array) -> Array:
-    """Mean energy of each coefficient of a block, (1, 16, 1, 16, 1, 16)."""
-    places = [_padded(n, 0) for n in simulated.shape]
-    energy = (_blocks(_take(simulated, places), transform) ** 2).mean((0, 2, 4))
-    return energy[None, :, None, :, None, :] + 1e-12
