@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from masquerade.compute.device import Array
 _UNIT = 2.0**-53
 
 
-@lru_cache(maxsize=64)
-def matrix(size: int, kept: int) -> np.ndarray:
+@lru_cache(maxsize=128)
+def matrix(size: int, kept: int, kind: type[Any] = np.float64) -> np.ndarray:
     """Rows 0 to ``kept`` - 1 of the orthonormal cosine transform of ``size`` points.
 
     Angles are reduced in whole numbers first, so every entry is right to a few units in the last
@@ -29,6 +30,7 @@ def matrix(size: int, kept: int) -> np.ndarray:
     turns = np.outer(np.arange(kept), 2 * np.arange(size) + 1) % (4 * size)
     rows: np.ndarray = np.cos(turns * (math.pi / (2 * size))) * math.sqrt(2 / size)
     rows[0] = math.sqrt(1 / size)
+    rows = rows.astype(kind, copy=False)
     rows.setflags(write=False)
     return rows
 

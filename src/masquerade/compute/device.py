@@ -7,6 +7,7 @@ have are used as they are; what differs is here.
 from __future__ import annotations
 
 import contextlib
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -16,6 +17,8 @@ import numpy as np
 from masquerade._optional import require
 
 Array = Any  # numpy.ndarray or torch.Tensor
+_CONSTANTS: OrderedDict[tuple[int, str], tuple[np.ndarray, Array]] = OrderedDict()
+_MOST_CONSTANTS = 128
 _CHOSEN: ContextVar[str] = ContextVar("device", default="cpu")
 
 
@@ -61,12 +64,32 @@ def send(array: Array) -> Array:
     """The array on the chosen device; where it is there already, itself."""
     if is_cpu() or not isinstance(array, np.ndarray):
         return array
-    return _torch().from_numpy(np.ascontiguousarray(array)).to(chosen(), non_blocking=True)
+    torch = _torch()
+    kind = getattr(torch, array.dtype.name)
+    staged = torch.empty(array.shape, dtype=kind, pin_memory=True)
+    np.copyto(staged.numpy(), array)
+    return staged.to(chosen(), non_blocking=True)
+
+
+def constant(array: np.ndarray) -> Array:
+    """The same for an array that is never written to: it is sent once and kept for a while."""
+    if is_cpu():
+        return array
+    key = (id(array), chosen())
+    if key not in _CONSTANTS:
+        _CONSTANTS[key] = (array, send(array))  # holding the array keeps its id its own
+        while len(_CONSTANTS) > _MOST_CONSTANTS:
+            _CONSTANTS.popitem(last=False)
+    return _CONSTANTS[key][1]
 
 
 def fetch(array: Array) -> np.ndarray:
     """The array as numpy's."""
-    return array if isinstance(array, np.ndarray) else np.asarray(array.cpu().numpy())
+    if isinstance(array, np.ndarray):
+        return array
+    staged = _torch().empty(array.shape, dtype=array.dtype, pin_memory=True)
+    staged.copy_(array)
+    return np.asarray(staged.numpy())
 
 
 def gather(arrays: Iterable[Array]) -> Array:
@@ -113,12 +136,18 @@ def clamp(array: Array, low: float, high: float) -> Array:
     return array.clamp(low, high)
 
 
-def solve(matrix: Array, right: Array) -> Array:
-    """The solution of a symmetric positive definite system."""
+def cholesky(matrix: Array) -> Array:
+    """The lower factor of a symmetric positive definite matrix."""
     if isinstance(matrix, np.ndarray):
-        return np.linalg.solve(matrix, right)
-    torch = _torch()
-    return torch.cholesky_solve(right, torch.linalg.cholesky(matrix))
+        return np.linalg.cholesky(matrix)
+    return _torch().linalg.cholesky(matrix)
+
+
+def solve(factor: Array, right: Array) -> Array:
+    """The solution of the system with that lower factor."""
+    if isinstance(factor, np.ndarray):
+        return np.linalg.solve(factor.T, np.linalg.solve(factor, right))
+    return _torch().cholesky_solve(right, factor)
 
 
 def to_bytes(array: Array) -> Array:

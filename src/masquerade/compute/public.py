@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -38,8 +39,9 @@ def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> Rows:
     torch = require("torch", extra="train")
     key = (seed + (block + 1) * 0x9E3779B97F4A7C15) % 2**64
     generator = torch.Generator(device=chosen()).manual_seed(key - 2**63)
-    drawn = torch.randn(shape, generator=generator, device=chosen(), dtype=torch.float64)
-    return Split.of(drawn.mul_(factor).round_().to(torch.int16))
+    drawn = torch.empty(shape, device=chosen(), dtype=torch.float64)
+    drawn.normal_(0.0, factor, generator=generator)
+    return Split.of(drawn.round_().to(torch.int16))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,8 @@ class Doubles:
 class Split:
     """Whole numbers j = 128 high + low in two halves of 8 bits, for a GPU's integer units.
 
-    |values - 128| <= 128, |high|, low < 128 and at most 2^16 rows keep every sum below 2^31.
+    |values - 128| <= 128, |high|, low < 128 and at most 2^16 rows keep every sum below 2^31. They
+    are kept with the rows' numbers next to each other, as the units read them.
     """
 
     high: Array
@@ -70,31 +73,35 @@ class Split:
 
     @classmethod
     def of(cls, whole: Array) -> Split:
-        """Of int16 numbers below 2^14 in magnitude: they are below 64 deviations for k >= 1."""
+        """Of int16 numbers below 2^14 in magnitude, which is 1 on the scale of R."""
         torch = require("torch", extra="train")
-        high = whole >> 7
+        turned = whole.T.contiguous()
+        high = turned >> 7
         return cls(
             high=high.to(torch.int8),
-            low=(whole - (high << 7)).to(torch.int8),
-            columns=whole.sum(0, dtype=torch.float64),
+            low=(turned & 127).to(torch.int8),
+            columns=turned.sum(1, dtype=torch.float64),
         )
 
     def times(self, values: Array, middle: float) -> Array:
         """Two integer products; what 128 differs from the middle is added exactly."""
         torch = require("torch", extra="train")
-        centred = (values.to(torch.int16) - 128).to(torch.int8)
+        centred = (values ^ 128).view(torch.int8)  # values - 128
         missing = -len(centred) % 32  # the units want a multiple of 8, and more than 16 rows
         if missing:
             centred = torch.nn.functional.pad(centred, (0, 0, 0, missing))
-        high = torch._int_mm(centred, self.high)[: len(values)].double()
-        low = torch._int_mm(centred, self.low)[: len(values)].double()
+        high = torch._int_mm(centred, self.high.T)[: len(values)].double()
+        low = torch._int_mm(centred, self.low.T)[: len(values)].double()
         return (high * 128 + low + (128 - middle) * self.columns) * GRID
+
+    @cached_property
+    def _floats(self) -> Array:
+        torch = require("torch", extra="train")
+        return (self.high.to(torch.float32) * 128).add_(self.low).mul_(GRID)
 
     def floats(self) -> Array:
         """The rows."""
-        torch = require("torch", extra="train")
-        whole = self.high.to(torch.float32) * 128 + self.low.to(torch.float32)
-        return whole * GRID
+        return self._floats.T
 
 
 def signs(seed: int, shape: tuple[int, ...]) -> np.ndarray:

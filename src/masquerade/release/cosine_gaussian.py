@@ -15,6 +15,8 @@ from masquerade.compute.device import (
     Array,
     batch_frames,
     cast,
+    coarse,
+    constant,
     fetch,
     gather,
     send,
@@ -121,7 +123,7 @@ class CosineGaussian(GaussianVideo):
                 plane *= plan.components[c].windows(when, plan.size)
                 sums[c] += cosine.forward(plane, time[:, when.start : when.stop], high, wide)
         vectors = [
-            total.reshape(-1)[send(band.places)] * send(band.weights * factor)
+            total.reshape(-1)[constant(band.places)] * (constant(band.weights) * factor)
             for total, band, factor in zip(sums, plan.bands, _FACTORS, strict=True)
         ]
         return np.concatenate([fetch(vector) for vector in vectors])
@@ -144,8 +146,9 @@ class CosineGaussian(GaussianVideo):
             for component, band, boxes in zip(plan.components, plan.bands, estimates, strict=True):
                 time, high, wide = _matrices(plan.size, band, np.float32)
                 time = time[:, when.start : when.stop]
-                blocks = [cosine.backward(box, time, high, wide) for box in boxes]
-                plane = wiener.local(*blocks) if self.denoise == "local" else blocks[0]
+                with coarse():
+                    blocks = [cosine.backward(box, time, high, wide) for box in boxes]
+                    plane = wiener.local(*blocks) if self.denoise == "local" else blocks[0]
                 plane /= cast(component.windows(when, plan.size), np.float32)
                 planes.append(plane)
             yield from _frames(planes)
@@ -154,10 +157,11 @@ class CosineGaussian(GaussianVideo):
         self, vector: np.ndarray, size: Size, band: Band, sigma: float, noise: Noise
     ) -> list[Array]:
         """Boxes (F, G, K) of the best estimate and, for `local`, of two more."""
-        places, weights = send(band.places), send(band.weights)
-        kinds = send(wiener.bins(size, band.shape))[places]
-        variance = (sigma / weights) ** 2
-        shrunk = wiener.shrink(send(vector) / weights, send(band.spectrum), variance, kinds)
+        places, weights = constant(band.places), constant(band.weights)
+        bins = wiener.bins(size, band.shape)
+        kinds, number = constant(bins)[places], int(bins[-1]) + 1
+        variance, spectrum = (sigma / weights) ** 2, constant(band.spectrum)
+        shrunk = wiener.shrink(send(vector) / weights, spectrum, variance, kinds, number)
         wanted = [shrunk.best]
         if self.denoise == "local":
             fresh = send(noise.gaussian(sigma, len(vector))) / weights
@@ -170,9 +174,9 @@ class CosineGaussian(GaussianVideo):
         return boxes
 
 
-def _matrices(size: Size, band: Band, kind: type[np.floating[Any]]) -> list[Array]:
+def _matrices(size: Size, band: Band, kind: type[Any]) -> list[Array]:
     return [
-        send(cosine.matrix(length, kept).astype(kind, copy=False))
+        constant(cosine.matrix(length, kept, kind))
         for length, kept in zip(size, band.shape, strict=True)
     ]
 

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,9 +17,12 @@ from masquerade.compute.device import (
     Array,
     batch_frames,
     cast,
+    coarse,
+    constant,
     fetch,
     gather,
     send,
+    stack,
     to_bytes,
     zeros,
 )
@@ -28,8 +32,10 @@ from masquerade.noise import Noise
 from masquerade.release import precision, wiener
 from masquerade.release.gaussian_video import Chunk, GaussianVideo, take
 
-_FRAMES = 64  # a chunk holds about this many
-_BASIS = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
+_FRAMES = 256  # a chunk holds about this many
+_BASIS = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]], np.float32) / np.sqrt(
+    np.array([[3], [2], [6]], np.float32)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +82,7 @@ class PooledGaussian(GaussianVideo):
         return self.block or block, min(self.length or length, shape[0])
 
     def chunks(self, shape: Shape) -> list[Chunk]:
-        """Whole blocks of about 64 frames."""
+        """Whole blocks of about 256 frames."""
         length = self.blocks(shape)[1]
         step = length * max(1, _FRAMES // length)
         return [Chunk(t, min(step, shape[0] - t), shape) for t in range(0, shape[0], step)]
@@ -122,17 +128,18 @@ class PooledGaussian(GaussianVideo):
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> np.ndarray:
         """The sums of the chunk's blocks, (t, h, w, 3), flat."""
         block, length = self.blocks(chunk.shape)
-        grid = _grid(chunk, block, length)
-        sums = zeros(grid, np.int64)
-        frames = take(frames, chunk)
-        for start in range(0, chunk.length, batch_frames()):
-            pooled = _pooled(gather(itertools.islice(frames, batch_frames())), block)
-            first = start // length
-            for layer in range(first, (start + len(pooled) - 1) // length + 1):
-                low, high = (max(t - start, 0) for t in (layer * length, (layer + 1) * length))
-                sums[layer] += pooled[low:high].sum(0)
-        inside = _inside(chunk, block, length)
-        return fetch(2.0 * cast(sums, np.float64)).reshape(-1) - 255.0 * inside.reshape(-1)
+        sums = zeros(_grid(chunk, block, length), np.int64)
+        frames, start = take(frames, chunk), 0
+        while start < chunk.length:
+            layer, done = divmod(start, length)
+            whole = length * (batch_frames() // length) or min(batch_frames(), length - done)
+            batch = gather(itertools.islice(frames, whole))
+            pooled = _pooled(batch, (length, block, block))
+            sums[layer : layer + len(pooled)] += pooled
+            start += len(batch)
+        sums += sums  # of 2 x - 255, which is whole and about zero
+        sums -= constant(_inside(chunk.size, block, length, 255))
+        return fetch(cast(sums, np.float64)).reshape(-1)
 
     def rebuild(
         self, measured: np.ndarray, chunk: Chunk, sigma: float, noise: Noise
@@ -140,19 +147,21 @@ class PooledGaussian(GaussianVideo):
         """Shrink the grid of means, undo the grey at the borders, interpolate."""
         block, length = self.blocks(chunk.shape)
         volume, grid = block**2 * length, _grid(chunk, block, length)
-        means = send(measured.reshape(grid).astype(np.float32)) * (0.5 / volume)
-        shrunk = _shrunk(means, chunk, (block, length), sigma / (2 * volume))
-        shrunk *= send((volume / _inside(chunk, block, length)).astype(np.float32))
-        sizes, steps = chunk.size, (length, block, block)
-        time, high, wide = (
-            send(_ramp(size, step)) for size, step in zip(sizes, steps, strict=True)
-        )
-        planes = (high @ shrunk.reshape(grid[0], grid[1], -1)).reshape(-1, grid[2], 3)
-        planes = (wide @ planes).reshape(grid[0], -1)
-        for start in range(0, chunk.length, batch_frames()):
-            frames = time[start : start + batch_frames()] @ planes
-            frames += 127.5
-            yield to_bytes(frames).reshape(-1, *chunk.shape[1:])
+        means = send(measured.astype(np.float32)).reshape(grid)
+        means *= 0.5 / volume
+        with coarse():
+            shrunk = _shrunk(means, (block, length), sigma / (2 * volume))
+            shrunk *= volume / constant(_inside(chunk.size, block, length, 1))
+            time, high, wide = (
+                constant(_ramp(size, step))
+                for size, step in zip(chunk.size, (length, block, block), strict=True)
+            )
+            planes = (high @ shrunk.reshape(grid[0], grid[1], -1)).reshape(-1, grid[2], 3)
+            planes = (wide @ planes).reshape(grid[0], -1)
+            for start in range(0, chunk.length, batch_frames()):
+                frames = time[start : start + batch_frames()] @ planes
+                frames += 127.5
+                yield to_bytes(frames).reshape(-1, *chunk.shape[1:])
 
 
 def _grid(chunk: Chunk, block: int, length: int) -> tuple[int, int, int, int]:
@@ -164,27 +173,30 @@ def _grid(chunk: Chunk, block: int, length: int) -> tuple[int, int, int, int]:
     )
 
 
-def _inside(chunk: Chunk, block: int, length: int) -> np.ndarray:
-    """How many sites of each block lie inside the video, (t, h, w, 1)."""
+@lru_cache(maxsize=16)
+def _inside(size: tuple[int, int, int], block: int, length: int, times: int) -> np.ndarray:
+    """How many sites of each block lie inside the video, (t, h, w, 1), times a number."""
     t, h, w = (
-        np.minimum(step, size - step * np.arange(math.ceil(size / step)))
-        for size, step in zip(chunk.size, (length, block, block), strict=True)
+        np.minimum(step, extent - step * np.arange(math.ceil(extent / step)))
+        for extent, step in zip(size, (length, block, block), strict=True)
     )
-    return np.asarray((t[:, None, None] * h[:, None] * w)[..., None] * np.ones(3))
+    return np.asarray((t[:, None, None] * h[:, None] * w)[..., None] * times)
 
 
-def _pooled(frames: Array, block: int) -> Array:
-    """Sums over b x b pixels of (T, H, W, 3), in whole numbers."""
-    wide = frames
-    for axis in (1, 2):
-        total = cast(wide[(slice(None),) * axis + (slice(0, None, block),)], np.int32) + 0
-        for offset in range(1, min(block, wide.shape[axis])):
-            part = wide[(slice(None),) * axis + (slice(offset, None, block),)]
-            total[(slice(None),) * axis + (slice(part.shape[axis]),)] += part
+def _pooled(frames: Array, steps: tuple[int, int, int]) -> Array:
+    """Sums over blocks of (T, H, W, 3), in whole numbers; short ones at the far ends."""
+    total = frames
+    for axis, step in enumerate(steps):
+        before = (slice(None),) * axis
         wide = total
-    return wide
+        total = cast(wide[(*before, slice(0, None, step))], np.int32) + 0
+        for offset in range(1, min(step, wide.shape[axis])):
+            part = wide[(*before, slice(offset, None, step))]
+            total[(*before, slice(part.shape[axis]))] += part
+    return total
 
 
+@lru_cache(maxsize=16)
 def _ramp(size: int, step: int) -> np.ndarray:
     """Linear interpolation from the centres of blocks to places, (size, blocks)."""
     count = math.ceil(size / step)
@@ -197,24 +209,41 @@ def _ramp(size: int, step: int) -> np.ndarray:
     return weights
 
 
-def _shrunk(means: Array, chunk: Chunk, blocks: tuple[int, int], sigma: float) -> Array:
+def _shrunk(means: Array, blocks: tuple[int, int], sigma: float) -> Array:
     """Empirical-Bayes shrinkage of a grid of noisy means, in its own cosine transform."""
-    block, length = blocks
-    shape = means.shape[:3]
-    whole = (shape[0] * length, shape[1] * block, shape[2] * block)
-    spectrum = precision.prior(whole)[tuple(slice(n) for n in shape)] / (block**2 * length)
-    kept = spectrum.shape  # of very fine grids the highest frequencies are dropped
-    rows = [send(cosine.matrix(n, k).astype(np.float32)) for n, k in zip(shape, kept, strict=True)]
-    kinds = send(wiener.bins(whole, kept))
-    prior = send(spectrum.astype(np.float32).reshape(-1))
-    basis = send(_BASIS.astype(np.float32))
-    out = 0 * means
-    for c, share in enumerate(precision.COLOURS):
-        noisy = cosine.forward(means @ basis[c], *rows).reshape(-1)
-        best = wiener.shrink(noisy, share * prior, sigma**2, kinds).best
-        plane = cosine.backward(cast(best, np.float32).reshape(kept), *rows)
-        out += plane[..., None] * basis[c]
-    return out
+    shape, (block, length) = tuple(means.shape[:3]), blocks
+    size = shape[0] * length, shape[1] * block, shape[2] * block
+    spectrum, kinds, kept = _expected(size, shape, block**2 * length)
+    rows = [constant(cosine.matrix(n, k, np.float32)) for n, k in zip(shape, kept, strict=True)]
+    basis = constant(_BASIS)
+    colours = means.reshape(-1, 3) @ basis.T
+    noisy = zeros((3, math.prod(kept)), np.float32)
+    for c in range(3):
+        noisy[c] = cosine.forward(colours[:, c].reshape(shape), *rows).reshape(-1)
+    best = wiener.shrink(
+        noisy.reshape(-1), constant(spectrum), sigma**2, constant(kinds), int(kinds[-1]) + 1
+    ).best
+    found = cast(best, np.float32).reshape(3, *kept)
+    back = stack([cosine.backward(found[c], *rows) for c in range(3)])
+    return (back.reshape(-1, 3) @ basis).reshape(means.shape)
+
+
+@lru_cache(maxsize=8)
+def _expected(
+    size: precision.Size, grid: precision.Size, volume: int
+) -> tuple[np.ndarray, np.ndarray, precision.Size]:
+    """Prior variances and bins of all three components of a grid of means, flat, and its band."""
+    spectrum = precision.prior(size)[tuple(slice(n) for n in grid)] / volume
+    kept = (spectrum.shape[0], spectrum.shape[1], spectrum.shape[2])
+    kinds = wiener.bins(size, kept)
+    number = int(kinds.max()) + 1
+    return (
+        np.concatenate([share * spectrum.reshape(-1) for share in precision.COLOURS]).astype(
+            np.float32
+        ),
+        np.concatenate([kinds + c * number for c in range(3)]),
+        kept,
+    )
 
 
 def _usual(unit: Unit, frames: int) -> tuple[int, int]:
@@ -228,7 +257,7 @@ def _usual(unit: Unit, frames: int) -> tuple[int, int]:
         case UnitName.FRAME:
             return 16, frames
         case _:
-            return 32, _FRAMES
+            return 32, 64
 
 
 EXAMPLE = PooledGaussian(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4, block=2, length=2)

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from masquerade.compute import cosine
-from masquerade.compute.device import Array, send
+from masquerade.compute.device import Array, constant
 from masquerade.guarantee import UnitName
 
 Size = tuple[int, int, int]  # T, H, W
@@ -68,13 +68,20 @@ class Component:
 
     def windows(self, frames: range, size: Size) -> Array:
         """The window of some frames, (T, H, W) or broadcastable to it, on the chosen device."""
-        wanted = send(self.window)
+        wanted = constant(self.window)
         for axis, length in enumerate(size):
             if self.window.shape[axis] > 1:
-                places = np.arange(length) if axis else np.asarray(frames)
-                index = send(np.minimum(places, length - 1 - places))
+                places = frames if axis == 0 else range(length)
+                index = constant(_mirrored(places.start, places.stop, length))
                 wanted = wanted[(slice(None),) * axis + (index,)]
         return wanted
+
+
+@lru_cache(maxsize=64)
+def _mirrored(start: int, stop: int, length: int) -> np.ndarray:
+    """Places of the first half of an axis that stand for those from ``start`` to ``stop``."""
+    places = np.arange(start, stop)
+    return np.asarray(np.minimum(places, length - 1 - places))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

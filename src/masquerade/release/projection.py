@@ -17,8 +17,10 @@ from masquerade.compute import cosine, public
 from masquerade.compute.device import (
     Array,
     cast,
+    cholesky,
     chosen,
     coarse,
+    constant,
     fetch,
     is_cpu,
     send,
@@ -96,20 +98,21 @@ class GaussianProjection(Projection):
     def backward(self, rows: np.ndarray) -> Array:
         """y (R^T R)^-1 R^T, by one small solve; post-processing, so float32 will do."""
         with coarse():
-            mixed = solve(self._gram, send(rows.astype(np.float32).T)).T
+            mixed = solve(self._factor, send(rows.astype(np.float32)).T).T
             out = zeros((len(rows), math.prod(self.frame)), np.float32)
             for place, block in self._blocks():
                 out[:, place] = mixed @ block.floats().T
         return out.reshape(len(rows), *self.frame)
 
     @cached_property
-    def _gram(self) -> Array:
+    def _factor(self) -> Array:
+        """The Cholesky factor of R^T R."""
         total: Array = 0.0
         with coarse():
             for _, rows in self._blocks():
                 low = rows.floats()
                 total = total + low.T @ low
-        return total
+        return cholesky(total)
 
     def error_bound(self) -> float:
         """None: the sums are exact."""
@@ -136,7 +139,7 @@ class OrthonormalProjection(Projection):
 
     def forward(self, frames: Array, *, middle: float) -> np.ndarray:
         """Signs, then two products a channel; k of the results are kept."""
-        high, wide = (send(cosine.matrix(n, n)) for n in self.frame[:2])
+        high, wide = (constant(cosine.matrix(n, n)) for n in self.frame[:2])
         found = zeros((self.columns, len(frames)), np.float64)
         for c, (mine, row, column) in enumerate(self._places):
             centred = (cast(frames[..., c], np.float64) - middle) * self._signs[c]
@@ -145,7 +148,7 @@ class OrthonormalProjection(Projection):
 
     def backward(self, rows: np.ndarray) -> Array:
         """The transpose."""
-        high, wide = (send(cosine.matrix(n, n).astype(np.float32)) for n in self.frame[:2])
+        high, wide = (constant(cosine.matrix(n, n, np.float32)) for n in self.frame[:2])
         values = send(rows.astype(np.float32).T)
         back = []
         for c, (mine, row, column) in enumerate(self._places):

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from masquerade.compute import cosine
-from masquerade.compute.device import Array, clamp, counted, send, zeros
+from masquerade.compute.device import Array, clamp, constant, counted, zeros
 from masquerade.release.precision import Size
 
 _BLOCK = 16
@@ -50,7 +50,7 @@ def bins(size: Size, band: tuple[int, int, int]) -> np.ndarray:
     return flat
 
 
-def shrink(noisy: Array, prior: Array, variance: Array, bin_of: Array) -> Shrunk:
+def shrink(noisy: Array, prior: Array, variance: Array, bin_of: Array, number: int) -> Shrunk:
     """Scale the prior in each bin to what was seen, then shrink.
 
     Args:
@@ -58,8 +58,8 @@ def shrink(noisy: Array, prior: Array, variance: Array, bin_of: Array) -> Shrunk
         prior: their public prior variances.
         variance: of the noise on each, or on all.
         bin_of: the bin of each.
+        number: of bins.
     """
-    number = int(bin_of.max()) + 1 if len(bin_of) else 1
     trust = (prior / (prior + variance)) ** 2
     surplus = trust * (noisy**2 - variance) / prior
     weight = _PRIOR_WEIGHT + counted(bin_of, trust, number)
@@ -88,7 +88,7 @@ def local(best: Array, faithful: Array, simulated: Array) -> Array:
         gain *= gain
         gain /= gain + expected
         kept = (gain * gain * expected).sum((1, 3))
-        weight = (1 / (kept + 1e-6 * float(expected.sum())))[:, None, :, None]
+        weight = (1 / (kept + 1e-6 * expected.sum()))[:, None, :, None]
         gain *= _transformed(_cut(faithful, shift))
         gain *= weight
         total += _joined(_restored(gain), size, shift)
@@ -103,7 +103,7 @@ def _cut(block: Array, shift: tuple[int, ...]) -> Array:
     for axis, (length, before) in enumerate(zip(block.shape, shift, strict=True)):
         places = _padded(length, before)
         if len(places) > length:
-            block = block[(slice(None),) * axis + (send(places),)]
+            block = block[(slice(None),) * axis + (constant(places),)]
     frames, height, width = block.shape
     split = block.reshape(frames, height // _BLOCK, _BLOCK, width // _BLOCK, _BLOCK)
     return split.swapaxes(2, 3).reshape(frames // _BLOCK, _BLOCK, -1, _BLOCK**2)
@@ -111,14 +111,14 @@ def _cut(block: Array, shift: tuple[int, ...]) -> Array:
 
 def _transformed(blocks: Array) -> Array:
     """The cosine transform of each block of 16 x 16 x 16."""
-    time, plane = (send(matrix) for matrix in _transforms())
+    time, plane = (constant(matrix) for matrix in _transforms())
     flat = blocks.reshape(-1, _BLOCK**2) @ plane.T
     return (time @ flat.reshape(len(blocks), _BLOCK, -1)).reshape(blocks.shape)
 
 
 def _restored(blocks: Array) -> Array:
     """The transpose of `_transformed`."""
-    time, plane = (send(matrix) for matrix in _transforms())
+    time, plane = (constant(matrix) for matrix in _transforms())
     flat = (time.T @ blocks.reshape(len(blocks), _BLOCK, -1)).reshape(-1, _BLOCK**2)
     return (flat @ plane).reshape(blocks.shape)
 
@@ -126,7 +126,7 @@ def _restored(blocks: Array) -> Array:
 @lru_cache(maxsize=1)
 def _transforms() -> tuple[np.ndarray, np.ndarray]:
     """Along time, and in the plane as one matrix: large products are the fast ones."""
-    line = cosine.matrix(_BLOCK, _BLOCK).astype(np.float32)
+    line = cosine.matrix(_BLOCK, _BLOCK, np.float32)
     return line, np.kron(line, line)
 
 
@@ -138,6 +138,7 @@ def _joined(blocks: Array, size: tuple[int, ...], shift: tuple[int, ...]) -> Arr
     return whole[tuple(slice(s, s + n) for n, s in zip(size, shift, strict=True))]
 
 
+@lru_cache(maxsize=64)
 def _padded(length: int, shift: int) -> np.ndarray:
     """Which places to read so that whole blocks begin ``shift`` before the first: mirrored."""
     whole = math.ceil((length + shift) / _BLOCK) * _BLOCK
