@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
+from itertools import cycle, islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,38 +17,32 @@ import pytest
 
 import masquerade as mq
 import video_files as maker
+from conftest import python
 from masquerade import catalog
 from masquerade.compute import device
 from masquerade.errors import BadInput
 from masquerade.events import event_to_json
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
-from masquerade.mechanism import Mechanism, VideoMechanism
-from masquerade.video import write
+from masquerade.mechanism import Mechanism
+from masquerade.video import read, write
 from video_files import KINDS, RATE, Kind
 
 FILM = maker.moving(10, 24, 32)
-PIXELS = "--epsilon 8 --delta 1e-4 --unit pixels --pixels 4".split()
-POOLED = ["--mechanism", "pooled_gaussian", *PIXELS]
+POOLED = "--mechanism pooled_gaussian --epsilon 8 --delta 1e-4 --unit pixels --pixels 4".split()
 PNG = Kind(suffix=".png", codec="png", pixel_format="rgb24")
-JPG = Kind(suffix=".jpg", codec="mjpeg", pixel_format="yuvj444p", options=maker.FINE)
-UNEVEN = [0, 20, 100, 120, 200, 220, 300, 320, 400, 450]
 MORE = {
     "turned.mp4": Kind(rotation=90),
     "turned.mkv": Kind(suffix=".mkv", rotation=180),
-    "uneven.mkv": Kind(suffix=".mkv", pts=UNEVEN),
+    "uneven.mkv": Kind(suffix=".mkv", pts=[0, 20, 100, 120, 200, 220, 300, 320, 400, 450]),
     "wide.mp4": Kind(aspect=Fraction(4, 3)),
     "turned-wide.mov": Kind(suffix=".mov", aspect=Fraction(4, 3), rotation=270),
     "slow.avi": Kind(suffix=".avi", codec="mpeg4", rate=Fraction(30000, 1001)),
     "picture.png": PNG,
-    "picture.jpg": JPG,
+    "picture.jpg": Kind(suffix=".jpg", codec="mjpeg", pixel_format="yuvj444p"),
 }
-EVERY = KINDS | MORE
-STREAMING = [
-    example
-    for name in catalog.names("release")
-    if isinstance(example := catalog.example("release", name), VideoMechanism)
-]
+EXAMPLES = [catalog.example("release", name) for name in catalog.names("release")]
+GAUSSIAN = ("pooled_gaussian", "cosine_gaussian", "video_dprp")
 POOL = mq.make_mechanism("pooled_gaussian", epsilon=8, delta=1e-4, unit="pixels", pixels=4)
 
 
@@ -80,14 +76,12 @@ def names(folder: Path) -> set[str]:
 def flags(mechanism: Mechanism) -> list[Any]:
     given = {name: value for name, value in mechanism.fields().items() if value is not None}
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
-    return ["--mechanism", mechanism.name, *(str(word).replace("_", "-") for word in words)]
+    return ["--mechanism", mechanism.name, *words]
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_every_kind_of_file_goes_in_and_an_mp4_comes_out(
-    name: str, tmp_path: Path, command: Any
-) -> None:
-    kind, target = EVERY[name], tmp_path / "out.mp4"
+@pytest.mark.parametrize("name", KINDS | MORE)
+def test_every_kind_of_file_becomes_an_mp4(name: str, tmp_path: Path, command: Any) -> None:
+    kind, target = (KINDS | MORE)[name], tmp_path / "out.mp4"
     film = FILM[:1] if name.startswith("picture") else FILM
     source = maker.make(tmp_path / name, film, kind)
     assert command("release", source, target, *POOLED).code == 0
@@ -103,25 +97,21 @@ def test_every_kind_of_file_goes_in_and_an_mp4_comes_out(
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi", ".webm"])
 @pytest.mark.parametrize("source", [".mp4", ".mkv"])
-def test_output_and_receipt_hold_nothing_of_the_input_but_frames(
-    source: str, suffix: str, tmp_path: Path, command: Any
-) -> None:
+def test_nothing_else_gets_out(source: str, suffix: str, tmp_path: Path, command: Any) -> None:
     (tmp_path / "Kitchen").mkdir()
     private = tmp_path / "Kitchen" / f"CANARY of Ada{source}"
     maker.make_furnished(private, maker.moving(12, 24, 32))
-    video = mq.read_video(private)
-    target = tmp_path / f"out{suffix}"
+    assert maker.SECRETS[0].encode() in private.read_bytes()
+    video, target = mq.read_video(private), tmp_path / f"out{suffix}"
     assert command("release", private, target, *POOLED).code == 0
     found = mq.probe_file(target)
     assert found.other_streams == () and found.chapters == 0
     receipt = target.with_name(f"out{suffix}.receipt.json").read_text()
     digests = [
-        hashlib.sha256(private.read_bytes()).hexdigest(),
-        hashlib.sha256(video.frames.tobytes()).hexdigest(),
-        Content.of(video).fingerprint.hex(),
+        hashlib.sha256(data).hexdigest() for data in (private.read_bytes(), video.frames.tobytes())
     ]
-    words = ("CANARY", "Ada", str(tmp_path), *maker.SECRETS, maker.SPOKEN, *digests)
-    for word in words:
+    digests.append(Content.of(video).fingerprint.hex())
+    for word in ("CANARY", "of Ada", str(tmp_path), *maker.SECRETS, maker.SPOKEN, *digests):
         assert word not in receipt and word.encode() not in target.read_bytes()
         assert word not in " ".join(found.metadata.values())
 
@@ -142,10 +132,8 @@ def test_an_exact_file_holds_what_the_mechanism_gives(
     assert not np.array_equal(got.frames, mq.read_video(source).frames)
 
 
-@pytest.mark.parametrize("mechanism", STREAMING, ids=lambda mechanism: mechanism.name)
-def test_a_picture_is_a_video_of_one_frame(
-    mechanism: VideoMechanism, tmp_path: Path, command: Any
-) -> None:
+@pytest.mark.parametrize("mechanism", EXAMPLES, ids=lambda mechanism: mechanism.name)
+def test_a_picture_is_one_frame(mechanism: Mechanism, tmp_path: Path, command: Any) -> None:
     source = maker.make(tmp_path / "in.png", maker.moving(1, 72, 96), PNG)
     for name in ("out.png", "out.jpg"):
         done = command("release", source, tmp_path / name, *flags(mechanism))
@@ -178,9 +166,7 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_file_exits_with_four_and_leaves_nothing(
-    name: str, tmp_path: Path, command: Any
-) -> None:
+def test_a_bad_file_leaves_nothing(name: str, tmp_path: Path, command: Any) -> None:
     remedy, prepare = BAD[name]
     prepare(tmp_path / name)
     before = names(tmp_path)
@@ -210,12 +196,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("target", "words", "message"), WRONG)
 def test_wrong_use_exits_with_two(
-    target: str,
-    words: list[str],
-    message: str,
-    sounding: Path,
-    command: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    target: str, words: list[str], message: str, sounding: Path, command: Any, monkeypatch: Any
 ) -> None:
     torch = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False))
     monkeypatch.setattr(device, "require", lambda name, extra: torch)
@@ -227,22 +208,18 @@ def test_wrong_use_exits_with_two(
     assert names(sounding.parent) == {"in.mp4"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "words"),
-    [
-        (Kind(aspect=Fraction(4, 3)), "out.mkv", ["--exact"]),
-        (Kind(aspect=Fraction(4, 3)), "out.webm", []),
-        (None, "out.webm", ["--keep-audio"]),
-    ],
-)
 @pytest.mark.xfail(strict=True, reason="aspect and sound are looked at after the spend")
-def test_what_the_format_cannot_hold_is_refused_before_anything_is_spent(
-    kind: Kind | None, name: str, words: list[str], tmp_path: Path, command: Any
+@pytest.mark.parametrize(
+    "words", [["out.mkv", "--exact"], ["out.webm"], ["b.webm", "--keep-audio"]]
+)
+def test_what_a_format_cannot_hold_costs_nothing(
+    words: list[str], sounding: Path, command: Any
 ) -> None:
-    source, film = tmp_path / "in.mp4", maker.moving(12, 24, 32)
-    _ = maker.make(source, film, kind) if kind else maker.make_furnished(source, film)
-    ledger = open_account(command, tmp_path, source)
-    done = command("release", source, tmp_path / name, *POOLED, *words, "--ledger", ledger)
+    wide = maker.make(sounding.with_name("wide.mp4"), FILM, MORE["wide.mp4"])
+    source = sounding if "--keep-audio" in words else wide
+    ledger = open_account(command, wide.parent, source)
+    target = wide.with_name(words[0])
+    done = command("release", source, target, *POOLED, *words[1:], "--ledger", ledger)
     assert done.code == 2 and kinds(ledger) == ["open", "add"]
 
 
@@ -260,9 +237,7 @@ def test_a_heuristic_promises_nothing_and_no_ledger_takes_it(clip: Path, command
     assert kinds(ledger) == ["open", "add"] and not clip.with_name("b.mp4").exists()
 
 
-def test_sound_is_kept_where_it_is_asked_for_and_the_receipt_says_so(
-    sounding: Path, command: Any
-) -> None:
+def test_sound_is_kept_on_request_and_the_receipt_says_so(sounding: Path, command: Any) -> None:
     target = sounding.with_name("out.mp4")
     done = command("release", sounding, target, *POOLED, "--keep-audio")
     assert done.code == 0 and "voices, words and noises are audible" in done.out
@@ -289,10 +264,8 @@ def test_an_output_with_other_sound_is_not_taken_for_this_release(
     assert command(*words, *second, "--resume").code == 2
 
 
-@pytest.mark.parametrize("mechanism", STREAMING, ids=lambda mechanism: mechanism.name)
-def test_a_dry_run_says_what_to_expect_and_writes_nothing(
-    mechanism: VideoMechanism, tmp_path: Path, command: Any
-) -> None:
+@pytest.mark.parametrize("mechanism", EXAMPLES, ids=lambda mechanism: mechanism.name)
+def test_a_dry_run_writes_nothing(mechanism: Mechanism, tmp_path: Path, command: Any) -> None:
     source = maker.make(tmp_path / "in.mp4", maker.moving(8, 72, 96), KINDS["h264.mp4"])
     words = ["release", source, tmp_path / "out.mp4", *flags(mechanism), "--dry-run"]
     said = command(*words, "--person-height", 50).out
@@ -357,9 +330,6 @@ def test_the_same_frames_in_another_format_are_the_same_member(clip: Path, comma
         assert command(*words, "--ledger", ledger).code == 0
     spends = [entry for entry in Ledger(ledger).entries() if entry.kind == "reserve"]
     assert len(spends) == 2 and len({entry.payload["member"] for entry in spends}) == 1
-    assert (
-        command("ledger", "show", "--ledger", ledger, "--json").json["accounts"][0]["holders"] == 1
-    )
     stranger = maker.make(clip.with_name("other.mp4"), FILM[::-1], KINDS["h264.mp4"])
     refused = command("release", stranger, clip.with_name("b.mp4"), *POOLED, "--ledger", ledger)
     assert refused.code == 4 and "ledger add" in refused.err
@@ -367,19 +337,15 @@ def test_the_same_frames_in_another_format_are_the_same_member(clip: Path, comma
 
 def test_an_account_is_charged_what_its_own_unit_feels(clip: Path, command: Any) -> None:
     ledger = open_account(command, clip.parent, clip, unit="frame")
-    words = ["--mechanism", "pooled_gaussian", *"--epsilon 0.02 --delta 1e-4 --unit value".split()]
-    done = command("release", clip, clip.with_name("out.mp4"), *words, "--ledger", ledger)
-    assert done.code == 0, done.err
-    mechanism = mq.make_mechanism("pooled_gaussian", epsilon=0.02, delta=1e-4, unit="value")
-    shape, unit = FILM.shape, Unit(name=UnitName.FRAME)
+    mechanism = replace(POOL, epsilon=0.02)
+    words = ["release", clip, clip.with_name("out.mp4"), *flags(mechanism), "--ledger", ledger]
+    assert command(*words).code == 0
     charged = Ledger(ledger).entries()[2].payload["charges"][0]["event"]
-    assert charged == event_to_json(mechanism.event_for(shape, unit))
-    assert charged != event_to_json(mechanism.event(shape))
+    felt = mechanism.event_for(FILM.shape, Unit(name=UnitName.FRAME))
+    assert charged == event_to_json(felt) != event_to_json(mechanism.event(FILM.shape))
 
 
-def test_what_the_budget_cannot_afford_exits_with_three_and_leaves_nothing(
-    clip: Path, command: Any
-) -> None:
+def test_what_the_budget_cannot_afford_leaves_nothing(clip: Path, command: Any) -> None:
     ledger = open_account(command, clip.parent, clip)
     words = ["release", clip, clip.with_name("out.mp4"), "--ledger", ledger, *POOLED]
     words[words.index("8")] = "21"
@@ -402,5 +368,30 @@ def test_videos_are_released_from_python_as_well(clip: Path) -> None:
     assert released.value.frames.shape == FILM.shape and released.value.rate_hz == 25
     assert released.value.subject is None and released.value.place is None
     assert "Ada" not in released.receipt.to_json()
-    with pytest.raises(BadInput, match="releases videos only"):
+    with pytest.raises(ValueError, match=r"Expected one video, \(T, H, W, 3\)"):
         mq.release_value(np.zeros((4, 3)), POOL)
+
+
+@pytest.mark.xfail(strict=True, reason="what is charged and what is released are read apart")
+def test_a_file_that_is_swapped_after_it_was_charged_is_refused(
+    clip: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, read_by = open_account(command, clip.parent, clip), [list(read.frames(clip)), FILM]
+    monkeypatch.setattr(read, "frames", lambda path: iter(read_by.pop(0)))
+    with pytest.raises(BadInput, match="changed"):
+        mq.release_file(clip, clip.with_name("out.mp4"), POOL, ledger=Ledger(ledger))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_memory_does_not_grow_with_the_length(name: str, tmp_path: Path) -> None:
+    film, peaks = maker.moving(10, 48, 64), []
+    plain = ", denoise='plain'" * (name == "cosine_gaussian")
+    for count in (300, 3000):
+        with (tmp_path / f"{count}.avi").open("wb") as stream:
+            write.write(stream, islice(cycle(film), count), suffix=".avi", rate=RATE)
+        made = f"mq.make_mechanism('{name}', epsilon=8, delta=1e-4, unit='value'{plain})"
+        done = f"mq.release_file('{stream.name}', '{stream.name[:-3]}mp4', {made})"
+        peak = "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        peaks.append(int(python(f"import resource, masquerade as mq; {done}; {peak}")))
+    assert abs(peaks[1] - peaks[0]) < 30_000, "kB"

@@ -115,6 +115,13 @@ def zeros(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
     return torch.zeros(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
 
 
+def concat(arrays: list[Array]) -> Array:
+    """The arrays one after the other, along the first axis."""
+    if isinstance(arrays[0], np.ndarray):
+        return np.concatenate(arrays)
+    return _torch().cat(arrays)
+
+
 def stack(arrays: list[Array]) -> Array:
     """The arrays along a new last axis."""
     if isinstance(arrays[0], np.ndarray):

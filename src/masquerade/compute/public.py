@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -25,8 +24,8 @@ class Rows(Protocol):
     def times(self, values: Array, middle: float) -> Array:
         """(``values`` - ``middle``) times the rows, exactly, for uint8 values."""
 
-    def floats(self) -> Array:
-        """The rows in float32, exactly."""
+    def whole_floats(self) -> Array:
+        """The rows over 2^-14 in float32, exactly: whole numbers."""
 
 
 def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> Rows:
@@ -39,7 +38,7 @@ def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> Rows:
     torch = require("torch", extra="train")
     key = (seed + (block + 1) * 0x9E3779B97F4A7C15) % 2**64
     generator = torch.Generator(device=chosen()).manual_seed(key - 2**63)
-    drawn = torch.empty(shape, device=chosen(), dtype=torch.float64)
+    drawn = torch.empty(shape[::-1], device=chosen(), dtype=torch.float64)
     drawn.normal_(0.0, factor, generator=generator)
     return Split.of(drawn.round_().to(torch.int16))
 
@@ -54,9 +53,9 @@ class Doubles:
         """One product."""
         return (cast(values, np.float64) - middle) @ self.whole * GRID
 
-    def floats(self) -> Array:
-        """The rows."""
-        return (self.whole * GRID).astype(np.float32)
+    def whole_floats(self) -> Array:
+        """The rows' whole numbers."""
+        return self.whole.astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,48 +68,47 @@ class Split:
 
     high: Array
     low: Array
-    columns: Array  # sum of j over the rows
+    floating: Array  # j
 
     @classmethod
-    def of(cls, whole: Array) -> Split:
-        """Of int16 numbers below 2^14 in magnitude, which is 1 on the scale of R."""
+    def of(cls, turned: Array) -> Split:
+        """Of int16 numbers (k, rows) below 2^14 in magnitude, which is 1 on the scale of R."""
         torch = require("torch", extra="train")
-        turned = whole.T.contiguous()
-        high = turned >> 7
         return cls(
-            high=high.to(torch.int8),
+            high=(turned >> 7).to(torch.int8),
             low=(turned & 127).to(torch.int8),
-            columns=turned.sum(1, dtype=torch.float64),
+            floating=turned.to(torch.float32),
         )
 
     def times(self, values: Array, middle: float) -> Array:
-        """Two integer products; what 128 differs from the middle is added exactly."""
-        torch = require("torch", extra="train")
-        centred = (values ^ 128).view(torch.int8)  # values - 128
-        missing = -len(centred) % 32  # the units want a multiple of 8, and more than 16 rows
-        if missing:
-            centred = torch.nn.functional.pad(centred, (0, 0, 0, missing))
-        high = torch._int_mm(centred, self.high.T)[: len(values)].double()
-        low = torch._int_mm(centred, self.low.T)[: len(values)].double()
-        return (high * 128 + low + (128 - middle) * self.columns) * GRID
+        """Two integer products; what 128 differs from the middle is added exactly.
 
-    @cached_property
-    def _floats(self) -> Array:
+        One more row, of ones, gives the sums that this takes. The units want a multiple of 8 rows,
+        and more than 16.
+        """
         torch = require("torch", extra="train")
-        return (self.high.to(torch.float32) * 128).add_(self.low).mul_(GRID)
+        count = len(values)
+        padded = torch.nn.functional.pad(values ^ 128, (0, 0, 0, 32 - count % 32))
+        centred = padded.view(torch.int8)  # values - 128
+        centred[count] = 1
+        whole = torch._int_mm(centred, self.high.T)[: count + 1].double() * 128
+        whole += torch._int_mm(centred, self.low.T)[: count + 1]
+        return (whole[:count] + (128 - middle) * whole[count]) * GRID
 
-    def floats(self) -> Array:
-        """The rows."""
-        return self._floats.T
+    def whole_floats(self) -> Array:
+        """The rows' whole numbers."""
+        return self.floating.T
 
 
 def signs(seed: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Random signs, as float64."""
-    drawn = np.random.Generator(np.random.PCG64((seed, 0))).integers(0, 2, shape, dtype=np.int8)
-    return np.asarray(drawn * 2.0 - 1.0)
+    """Random signs, in 8 bits."""
+    count = math.prod(shape)
+    drawn = np.random.Generator(np.random.PCG64((seed, 0))).bytes(-(-count // 8))
+    bits = np.unpackbits(np.frombuffer(drawn, np.uint8))[:count]
+    return (2 * bits.astype(np.int8) - 1).reshape(shape)
 
 
 def choice(seed: int, count: int, among: int) -> np.ndarray:
     """``count`` different places out of ``among``, in order."""
     generator = np.random.Generator(np.random.PCG64((seed, 1)))
-    return np.sort(generator.choice(among, count, replace=False))
+    return np.sort(generator.choice(among, count, replace=False, shuffle=False))

@@ -16,8 +16,8 @@ from masquerade.compute.device import (
     batch_frames,
     cast,
     coarse,
+    concat,
     constant,
-    fetch,
     gather,
     send,
     stack,
@@ -32,7 +32,8 @@ from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks,
 from masquerade.release.precision import Band, Plan, Size
 from masquerade.tradeoff import gaussian_mu
 
-_MOST_FRAMES = 64
+_MOST_FRAMES = 256
+_SLAB = 64  # frames that the local step holds at a time
 _MOST_SITES = 1 << 25  # of a chunk, so that large frames fit into memory
 _LARGEST = 255 * math.sqrt(3) / 2  # of a colour component, about mid-grey
 _WHOLE = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
@@ -69,7 +70,7 @@ class CosineGaussian(GaussianVideo):
         return "low cosine frequencies of the video with noise, and frames rebuilt from them"
 
     def chunks(self, shape: Shape) -> list[Chunk]:
-        """The whole video for one frame, which wants long averages; else at most 64 frames."""
+        """The whole video for one frame, which wants long averages; else at most 256 frames."""
         if self.as_unit().name is UnitName.FRAME:
             return [Chunk(0, shape[0], shape)]
         most = max(1, min(_MOST_FRAMES, _MOST_SITES // (shape[1] * shape[2])))
@@ -109,7 +110,7 @@ class CosineGaussian(GaussianVideo):
         total = sum(self.plan(chunk).expected_error() for chunk in chunks)
         return math.sqrt(total / math.prod(as_video(shape)))
 
-    def measure(self, frames: Iterator[Array], chunk: Chunk) -> np.ndarray:
+    def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The coefficients that are released, each in units of its noise."""
         plan = self.plan(chunk)
         rows = [_matrices(plan.size, band, np.float64) for band in plan.bands]
@@ -126,20 +127,19 @@ class CosineGaussian(GaussianVideo):
             total.reshape(-1)[constant(band.places)] * (constant(band.weights) * factor)
             for total, band, factor in zip(sums, plan.bands, _FACTORS, strict=True)
         ]
-        return np.concatenate([fetch(vector) for vector in vectors])
+        return concat(vectors)
 
-    def rebuild(
-        self, measured: np.ndarray, chunk: Chunk, sigma: float, noise: Noise
-    ) -> Iterator[Array]:
+    def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """Shrink, transform back, undo the window."""
         plan = self.plan(chunk)
-        ends = np.cumsum([len(band.places) for band in plan.bands])
-        estimates = [
-            self._estimates(vector, plan.size, band, sigma, noise)
-            for vector, band in zip(np.split(measured, ends[:-1]), plan.bands, strict=True)
-        ]
+        wanted = (0,) if self.denoise == "local" else ()  # chroma gains nothing that one sees
+        vector, estimates = send(measured), []
+        for c, band in enumerate(plan.bands):
+            own, vector = vector[: len(band.places)], vector[len(band.places) :]
+            simulating = noise if c in wanted else None
+            estimates.append(_estimates(own, plan.size, band, sigma, simulating))
         whole = (chunk.length, *chunk.shape[1:])
-        most = _MOST_FRAMES if self.denoise == "local" else batch_frames()
+        most = _SLAB if self.denoise == "local" else batch_frames()
         for slab in even_chunks(whole, most):
             when = range(slab.start, slab.start + slab.length)
             planes = []
@@ -148,33 +148,34 @@ class CosineGaussian(GaussianVideo):
                 time = time[:, when.start : when.stop]
                 with coarse():
                     blocks = [cosine.backward(box, time, high, wide) for box in boxes]
-                    plane = wiener.local(*blocks) if self.denoise == "local" else blocks[0]
+                    plane = wiener.local(*blocks) if len(blocks) > 1 else blocks[0]
                 plane /= cast(component.windows(when, plan.size), np.float32)
                 planes.append(plane)
             yield from _frames(planes)
 
-    def _estimates(
-        self, vector: np.ndarray, size: Size, band: Band, sigma: float, noise: Noise
-    ) -> list[Array]:
-        """Boxes (F, G, K) of the best estimate and, for `local`, of two more."""
-        places, weights = constant(band.places), constant(band.weights)
-        bins = wiener.bins(size, band.shape)
-        kinds, number = constant(bins)[places], int(bins[-1]) + 1
-        variance, spectrum = (sigma / weights) ** 2, constant(band.spectrum)
-        shrunk = wiener.shrink(send(vector) / weights, spectrum, variance, kinds, number)
-        wanted = [shrunk.best]
-        if self.denoise == "local":
-            fresh = send(noise.gaussian(sigma, len(vector))) / weights
-            wanted += [shrunk.faithful, fresh * shrunk.faithful_gain]
-        boxes = []
-        for values in wanted:
-            box = zeros((math.prod(band.shape),), np.float32)
-            box[places] = cast(values, np.float32)
-            boxes.append(box.reshape(band.shape))
-        return boxes
+
+def _estimates(
+    vector: Array, size: Size, band: Band, sigma: float, noise: Noise | None
+) -> list[Array]:
+    """Boxes (F, G, K) of the best estimate and, where there is ``noise``, of two more."""
+    places, weights = constant(band.places), constant(band.weights)
+    bins = wiener.bins(size, band.shape)
+    kinds, number = constant(bins)[places], int(bins[-1]) + 1
+    variance, spectrum = (sigma / weights) ** 2, constant(band.spectrum)
+    shrunk = wiener.shrink(vector / weights, spectrum, variance, kinds, number)
+    wanted = [shrunk.best]
+    if noise is not None:
+        fresh = send(noise.gaussian(sigma, len(vector))) / weights
+        wanted += [shrunk.faithful, fresh * shrunk.faithful_gain]
+    boxes = []
+    for values in wanted:
+        box = zeros((math.prod(band.shape),), np.float32)
+        box[places] = cast(values, np.float32)
+        boxes.append(box.reshape(band.shape))
+    return boxes
 
 
-def _matrices(size: Size, band: Band, kind: type[Any]) -> list[Array]:
+def _matrices(size: Size, band: Band, kind: Any) -> list[Array]:
     return [
         constant(cosine.matrix(length, kept, kind))
         for length, kept in zip(size, band.shape, strict=True)

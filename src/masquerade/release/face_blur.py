@@ -53,7 +53,8 @@ class FaceBlur(Heuristic):
         detector_layout: what the network's outputs are: centerface or boxes_scores.
         detect_height: lines of the picture that the detector sees (its shorter side, 540 as in
             540p); None for all of them. Fewer are faster and miss small faces.
-        every: detect in every n-th frame only and follow the faces in between.
+        every: detect in every n-th frame only and follow the faces in between; it is faster and
+            misses less than a small ``detect_height``.
         export: write the faces to this file as JSON. It is computed from the private video: do not
             publish it. It must not exist yet; the receipt does not name it.
     """

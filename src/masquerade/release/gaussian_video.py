@@ -116,13 +116,11 @@ class GaussianVideo(VideoMechanism):
         """In how many numbers two neighbours' vectors can differ."""
 
     @abstractmethod
-    def measure(self, frames: Iterator[np.ndarray], chunk: Chunk) -> np.ndarray:
-        """The vector of one chunk, in float64."""
+    def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
+        """The vector of one chunk, in float64, on the chosen device."""
 
     @abstractmethod
-    def rebuild(
-        self, measured: np.ndarray, chunk: Chunk, sigma: float, noise: Noise
-    ) -> Iterator[Array]:
+    def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """Blocks of uint8 frames (B, H, W, 3) from the noisy vector.
 
         ``noise`` is for simulations; what was added to the vector is never drawn again.
@@ -142,11 +140,11 @@ class GaussianVideo(VideoMechanism):
             coordinates=self.coordinates(video, unit),
         )
 
-    def noisy(self, exact: np.ndarray, shape: Shape, noise: Noise) -> np.ndarray:
+    def noisy(self, exact: Array, shape: Shape, noise: Noise) -> np.ndarray:
         """The vector on the grid, with noise: the only thing that is ever made public."""
         scale = self.scale(shape)
-        made = to_grid(exact, scale.grid)
-        made += noise.gaussian(scale.sigma, exact.shape, grid=scale.grid)
+        made = to_grid(fetch(exact), scale.grid)
+        made += noise.gaussian(scale.sigma, made.shape, grid=scale.grid)
         return made
 
     def stream(
@@ -183,7 +181,7 @@ class GaussianVideo(VideoMechanism):
     def _exact(self, frames: np.ndarray, chunks: list[Chunk]) -> np.ndarray:
         stream = iter(frames)
         return np.concatenate(
-            [self.measure(itertools.islice(stream, chunk.length), chunk) for chunk in chunks]
+            [fetch(self.measure(itertools.islice(stream, chunk.length), chunk)) for chunk in chunks]
         )
 
     def event(self, shape: Shape | Shapes) -> DpEvent:

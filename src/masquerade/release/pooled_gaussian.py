@@ -19,7 +19,6 @@ from masquerade.compute.device import (
     cast,
     coarse,
     constant,
-    fetch,
     gather,
     send,
     stack,
@@ -125,7 +124,7 @@ class PooledGaussian(GaussianVideo):
             error -= float(np.sum((share * low) ** 2 / (share * low + level)))
         return math.sqrt(max(error, 0.0) / (3 * math.prod(size)))
 
-    def measure(self, frames: Iterator[Array], chunk: Chunk) -> np.ndarray:
+    def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The sums of the chunk's blocks, (t, h, w, 3), flat."""
         block, length = self.blocks(chunk.shape)
         sums = zeros(_grid(chunk, block, length), np.int64)
@@ -139,15 +138,13 @@ class PooledGaussian(GaussianVideo):
             start += len(batch)
         sums += sums  # of 2 x - 255, which is whole and about zero
         sums -= constant(_inside(chunk.size, block, length, 255))
-        return fetch(cast(sums, np.float64)).reshape(-1)
+        return cast(sums, np.float64).reshape(-1)
 
-    def rebuild(
-        self, measured: np.ndarray, chunk: Chunk, sigma: float, noise: Noise
-    ) -> Iterator[Array]:
+    def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """Shrink the grid of means, undo the grey at the borders, interpolate."""
         block, length = self.blocks(chunk.shape)
         volume, grid = block**2 * length, _grid(chunk, block, length)
-        means = send(measured.astype(np.float32)).reshape(grid)
+        means = cast(send(measured), np.float32).reshape(grid)
         means *= 0.5 / volume
         with coarse():
             shrunk = _shrunk(means, (block, length), sigma / (2 * volume))
@@ -156,12 +153,10 @@ class PooledGaussian(GaussianVideo):
                 constant(_ramp(size, step))
                 for size, step in zip(chunk.size, (length, block, block), strict=True)
             )
-            planes = (high @ shrunk.reshape(grid[0], grid[1], -1)).reshape(-1, grid[2], 3)
-            planes = (wide @ planes).reshape(grid[0], -1)
             for start in range(0, chunk.length, batch_frames()):
-                frames = time[start : start + batch_frames()] @ planes
-                frames += 127.5
-                yield to_bytes(frames).reshape(-1, *chunk.shape[1:])
+                now = time[start : start + batch_frames()]
+                planes = [cosine.forward(shrunk[..., c], now, high, wide) for c in range(3)]
+                yield to_bytes(stack(planes) + 127.5)
 
 
 def _grid(chunk: Chunk, block: int, length: int) -> tuple[int, int, int, int]:

@@ -15,7 +15,7 @@ from masquerade import _check
 from masquerade._round import up_significant
 from masquerade.account import sensitivity
 from masquerade.account.published import video_dprp as published
-from masquerade.compute.device import Array, batch_frames, gather, to_bytes
+from masquerade.compute.device import Array, batch_frames, concat, fetch, gather, send, to_bytes
 from masquerade.events import (
     ComposedDpEvent,
     DpEvent,
@@ -241,29 +241,27 @@ class VideoDprp(GaussianVideo):
     def _middle(self) -> float:
         return 0.0 if self.form == "as_published" else 127.5
 
-    def measure(self, frames: Iterator[Array], chunk: Chunk) -> np.ndarray:
+    def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The projected rows of a chunk, flat; for truncated, the covariance behind them."""
         drawn, frames = self._projection(chunk.seed, chunk.shape), take(frames, chunk)
         size = _FRAMES if self._tails() else batch_frames()
         rows = []
         while batch := list(itertools.islice(frames, size)):
             rows.append(drawn.forward(gather(batch), middle=self._middle()))
-        projected = np.concatenate(rows)
+        projected = concat(rows)
         if self.form != "truncated":
             return projected.reshape(-1)
-        kept = covariance.clipped(projected, self._radius(chunk.shape))
+        kept = covariance.clipped(fetch(projected), self._radius(chunk.shape))
         weights = self._weights(chunk.shape)
         squares = covariance.packed(kept.T @ kept)
         return np.concatenate([kept.reshape(-1) * weights[0], squares * weights[1]])
 
-    def rebuild(
-        self, measured: np.ndarray, chunk: Chunk, sigma: float, noise: Noise
-    ) -> Iterator[Array]:
+    def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """The pseudoinverse; for truncated, of the top directions alone."""
         k = self.k(chunk.shape)
-        rows = measured[: chunk.length * k].reshape(chunk.length, k)
         if self.form == "truncated":
-            rows = self._directed(rows, measured[rows.size :], chunk.shape)
+            measured = self._directed(measured, chunk)
+        rows = send(measured).reshape(chunk.length, k)
         drawn = self._projection(chunk.seed, chunk.shape)
         size = _FRAMES if self._tails() else batch_frames()
         for start in range(0, chunk.length, size):
@@ -271,12 +269,13 @@ class VideoDprp(GaussianVideo):
             frames += self._middle()
             yield to_bytes(frames)
 
-    def _directed(self, rows: np.ndarray, squares: np.ndarray, shape: Shape) -> np.ndarray:
-        k, weights = self.k(shape), self._weights(shape)
-        rank = min(self.rank or max(1, k // 4), shape[0])
+    def _directed(self, measured: np.ndarray, chunk: Chunk) -> np.ndarray:
+        k, weights = self.k(chunk.shape), self._weights(chunk.shape)
+        rows, squares = np.split(measured, [chunk.length * k])
+        rank = min(self.rank or max(1, k // 4), chunk.shape[0])
         noisy = covariance.unpacked(squares / weights[1], k)
         top = np.linalg.eigh(noisy)[1][:, -rank:]
-        return np.asarray((rows / weights[0]) @ top @ top.T)
+        return np.asarray((rows.reshape(-1, k) / weights[0]) @ top @ top.T)
 
 
 EXAMPLE = VideoDprp(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4, columns=16)
