@@ -208,7 +208,7 @@ def test_more_sites_than_a_chunk_holds_are_bounded_too(
 UNITS_DRAWN = st.sampled_from([*UNITS, ("tube", 100), ("pixels", 1000), ("subject", None)])
 
 
-@settings(max_examples=40)
+@settings(max_examples=100)
 @given(
     st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 4)),
     UNITS_DRAWN,

@@ -208,7 +208,6 @@ def test_wrong_use_exits_with_two(
     assert names(sounding.parent) == {"in.mp4"}
 
 
-@pytest.mark.xfail(strict=True, reason="aspect and sound are looked at after the spend")
 @pytest.mark.parametrize(
     "words", [["out.mkv", "--exact"], ["out.webm"], ["b.webm", "--keep-audio"]]
 )
@@ -254,7 +253,6 @@ def test_sound_is_kept_on_request_and_the_receipt_says_so(sounding: Path, comman
     assert done.code == 4 and "got none in silent.mp4" in done.err
 
 
-@pytest.mark.xfail(strict=True, reason="an output that stands is not asked how it was written")
 @pytest.mark.parametrize(("first", "second"), [(["--keep-audio"], []), ([], ["--keep-audio"])])
 def test_an_output_with_other_sound_is_not_taken_for_this_release(
     first: list[str], second: list[str], sounding: Path, command: Any
@@ -372,7 +370,6 @@ def test_videos_are_released_from_python_as_well(clip: Path) -> None:
         mq.release_value(np.zeros((4, 3)), POOL)
 
 
-@pytest.mark.xfail(strict=True, reason="what is charged and what is released are read apart")
 def test_a_file_that_is_swapped_after_it_was_charged_is_refused(
     clip: Path, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

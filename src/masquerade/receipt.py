@@ -49,6 +49,7 @@ class Receipt:
         is_rehearsal: whether it was seeded; then the guarantee is none.
         code_version: of Masquerade.
         date: UTC day of the release.
+        is_exact: whether a video was written without loss.
         kept_sound: whether the sound of a video was copied along, unprotected.
         public_seeds: of public randomness that the mechanism drew, such as a projection.
         ledger_sequence: number of the entry in the ledger, if one was charged.
@@ -66,6 +67,7 @@ class Receipt:
     is_rehearsal: bool
     code_version: str
     date: str
+    is_exact: bool = False
     kept_sound: bool = False
     public_seeds: tuple[int, ...] = ()
     ledger_sequence: int | None = None
@@ -123,6 +125,7 @@ def write_receipt(
     shapes: Shapes,
     noise: Noise,
     output_sha256: str,
+    is_exact: bool = False,
     kept_sound: bool = False,
     ledger_sequence: int | None = None,
     ledger_head: str | None = None,
@@ -143,6 +146,7 @@ def write_receipt(
         is_rehearsal=noise.is_rehearsal,
         code_version=__version__,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        is_exact=is_exact,
         kept_sound=kept_sound,
         public_seeds=noise.take_public_seeds(),
         ledger_sequence=ledger_sequence,

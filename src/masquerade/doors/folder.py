@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -97,9 +98,12 @@ def release_folder(
     Returns:
         What became of each file, in the order of their names; none is left out.
     """
-    source, target = Path(source), Path(target)
+    source, target = Path(source).resolve(), Path(target).resolve()  # workers may be elsewhere
+    ledger = ledger if ledger is None or "://" in ledger else str(Path(ledger).resolve())
     options, work = options or Options(), work or Work()
     tasks = plan(source, target, work)
+    for folder in {task.target.parent for task in tasks}:
+        folder.mkdir(parents=True, exist_ok=True)
     one, run = replace(options, is_watched=False), secrets.token_hex(6)
     calls = (
         joblib.delayed(_attempt)(
@@ -127,13 +131,13 @@ def plan(source: Path, target: Path, work: Work) -> list[Job]:
     files = [path for path in everything(source) if path.suffix.lower() in SUFFIXES]
     if not files:
         raise BadInput(f"Expected recordings in {source}; it is empty.")
-    target.mkdir(parents=True, exist_ok=True)
+    if target.exists() and not target.is_dir():
+        raise ValueError(f"Expected a folder for the outputs, got the file {target}.")
     names = _opaque_names(files, source, target) if work.rename else {}
     found = []
     for path in files:
         place = Path(names.get(path, str(path.relative_to(source).with_suffix(""))))
         out = target / place.with_name(place.name + (work.suffix or path.suffix))
-        out.parent.mkdir(parents=True, exist_ok=True)
         found.append(Job(source=path, target=out))
     twins = {task.target for task in found}
     if len(twins) < len(found):
@@ -149,20 +153,30 @@ def everything(folder: Path) -> list[Path]:
     return sorted(
         path
         for path in folder.rglob("*")
-        if path.is_file()
+        if (path.is_file() or path.is_symlink())
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
 
 
 def _opaque_names(files: list[Path], source: Path, target: Path) -> dict[Path, str]:
     """Random names, the same in a second run: a private list beside the folder keeps them."""
-    book = target.with_name(f"{target.name}.names.private.json")
-    kept: dict[str, str] = json.loads(book.read_text()) if book.is_file() else {}
+    book = target.resolve().with_name(f"{target.resolve().name}.names.private.json")
+    kept = _known_names(book) if book.is_file() else {}
     known = {path: str(path.relative_to(source)) for path in files}
     for name in known.values():
         kept.setdefault(name, secrets.token_hex(8))
     atomic.write_whole(book, (json.dumps(kept, indent=2) + "\n").encode(), is_private=True)
     return {path: kept[name] for path, name in known.items()}
+
+
+def _known_names(book: Path) -> dict[str, str]:
+    try:
+        kept = json.loads(book.read_text())
+        if all(re.fullmatch("[0-9a-f]{16}", name) for name in kept.values()):
+            return dict(kept)
+    except (ValueError, AttributeError, TypeError):
+        pass
+    raise BadInput(f"Expected a list of opaque names at {book}; move it away if it is not ours.")
 
 
 def _seed(rehearsal_seed: int | None, place: int) -> int | None:
@@ -193,11 +207,8 @@ def _attempt(
                 options=options,
             )
     except Exception as error:
-        code = exit_code(error)
-        if code == 1:
-            raise
         said = str(error) or type(error).__name__
-        return Outcome(source=task.source, error=said, exit_code=code)
+        return Outcome(source=task.source, error=said, exit_code=exit_code(error))
     return Outcome(source=task.source, target=done.value, already_done=stood)
 
 

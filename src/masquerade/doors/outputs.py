@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from masquerade.doors.receipt import check_receipt
-from masquerade.doors.sources import Source
+from masquerade.doors.sources import Saving, Source
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
@@ -53,7 +53,13 @@ def check_room(source: Path, target: Path) -> None:
 
 
 def standing(
-    target: Path, mechanism: Mechanism, source: Source, ledger: Ledger | None, *, is_trusted: bool
+    target: Path,
+    mechanism: Mechanism,
+    source: Source,
+    ledger: Ledger | None,
+    *,
+    saving: Saving,
+    is_trusted: bool,
 ) -> Receipt:
     """The receipt of an output that this very release has made before."""
     remedy = "Choose another name, or --overwrite to release (and spend) again."
@@ -62,6 +68,7 @@ def standing(
     except ValueError as error:
         raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
     same = receipt.mechanism == mechanism.name and receipt.fields == mechanism.fields()
+    same = same and (receipt.is_exact, receipt.kept_sound) == (saving.exact, saving.keep_sound)
     if not same or receipt.shapes != source.shapes:
         raise FileExistsError(f"{target} is the output of another release. {remedy}")
     if ledger is not None and not ledger.vouches_for(receipt, source.content):
@@ -83,7 +90,7 @@ def write(
     noise: Noise,
     *,
     shapes: Shapes,
-    kept_sound: bool,
+    saving: Saving,
     charged: dict[str, Any],
 ) -> Receipt:
     """Both files complete on disk first; then the receipt gets its name, then the output."""
@@ -93,7 +100,8 @@ def write(
             shapes=shapes,
             noise=noise,
             output_sha256=digest,
-            kept_sound=kept_sound,
+            is_exact=saving.exact,
+            kept_sound=saving.keep_sound,
             **charged,
         )
         text = receipt.to_json().encode()

@@ -36,6 +36,8 @@ def preview(
     """Guarantee, expected error, time, and how much of a person one unit covers."""
     found = sources.find(source, heading=options.heading)
     found.check(mechanism, target, options.saving)
+    if ledger is not None and noise.is_rehearsal:
+        raise ValueError("Expected live noise under a ledger, got a rehearsal; leave out one.")
     if ledger is not None:
         ledger.quote(found.content, mechanism)
     guarantee = mechanism.guarantee(found.shapes)

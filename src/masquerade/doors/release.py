@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -14,7 +13,8 @@ from masquerade.doors import folder, outputs, preview
 from masquerade.doors.answer import Answer
 from masquerade.doors.folder import Outcome, Work
 from masquerade.doors.releasing import Options, release_file
-from masquerade.doors.sources import SUFFIXES, Saving
+from masquerade.doors.sources import Saving
+from masquerade.errors import exit_code
 from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
@@ -82,7 +82,8 @@ class ReleaseFile:
                 "Expected --rename, --suffix and --jobs with a folder, got a file; name the output."
             )
         if self.dry_run:
-            return self._preview(mechanism, self.source)
+            outputs.check_room(self.source, self.target)
+            return self._preview(mechanism, self.source, self.target)
         return self._file(mechanism)
 
     def _options(self) -> Options:
@@ -150,11 +151,10 @@ class ReleaseFile:
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
 
-    def _preview(self, mechanism: Mechanism, source: Path) -> Answer:
-        outputs.check_room(source, self.target)
+    def _preview(self, mechanism: Mechanism, source: Path, target: Path) -> Answer:
         return preview.preview(
             source,
-            self.target,
+            target,
             mechanism,
             noise=Noise(seed=self.rehearsal_seed),
             ledger=None if self.ledger is None else Ledger(self.ledger),
@@ -163,37 +163,33 @@ class ReleaseFile:
         )
 
     def _preview_folder(self, mechanism: Mechanism) -> Answer:
-        files = [path for path in folder.everything(self.source) if _is_ours(path)]
-        if not files:
-            raise ValueError(f"Expected recordings in {self.source}; it is empty.")
-        kinds = Counter(path.suffix.lower() for path in files)
-        counted = ", ".join(f"{count} {suffix}" for suffix, count in sorted(kinds.items()))
-        answers = [self._preview_of(mechanism, path) for path in files]
-        total = sum(answer.data["expected_seconds"] for answer in answers)
-        return Answer(
-            data={"files": [answer.data for answer in answers], "expected_seconds": total},
-            lines=[
-                f"{len(files)} files ({counted}); nothing was written.",
+        tasks = folder.plan(self.source, self.target, replace(self._work(), rename=False))
+        previews, failed = [], []
+        for task in tasks:
+            try:
+                previews.append((task.source, self._preview(mechanism, task.source, task.target)))
+            except (ValueError, OSError, RuntimeError) as error:
+                said, code = str(error), exit_code(error)
+                failed.append(Outcome(source=task.source, error=said, exit_code=code))
+        total = sum(answer.data["expected_seconds"] for _, answer in previews)
+        lines = [f"{len(tasks)} files; nothing was written."]
+        lines += [f"WOULD FAIL {outcome.source}: {outcome.error}" for outcome in failed]
+        if previews:
+            lines += [
                 f"Expected time: about {total:.0f} s of one process.",
-                f"For the first, {files[0].name}:",
-                *answers[0].lines[1:],
-            ],
+                f"For the first, {previews[0][0].name}:",
+                *previews[0][1].lines[1:],
+            ]
+        data = [{"source": str(path)} | answer.data for path, answer in previews]
+        return Answer(
+            data={
+                "files": data + [_outcome(outcome) for outcome in failed],
+                "failed": len(failed),
+                "expected_seconds": total,
+            },
+            lines=lines,
+            exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
-
-    def _preview_of(self, mechanism: Mechanism, path: Path) -> Answer:
-        return preview.preview(
-            path,
-            path.with_suffix(self.suffix or path.suffix),
-            mechanism,
-            noise=Noise(seed=self.rehearsal_seed),
-            ledger=None if self.ledger is None else Ledger(self.ledger),
-            options=self._options(),
-            person_height=self.person_height,
-        )
-
-
-def _is_ours(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from masquerade import catalog
+from masquerade import _check, catalog
 from masquerade.compute import device
 from masquerade.doors import outputs, sources
 from masquerade.doors.progress import watching
@@ -41,6 +41,10 @@ class Options:
     if_standing: outputs.IfStanding = outputs.IfStanding.REFUSE
     device: str = "cpu"
     is_watched: bool = True
+
+    def __post_init__(self) -> None:
+        chosen = _check.choice(outputs.IfStanding, if_standing=self.if_standing)
+        object.__setattr__(self, "if_standing", chosen)
 
 
 def make_mechanism(name: str, **fields: Any) -> Mechanism:
@@ -125,10 +129,11 @@ def release_file(
     with atomic.alone(target), device.on(options.device):
         if target.exists() and options.if_standing is not outputs.IfStanding.OVERWRITE:
             is_trusted = options.if_standing is outputs.IfStanding.RESUME
-            receipt = outputs.standing(target, mechanism, found, ledger, is_trusted=is_trusted)
+            receipt = outputs.standing(
+                target, mechanism, found, ledger, saving=options.saving, is_trusted=is_trusted
+            )
         else:
-            charged = _reserve(ledger, found, mechanism, noise)
-            receipt = _published(found, target, mechanism, noise, options, charged)
+            receipt = _published(found, target, mechanism, noise, options, ledger)
         if ledger is not None:
             _settle(ledger, receipt, target)
     return Release(value=target, receipt=receipt)
@@ -140,10 +145,11 @@ def _published(
     mechanism: Mechanism,
     noise: Noise,
     options: Options,
-    charged: dict[str, Any],
+    ledger: Ledger | None,
 ) -> Receipt:
-    """Run the mechanism and write; a stop in the middle says what was spent."""
+    """Reserve, run the mechanism and write; a stop in the middle says what was spent."""
     try:
+        charged = _reserve(ledger, found, mechanism, noise)
         with watching(options.is_watched) as watch:
             return outputs.write(
                 target,
@@ -151,11 +157,11 @@ def _published(
                 mechanism,
                 noise,
                 shapes=found.shapes,
-                kept_sound=options.saving.keep_sound,
+                saving=options.saving,
                 charged=charged,
             )
     except KeyboardInterrupt as stop:
-        spent = " Its spend is recorded and stays." * bool(charged)
+        spent = " What was reserved for it is spent." * (ledger is not None)
         raise KeyboardInterrupt(f"Interrupted; nothing was published.{spent}") from stop
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import numpy as np
 
@@ -18,9 +17,8 @@ from masquerade.files import arrays
 from masquerade.ledger import Content
 from masquerade.mechanism import Mechanism, Shapes, Streams, Value, arrays_of, shapes_of
 from masquerade.noise import Noise
-from masquerade.video import probe, read, write
+from masquerade.video import audio, probe, read, write
 
-Item = TypeVar("Item")
 Watch = Callable[[Iterator[np.ndarray], int], Iterator[np.ndarray]]
 SUFFIXES = (*arrays.SUFFIXES, *sorted(video.SUFFIXES))
 
@@ -71,6 +69,8 @@ def find(path: Path, *, heading: bool = False) -> Source:
         BadInput: if it is missing or cannot be used.
         ValueError: if its name says that it is of no kind we know.
     """
+    if not path.exists():
+        raise BadInput(f"Expected a file at {path}, got nothing; check the name.")
     if video.is_video(path):
         return Film(path=path, contents=probe.probe(path))
     if path.suffix.lower() not in SUFFIXES:
@@ -148,10 +148,8 @@ class Film(Source):
                 f"Expected a video to become a video, got {target.name}; choose one of "
                 f"{', '.join(sorted(video.SUFFIXES))}."
             )
-        if saving.keep_sound and not any(
-            s.startswith("audio") for s in self.contents.other_streams
-        ):
-            raise BadInput(f"Expected a video with sound to keep, got none in {self.path.name}.")
+        if saving.keep_sound:
+            audio.check(self.path, suffix=target.suffix)
         mechanism.guarantee(self.shapes)
         mechanism.check(np.empty((1, *self.contents.shape[1:]), np.uint8))
         frames, height, width, _ = self.contents.shape
@@ -162,6 +160,7 @@ class Film(Source):
             width=width,
             exact=saving.exact,
             rate=self.contents.rate,
+            aspect=self.contents.aspect,
         )
 
     def writer(
@@ -172,7 +171,7 @@ class Film(Source):
 
         def write_video(stream: BinaryIO) -> None:
             assert isinstance(mechanism, Streams)  # `check` has seen to it
-            frames = _exactly(read.frames(self.path), shape[0])
+            frames = self._same_as_before()
             released = mechanism.stream(frames, shape, noise)
             write.write(
                 stream,
@@ -185,15 +184,22 @@ class Film(Source):
                 num_frames=shape[0],
                 threads=saving.threads,
             )
+            next(frames, None)  # so that it looks at the end, too
 
         return write_video
 
-
-def _exactly(frames: Iterator[Item], count: int) -> Iterator[Item]:
-    """The frames that were counted before, or an error: files may change under our hands."""
-    seen = 0
-    for frame in itertools.islice(frames, count):
-        seen += 1
-        yield frame
-    if seen < count or next(frames, None) is not None:
-        raise BadInput(f"Expected {count} frames as before; the file changed while it was read.")
+    def _same_as_before(self) -> Iterator[np.ndarray]:
+        """The frames that were probed, and charged for; files may change under our hands."""
+        count, size, seen = self.contents.frames, self.contents.shape[1:], 0
+        charged = Content.watch(self.contents.shape) if "content" in self.__dict__ else None
+        for frame in read.frames(self.path):
+            if frame.shape != size or seen == count:
+                break
+            seen += 1
+            if charged is not None:
+                charged.add(frame)
+            yield frame
+        else:
+            if seen == count and (charged is None or charged.content() == self.content):
+                return
+        raise BadInput(f"Expected {self.path} to stay as it was; it changed while it was read.")

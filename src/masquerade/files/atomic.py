@@ -82,7 +82,7 @@ def alone(target: Path) -> Iterator[None]:
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise PermissionError(f"{folder} belongs to someone else; remove it, or set TMPDIR.")
-    name = hashlib.sha256(str(target.resolve()).encode()).hexdigest()
+    name = hashlib.sha256(os.fsencode(target.resolve())).hexdigest()
     with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

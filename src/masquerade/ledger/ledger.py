@@ -55,10 +55,30 @@ class Content:
     @classmethod
     def of_frames(cls, shape: Shape, frames: Iterable[np.ndarray]) -> Content:
         """Of a video that comes frame by frame; equal to that of the same frames in memory."""
-        digest = hashlib.sha256(repr(shape).encode())
+        watcher = cls.watch(shape)
         for frame in frames:
-            digest.update(np.ascontiguousarray(frame, dtype="<f8").tobytes())
-        return cls(shapes=(shape,), fingerprint=digest.digest())
+            watcher.add(frame)
+        return watcher.content()
+
+    @staticmethod
+    def watch(shape: Shape) -> Watcher:
+        """What makes a content of frames as they pass by."""
+        return Watcher(shape)
+
+
+class Watcher:
+    """Makes the `Content` of a video whose frames pass by one at a time."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape, self._digest = shape, hashlib.sha256(repr(shape).encode())
+
+    def add(self, frame: np.ndarray) -> None:
+        """The next frame."""
+        self._digest.update(np.ascontiguousarray(frame, dtype="<f8").tobytes())
+
+    def content(self) -> Content:
+        """Of the frames so far."""
+        return Content(shapes=(self._shape,), fingerprint=self._digest.digest())
 
 
 class Ledger:

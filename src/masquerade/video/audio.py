@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -11,7 +12,8 @@ import av
 from av.audio.stream import AudioStream
 from av.container import OutputContainer
 
-from masquerade.video import source
+from masquerade.errors import BadInput
+from masquerade.video import PICTURES, formats, source
 
 
 @contextlib.contextmanager
@@ -30,7 +32,9 @@ def copied(
     if path is None:
         yield lambda seconds: None
         return
-    with source.opened(path) as (container, video):
+    opening = contextlib.ExitStack()
+    container, video = opening.enter_context(source.opened(path))
+    try:  # closed by hand: what goes wrong with the frames is not the fault of this file
         if not container.streams.audio:
             yield lambda seconds: None
             return
@@ -47,6 +51,29 @@ def copied(
                 waiting = next(packets, None)
 
         yield copy
+    finally:
+        opening.close()
+
+
+def check(path: Path, *, suffix: str) -> None:
+    """Refuse a file without sound, or with sound that a file of that name cannot hold.
+
+    Raises:
+        BadInput: if there is none.
+        ValueError: if it does not fit.
+    """
+    if suffix.lower() in PICTURES:
+        raise ValueError(f"Expected no sound for a {suffix}; write a video.")
+    form = formats.find(suffix, exact=False)
+    opening = contextlib.ExitStack()
+    container, _ = opening.enter_context(source.opened(path))
+    try:
+        if not container.streams.audio:
+            raise BadInput(f"Expected a video with sound to keep, got none in {path}.")
+        with av.open(io.BytesIO(), "w", format=form.container) as trial:
+            _add(trial, container.streams.audio[0], suffix=suffix)
+    finally:
+        opening.close()
 
 
 def _add(target: OutputContainer, sound: AudioStream, *, suffix: str) -> AudioStream:

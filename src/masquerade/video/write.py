@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import chain
@@ -126,14 +127,57 @@ def write(
     form = formats.find(suffix, exact=exact)
     rate = form.nearest_rate(rate)
     every = _same(chain([first], frames), shape=first.shape, num_frames=num_frames)
-    with av.open(
-        stream, "w", format=form.container, container_options={"fflags": "+bitexact"}
-    ) as container:
+    with (
+        _honest(stream) as sink,
+        av.open(
+            sink, "w", format=form.container, container_options={"fflags": "+bitexact"}
+        ) as container,
+    ):
         video = _add_video(container, form, size=first.shape, rate=rate, aspect=aspect)
         video.codec_context.thread_count = 1 if form.one_thread else threads or _THREADS
         with audio.copied(audio_from, container, suffix=suffix) as copy_sound:
             container.start_encoding()
             return _encode(container, video, every, rate=rate, copy_sound=copy_sound)
+
+
+class _Sink:
+    """A stream that remembers why writing to it failed; FFmpeg only remembers that it did."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self.tell = stream, stream.tell
+        self.error: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        """Write, or keep the reason and pretend: the rest is thrown away anyway."""
+        self._try(lambda: self._stream.write(data))
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place; a full buffer is written first, which may fail as well."""
+        self._try(lambda: self._stream.seek(offset, whence))
+        return offset if self.error is not None else self._stream.tell()
+
+    def _try(self, work: Callable[[], int]) -> None:
+        if self.error is None:
+            try:
+                work()
+            except OSError as error:
+                self.error = error
+
+
+@contextlib.contextmanager
+def _honest(stream: BinaryIO) -> Iterator[_Sink]:
+    """A sink for FFmpeg, whose trouble becomes an error here."""
+    sink = _Sink(stream)
+    try:
+        yield sink
+    finally:
+        if sink.error is not None:
+            raise OSError(
+                sink.error.errno,
+                f"Expected room for the output, got {sink.error.strerror}; free some space, or "
+                "write elsewhere",
+            ) from sink.error
 
 
 def _encode(
