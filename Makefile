@@ -4,9 +4,9 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all bench audit lint docs clean
+.PHONY: demo test test-all bench audit gallery lint docs clean
 
-demo: $(STAMP)-core
+demo: $(STAMP)-demo
 	$(BIN)/masquerade recipe demo --out out
 
 test: lint
@@ -23,8 +23,11 @@ lint: $(STAMP)-dev
 bench: $(STAMP)-bench
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-audit: $(STAMP)-core
+audit: $(STAMP)-demo
 	$(BIN)/masquerade recipe audits --long --out docs/audits.md
+
+gallery: $(STAMP)-demo
+	$(BIN)/masquerade recipe gallery --out docs/gallery
 
 docs: $(STAMP)-docs
 	$(BIN)/masquerade recipe papers --out docs/papers.md

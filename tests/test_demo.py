@@ -63,7 +63,12 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path) -> None:
     text = (tmp_path / "report.html").read_text()
     checker = Well()
     checker.feed(text)
-    assert checker.open == [] and checker.fetched == [], "one page, no network"
+    inside = [source for source in checker.fetched if source.startswith("data:video/mp4;base64,")]
+    assert checker.open == [] and checker.fetched == inside, "one page, no network"
+    assert len(inside) == 7 and "CLAIMED, NOT VALID" in text and "heuristic" in text
+    for name in ("as-published", "orthonormal", "pooled", "cosine-16-sites", "cosine-frame"):
+        assert name in done.out
+        assert command("receipt", "check", tmp_path / f"clip-{name}.mp4").code == 0
     assert text.count("<svg") == 2 and "PRIVATE" in text and "<script" not in text
     assert command("receipt", "check", tmp_path / "steps.csv").code == 0
     assert "was refused" in done.out and "was killed" in done.out and "REFUTED" in done.out

@@ -130,7 +130,7 @@ def test_bad_files_get_a_clear_error_and_leave_nothing(tmp_path: Path) -> None:
         assert "secret" not in str(error.value), "messages name the place, never a value"
         source.unlink()
         left_over(tmp_path)
-    with pytest.raises(BadInput, match="there is none"):
+    with pytest.raises(BadInput, match="got nothing"):
         release_file(tmp_path / "missing.npy", tmp_path / "out.npy", MECHANISM)
 
 

@@ -22,7 +22,7 @@ from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, explain
 from masquerade.receipt import Receipt
-from masquerade.recipes import audits, papers
+from masquerade.recipes import audits, films, papers
 from masquerade.recipes.budget import spend_until_refused
 from masquerade.report import page, plot
 
@@ -92,6 +92,7 @@ def sections(
     receipt: Receipt,
     story: list[str],
     evidence: list[tuple[str, ...]],
+    videos: list[page.Section],
 ) -> list[page.Section]:
     """The page's parts, in reading order."""
     arithmetic = "".join(
@@ -125,13 +126,14 @@ def sections(
             has_originals=True,
         ),
         page.receipt_section("Its receipt, in plain words", receipt),
+        *videos,
         page.Section(title="An account that cannot be overdrawn", body=page.listing(story)),
     ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """Judge the papers, release a generated signal, and write a page about it all.
+    """Judge the papers, release a signal and a video, and write a page about it all.
 
     Args:
         out: folder for the page and the released files.
@@ -158,6 +160,8 @@ class Demo:
             chosen = audits.games(is_long=False)
             task = progress.add_task("audits", total=len(chosen))
             played = audits.play_all(chosen, lambda _: progress.advance(task))
+            task = progress.add_task("releasing a video", total=len(films.ways()))
+            clip = films.release_all(self.out, lambda _: progress.advance(task))
         evidence = [audits.row(name, *pair) for name, pair in played.items()]
         story = spend_until_refused(self.out, high=MOST_STEPS)
         again = Options(heading=True, if_standing=IfStanding.OVERWRITE)
@@ -167,7 +171,14 @@ class Demo:
         report = self.out / "report.html"
         written = page.page(
             "Masquerade",
-            sections(verdicts, (noise_svg, signal_svg), done.receipt, story, evidence),
+            sections(
+                verdicts,
+                (noise_svg, signal_svg),
+                done.receipt,
+                story,
+                evidence,
+                films.sections(*clip),
+            ),
             lead="Everyone dances; nobody is recognised.",
         )
         atomic.write_whole(report, written.encode())
@@ -176,11 +187,15 @@ class Demo:
                 "report": str(report),
                 "released": str(target),
                 "papers": {verdict.paper: verdict.valid for verdict in verdicts},
+                "videos": {shown.name: str(shown.path) for shown in clip[2]},
                 "audits": {name: pair[1].epsilon_at_least for name, pair in played.items()},
             },
             lines=[
                 _table("Five papers: claimed, and true", papers.HEADING, map(papers.row, verdicts)),
                 _table("Claim and evidence", audits.HEADING, evidence),
+                _table("A released video", films.HEADING, map(films.row, clip[2])),
+                clip[0],
+                "",
                 f"Released {target}, one day of steps, one number a minute. Its receipt "
                 f"({receipt_path(target).name}) says:",
                 *(f"  {line}" for line in explain(done.receipt.guarantee)),

@@ -1,8 +1,8 @@
 """A person who never lived walks through a room that never stood: film for pictures and examples.
 
 Everything is drawn with numpy from signed distances, with soft edges and the light of one window;
-nothing is drawn at random, so the film is the same on every machine. Lengths are in units of which
-a frame is 120 high, the person 80.
+nothing is left to chance, so the film is the same every time. Lengths are in units of which a frame
+is 120 high and the person 80.
 """
 
 from __future__ import annotations
@@ -51,10 +51,8 @@ def walking(frames: int = 96, height: int = 120, width: int = 160, rate_hz: floa
     _check.count(frames=frames, height=height, width=width)
     room = _room(height, width)
     wide = width * _TALL / height
-    made = []
-    for number in range(frames):
-        x = wide * (0.1 + 0.8 * (number + 0.5) / frames)
-        made.append(_with_walker(room, x, wide))
+    places = wide * (0.1 + 0.8 * (np.arange(frames) + 0.5) / frames)
+    made = [_with_walker(room, x, wide) for x in places.tolist()]
     return _video(made, rate_hz, "walking")
 
 
@@ -72,10 +70,9 @@ def portrait(frames: int = 48, height: int = 120, width: int = 160, rate_hz: flo
     middle = width * _TALL / height / 2
     made = []
     for number in range(frames):
-        second = number / rate_hz
         canvas = _Canvas(room, (0, 0, height, width), _TALL / height)
-        _bust(canvas, middle, second)
-        made.append((canvas.picture(), canvas.mask()))
+        _talker(canvas, middle, number / rate_hz)
+        made.append(canvas.pixels())
     return _video(made, rate_hz, "talking")
 
 
@@ -119,11 +116,14 @@ class _Canvas:
         self.colour += alpha[..., None] * (lit - self.colour)
         np.maximum(self.cover, alpha, out=self.cover)
 
-    def near(self, left: float, top: float, right: float, bottom: float) -> _Canvas:
-        """The part of the canvas inside these bounds; what is painted on it shows here."""
+    def near(self, one: Point, other: Point, reach: float) -> _Canvas:
+        """The part of the canvas around two points; what is painted on it shows here."""
+        lines = zip((self.x[0], self.y[:, 0]), one, other, strict=True)
+        columns, rows = (
+            slice(*np.searchsorted(line, (min(a, b) - reach - 1, max(a, b) + reach + 1)).tolist())
+            for line, a, b in lines
+        )
         part = copy.copy(self)
-        rows = slice(*(int(at) for at in np.searchsorted(self.y[:, 0], (top - 1, bottom + 1))))
-        columns = slice(*(int(at) for at in np.searchsorted(self.x[0], (left - 1, right + 1))))
         part.x, part.y = self.x[:, columns], self.y[rows]
         part.colour, part.cover = self.colour[rows, columns], self.cover[rows, columns]
         return part
@@ -132,46 +132,49 @@ class _Canvas:
         self, start: Point, end: Point, radii: Point, colour: Colour, depth: float = 1.0
     ) -> None:
         """A rounded cone, lit; ``depth`` below 1 darkens what is further away."""
-        (ax, ay), (bx, by), most = start, end, max(radii)
-        part = self.near(
-            min(ax, bx) - most, min(ay, by) - most, max(ax, bx) + most, max(ay, by) + most
-        )
-        right, down = part.x - ax, part.y - ay
-        along = (bx - ax) ** 2 + (by - ay) ** 2 or 1.0
-        share = np.clip((right * (bx - ax) + down * (by - ay)) / along, 0, 1)
+        part = self.near(start, end, max(radii))
+        right, down = part.x - start[0], part.y - start[1]
+        dx, dy = end[0] - start[0], end[1] - start[1]
+        along = dx**2 + dy**2
+        share = np.clip((right * dx + down * dy) / along, 0, 1)
         radius = radii[0] + (radii[1] - radii[0]) * share
-        away = np.hypot(right - share * (bx - ax), down - share * (by - ay))
-        aside = (right * (by - ay) - down * (bx - ax)) / (along * radius)  # 0 along the axis
-        light = _lit(aside * (by - ay), -aside * (bx - ax))
-        part.paint(part.inside(away - radius), colour, depth * light)
+        away = np.hypot(right - share * dx, down - share * dy)
+        aside = (right * dy - down * dx) / (along * radius)  # 0 on the axis
+        part.paint(part.inside(away - radius), colour, depth * _lit(aside * dy, -aside * dx))
+
+    def spot(
+        self, middle: Point, radii: Point, colour: Colour, strength: float = 1.0, soft: float = 0.0
+    ) -> None:
+        """An ellipse; ``soft`` lets it fade by that share of itself."""
+        reach = np.hypot((self.x - middle[0]) / radii[0], (self.y - middle[1]) / radii[1])
+        edge = soft or 1.2 * self.step / min(radii)
+        self.paint(strength * np.clip(0.5 + (1 - reach) / edge, 0, 1), colour)
+
+    def shadow(self, middle: Point, radii: Point, dark: float) -> None:
+        """Darken an ellipse, most in its middle; it is not part of what is painted."""
+        far = ((self.x - middle[0]) / radii[0]) ** 2 + ((self.y - middle[1]) / radii[1]) ** 2
+        self.colour *= 1 - dark * np.exp(-1.6 * far)[..., None]
 
     def box(self, middle: Point, half: Point, colour: Colour | np.ndarray) -> None:
         """A rectangle."""
         across, down = abs(self.x - middle[0]) - half[0], abs(self.y - middle[1]) - half[1]
         self.paint(self.inside(np.maximum(across, down)), colour)
 
-    def leaf(self, root: Point, angle: float, size: Point, colour: Colour) -> None:
+    def leaf(self, root: Point, angle: float, size: Point, tint: float) -> None:
         """An ellipse that starts at its root, with a lighter half and a vein."""
         right, up = self.x - root[0], root[1] - self.y
         along = right * math.sin(angle) + up * math.cos(angle) - size[0]
         aside = right * math.cos(angle) - up * math.sin(angle) + 0.04 * along**2 / size[0] ** 0.5
         reach = np.hypot(along / size[0], aside / size[1])
-        light = np.where(aside > 0, 1.12, 0.86) + 0.25 * np.exp(-((aside / 0.25) ** 2))
-        self.paint(self.inside((reach - 1) * size[1]), colour, light)
+        light = tint * np.where(aside > 0, 1.12, 0.86) + 0.2 * np.exp(-((aside / 0.25) ** 2))
+        self.paint(self.inside((reach - 1) * size[1]), _LEAF, light)
 
-    def picture(self) -> np.ndarray:
-        """The samples averaged to pixels, (H, W, 3) uint8."""
-        return np.rint(np.clip(_averaged(self.colour, self.fine), 0, 255)).astype(np.uint8)
-
-    def mask(self) -> np.ndarray:
-        """The pixels that are mostly painted, (H, W) bool."""
-        return np.asarray(_averaged(self.cover[..., None], self.fine)[..., 0] > 0.5)
-
-
-def _averaged(samples: np.ndarray, fine: int) -> np.ndarray:
-    rows, columns, channels = samples.shape
-    cells = samples.reshape(rows // fine, fine, columns // fine, fine, channels)
-    return np.asarray(cells.mean(axis=(1, 3)))
+    def pixels(self) -> tuple[np.ndarray, np.ndarray]:
+        """The picture, (H, W, 3) uint8, and which pixels are mostly painted, (H, W) bool."""
+        samples = np.dstack([self.colour, self.cover])
+        rows, columns = (size // self.fine for size in self.cover.shape)
+        means = samples.reshape(rows, self.fine, columns, self.fine, 4).mean(axis=(1, 3))
+        return np.rint(np.clip(means[..., :3], 0, 255)).astype(np.uint8), means[..., 3] > 0.5
 
 
 def _lit(across: np.ndarray, down: np.ndarray) -> np.ndarray:
@@ -194,23 +197,17 @@ def _video(made: list[tuple[np.ndarray, np.ndarray]], rate_hz: float, activity: 
 
 def _with_walker(room: np.ndarray, x: float, wide: float) -> tuple[np.ndarray, np.ndarray]:
     """The room with the person at ``x``, and where the person is."""
-    height, width, _ = room.shape
-    unit = _TALL / height
+    unit = _TALL / len(room)
     left, right = (round(np.clip(x + reach, 0, wide) / unit) for reach in (-30, 30))
-    part = (round(26 / unit), left, height, max(right, left + 1))
+    part = (round(26 / unit), left, len(room), max(right, left + 1))
     canvas = _Canvas(room, part, unit)
-    _shadow(canvas, x)
+    canvas.shadow((x - 3, _GROUND + 0.5), (15, 3.4), 0.42)
+    canvas.shadow((x - 11, _GROUND + 0.5), (20, 3.4), 0.22)
     _walker(canvas, x, (x - wide / 2) * _STANCE / _STRIDE + 0.06)
-    picture, mask = room.copy(), np.zeros((height, width), bool)
+    picture, mask = room.copy(), np.zeros(room.shape[:2], bool)
     where = np.s_[part[0] : part[2], part[1] : part[3]]
-    picture[where], mask[where] = canvas.picture(), canvas.mask()
+    picture[where], mask[where] = canvas.pixels()
     return picture, mask
-
-
-def _shadow(canvas: _Canvas, x: float) -> None:
-    for reach, wide, dark in ((-3.0, 15.0, 0.42), (-11.0, 20.0, 0.22)):
-        far = ((canvas.x - x - reach) / wide) ** 2 + ((canvas.y - _GROUND - 0.5) / 3.4) ** 2
-        canvas.colour *= 1 - dark * np.exp(-1.6 * far)[..., None]
 
 
 def _walker(canvas: _Canvas, x: float, cycle: float) -> None:
@@ -234,20 +231,18 @@ def _arm(canvas: _Canvas, shoulder: Point, cycle: float, depth: float) -> None:
     bend = swing + 0.3 + 0.16 * math.cos(2 * math.pi * cycle)
     elbow = _turned(shoulder, swing, _UPPER_ARM)
     wrist = _turned(elbow, bend, _FOREARM)
-    palm = _turned(wrist, bend + 0.15, 1.8)
-    canvas.limb(wrist, palm, (1.7, 1.5), _SKIN, depth)
+    canvas.limb(wrist, _turned(wrist, bend + 0.15, 1.8), (1.7, 1.5), _SKIN, depth)
     canvas.limb(shoulder, elbow, (3.3, 2.5), _JUMPER, depth * 0.94)
     canvas.limb(elbow, wrist, (2.5, 2.0), _JUMPER, depth * 0.94)
 
 
 def _leg(canvas: _Canvas, hip: Point, cycle: float, depth: float) -> None:
-    ankle, pitch = _step(hip[0], cycle % 1.0)
-    far = math.dist(hip, ankle)
-    reach = min(far, _THIGH + _SHIN - 0.01)
-    ankle = tuple(h + (a - h) * reach / far for h, a in zip(hip, ankle, strict=True))  # type: ignore
-    cosine = (_THIGH**2 + reach**2 - _SHIN**2) / (2 * _THIGH * reach)
-    down = math.atan2(ankle[0] - hip[0], ankle[1] - hip[1])
-    knee = _turned(hip, down + math.acos(min(cosine, 1.0)), _THIGH)
+    (x, y), pitch = _step(hip[0], cycle % 1.0)
+    reach = min(math.dist(hip, (x, y)), _THIGH + _SHIN - 0.01)
+    down = math.atan2(x - hip[0], y - hip[1])
+    ankle = _turned(hip, down, reach)
+    bend = math.acos((_THIGH**2 + reach**2 - _SHIN**2) / (2 * _THIGH * reach))  # of the thigh
+    knee = _turned(hip, down + bend, _THIGH)
     heel = _turned(ankle, pitch - 0.55, 2.0)
     canvas.limb(heel, _turned(heel, pitch + math.pi / 2, 6.2), (2.1, 1.5), _SHOE, depth)
     canvas.limb(knee, ankle, (3.4, 2.4), _JEANS, depth * 0.98)
@@ -273,72 +268,46 @@ def _turned(start: Point, angle: float, length: float) -> Point:
     return start[0] + length * math.sin(angle), start[1] + length * math.cos(angle)
 
 
-def _bust(canvas: _Canvas, x: float, second: float) -> None:
-    """Head and shoulders of someone who talks."""
-    sway, size = 1.5 * math.sin(1.7 * second), 33.0
-    x, y = x + sway, 54.0 + 0.6 * math.sin(5 * second)
+def _talker(canvas: _Canvas, x: float, second: float) -> None:
+    """Head and shoulders, a while into the talk."""
+    x, y = x + 1.5 * math.sin(1.7 * second), 54.0 + 0.6 * math.sin(5 * second)
     canvas.limb((x - 31, 122), (x + 31, 122), (22, 22), _JUMPER)
     canvas.limb((x, 122), (x, 108), (30, 16), _JUMPER)
     canvas.limb((x, y + 26), (x, 100), (12.5, 13.5), _SKIN, 0.84)
     talk = max(0.0, math.sin(9 * second)) * (0.6 + 0.4 * math.sin(3.1 * second))
     blink = math.exp(-((((second + 0.6) % 1.9 - 1) / 0.08) ** 2))
-    _head(canvas, (x, y), size, 0.45 * math.sin(1.7 * second + 0.4), talk=talk, blink=blink)
+    _head(canvas, (x, y), 33.0, 0.45 * math.sin(1.7 * second + 0.4), talk=talk, blink=blink)
 
 
 def _head(
     canvas: _Canvas, centre: Point, size: float, yaw: float, talk: float = 0.0, blink: float = 0.0
 ) -> None:
     """A head that looks ``yaw`` to the right of the viewer: hair, then a painted ellipsoid."""
-    (x, y), whole = centre, canvas
-    canvas = canvas.near(x - 1.2 * size, y - 1.2 * size, x + 1.2 * size, y + 1.2 * size)
-    u, v = (canvas.x - x) / size, (canvas.y - y) / size
+    (x, y), part = centre, canvas.near(centre, centre, 1.2 * size)
+    u, v = (part.x - x) / size, (part.y - y) / size
     right, ahead = math.cos(yaw), math.sin(yaw)
-    back = np.hypot((u + 0.16 * ahead) / 0.93, np.where(v < 0, (v + 0.1) / 1.03, v / 1.1) * 1.0)
-    strands = 1 + 0.09 * np.sin(26 * np.arctan2(v + 1.4, u))
-    hair = np.asarray(_HAIR, np.float32) * strands[..., None]
-    alpha = canvas.inside(np.maximum((back - 1) * size * 0.9, (v - 0.86) * size))
-    canvas.paint(alpha, hair, _lit(u, v) * 1.05)
+    back = np.hypot((u + 0.16 * ahead) / 0.93, np.where(v < 0, (v + 0.1) / 1.03, v / 1.1))
+    hair = (1 + 0.09 * np.sin(26 * np.arctan2(v + 1.4, u)))[..., None] * np.array(_HAIR)
+    part.paint(part.inside(np.maximum((back - 1) * 0.9, v - 0.86) * size), hair, _lit(u, v) * 1.05)
     across = u / (0.76 - 0.16 * np.clip(v, 0, 1) ** 2)
     reach = np.hypot(across, v)
     outwards = np.sqrt(np.clip(1 - reach**2, 0, 1))
     fx, fz = across * right - outwards * ahead, across * ahead + outwards * right
-    edge = 1.2 * canvas.step / size
-    face = _Face(fx, v, np.where(fz > 0.05, 1.0, 0.0), edge, np.asarray(_SKIN, np.float32))
+    face = copy.copy(part)  # a picture in the head's own coordinates; its back is far away
+    face.x, face.y, face.step = np.where(fz > 0.05, fx, 9.0), v, part.step / size
+    face.colour, face.cover = np.full(part.colour.shape, _SKIN), np.zeros_like(part.cover)
     _features(face, talk, blink)
-    fringe = np.minimum(
-        v + 0.5 - 0.22 * fx**2 + 0.05 * np.cos(9 * fx), np.maximum(fz - 0.3 + 0.12 * v, v - 0.72)
-    )
-    covered = np.clip(0.5 - fringe / edge, 0, 1)[..., None]
-    near = 1 - 0.3 * np.exp(-((np.maximum(fringe, 0) / 0.09) ** 2))[..., None]
-    skin = face.colour * near + covered * (hair - face.colour * near)
-    canvas.paint(canvas.inside((reach - 1) * 0.7 * size), skin, _lit(across * 0.9, v * 0.9))
-    tip, top = (
-        (x + 0.84 * size * ahead, y + 0.24 * size),
-        (x + 0.74 * size * ahead, y + 0.06 * size),
-    )
-    whole.limb(top, tip, (0.04 * size, 0.105 * size), _SKIN, 0.98)
+    sides = np.maximum(fz - 0.3 + 0.12 * v, v - 0.86)
+    fringe = np.minimum(v + 0.5 - 0.22 * fx**2 + 0.05 * np.cos(9 * fx), sides)
+    skin = face.colour * (1 - 0.3 * np.exp(-((np.maximum(fringe, 0) / 0.09) ** 2)))[..., None]
+    skin += np.clip(0.5 - fringe / (1.2 * face.step), 0, 1)[..., None] * (hair - skin)
+    part.paint(part.inside((reach - 1) * 0.7 * size), skin, _lit(across * 0.9, v * 0.9))
+    top = (x + 0.74 * size * ahead, y + 0.06 * size)
+    tip = (x + 0.84 * size * ahead, y + 0.24 * size)
+    canvas.limb(top, tip, (0.04 * size, 0.105 * size), _SKIN, 0.98)
 
 
-class _Face:
-    """A picture on the front of a head, in the head's own coordinates."""
-
-    def __init__(
-        self, x: np.ndarray, y: np.ndarray, front: np.ndarray, edge: float, colour: np.ndarray
-    ) -> None:
-        self.x, self.y, self.front, self.edge = x, y, front, edge
-        self.colour = np.broadcast_to(colour, (*x.shape, 3)).copy()
-
-    def spot(
-        self, middle: Point, radii: Point, colour: Colour, strength: float = 1.0, soft: float = 0.0
-    ) -> None:
-        """An ellipse; ``soft`` lets it fade by that share of itself."""
-        reach = np.hypot((self.x - middle[0]) / radii[0], (self.y - middle[1]) / radii[1])
-        edge = soft or self.edge / min(radii)
-        alpha = strength * self.front * np.clip(0.5 + (1 - reach) / edge, 0, 1)
-        self.colour += alpha[..., None] * (np.asarray(colour, np.float32) - self.colour)
-
-
-def _features(face: _Face, talk: float, blink: float) -> None:
+def _features(face: _Canvas, talk: float, blink: float) -> None:
     opened = 0.085 * (1 - 0.9 * blink)
     for side in (-1.0, 1.0):
         face.spot((0.46 * side, 0.32), (0.24, 0.2), (222, 126, 104), 0.35, 1.0)
@@ -369,7 +338,7 @@ def _room(height: int, width: int) -> np.ndarray:
     _window(canvas, 124 * part)
     _hang(canvas, 56 * part)
     _plant(canvas, 17 * part)
-    return canvas.picture()
+    return canvas.pixels()[0]
 
 
 def _floor(canvas: _Canvas, part: float) -> None:
@@ -382,8 +351,8 @@ def _floor(canvas: _Canvas, part: float) -> None:
     light = 0.86 + 0.085 * checker + grain + 0.3 * beam - 0.1 * (y < 89)
     planks = light[..., None] * np.array([182, 148, 112], np.float32)
     canvas.paint(canvas.inside(87.5 - y + 0 * x), planks)
-    canvas.box((80 * part, 85.5), (200, 2.4), (232, 226, 214))
-    canvas.box((80 * part, 88.2), (200, 0.5), (120, 104, 88))
+    canvas.box((0, 85.5), (1e4, 2.4), (232, 226, 214))
+    canvas.box((0, 88.2), (1e4, 0.5), (120, 104, 88))
 
 
 def _window(canvas: _Canvas, x: float) -> None:
@@ -391,19 +360,17 @@ def _window(canvas: _Canvas, x: float) -> None:
     canvas.box((x - 1.5, y + 1.5), (23.5, 25.5), (150, 140, 126))
     canvas.box((x, y), (23, 25), (240, 238, 232))
     shade = np.clip((canvas.y - y + 21) / 42, 0, 1)[..., None]
-    far = (1 - shade) * np.array([138, 184, 226]) + shade * np.array([226, 236, 242])
-    scene = np.broadcast_to(far, (*canvas.cover.shape, 3)).astype(np.float32)
+    sky = (1 - shade) * np.array([138, 184, 226]) + shade * np.array([226, 236, 242])
     for cx, cy, wide in ((-8.0, -10.0, 7.0), (-2.0, -8.5, 5.0), (12.0, -3.0, 6.0)):
         cloud = np.exp(-(((canvas.x - x - cx) / wide) ** 2) - ((canvas.y - y - cy) / 2.6) ** 2)
-        scene = scene + cloud[..., None] * (252 - scene)
+        sky = sky + cloud[..., None] * (252 - sky)
     for height, green in ((8.0, (126, 160, 120)), (14.0, (88, 130, 84))):
         ridge = y + height + 2.5 * np.sin(canvas.x / 6 + height) - canvas.y
-        scene = scene + canvas.inside(ridge)[..., None] * (np.array(green) - scene)
-    canvas.box((x, y), (20.5, 22.5), scene)
+        sky = sky + canvas.inside(ridge)[..., None] * (np.array(green) - sky)
+    canvas.box((x, y), (20.5, 22.5), sky)
     canvas.box((x, y), (0.9, 22.5), (236, 234, 228))
     canvas.box((x, y - 4), (20.5, 0.8), (236, 234, 228))
     canvas.box((x, y + 26), (26, 1.6), (244, 242, 236))
-    canvas.box((x, y + 28.2), (25, 0.7), (168, 158, 142))
 
 
 def _hang(canvas: _Canvas, x: float) -> None:
@@ -417,22 +384,16 @@ def _hang(canvas: _Canvas, x: float) -> None:
 
 
 def _plant(canvas: _Canvas, x: float) -> None:
-    far = ((canvas.x - x + 4) / 13) ** 2 + ((canvas.y - 100) / 3.2) ** 2
-    canvas.colour *= 1 - 0.4 * np.exp(-1.6 * far)[..., None]
+    canvas.shadow((x - 4, 100), (13, 3.2), 0.4)
     for number, angle in enumerate((-1.2, 1.15, -0.85, 0.8, -0.5, 0.5, -0.2, 0.22, 0.02)):
-        tint = 0.8 + 0.07 * (number % 4)
-        size = 10.0 + 1.1 * number
-        canvas.leaf((x, 82), angle, (size, 2.9), tuple(tint * part for part in _LEAF))  # type: ignore
+        canvas.leaf((x, 82), angle, (10.0 + 1.1 * number, 2.9), 0.8 + 0.07 * (number % 4))
     canvas.limb((x, 86), (x, 96), (7.2, 5.2), (188, 108, 76))
     canvas.box((x, 82.5), (8, 1.8), (200, 120, 86))
 
 
 def _softened(picture: np.ndarray, reach: int) -> np.ndarray:
-    """A picture out of focus: a box mean of a few pixels, twice."""
-    blurred = picture.astype(np.float32)
-    for axis in (0, 1, 0, 1):
-        width = [(reach, reach) if at == axis else (0, 0) for at in range(3)]
-        sums = np.cumsum(np.pad(blurred, width, mode="edge"), axis=axis)
-        ends = np.split(sums, [2 * reach], axis=axis)[1], np.split(sums, [-2 * reach], axis=axis)[0]
-        blurred = np.diff(np.stack(ends[::-1]), axis=0)[0] / (2 * reach)
-    return np.clip(blurred, 0, 255).astype(np.uint8)
+    """A picture out of focus: means over squares."""
+    padded = np.pad(picture, ((reach, reach), (reach, reach), (0, 0)), mode="edge")
+    side = 2 * reach + 1
+    squares = np.lib.stride_tricks.sliding_window_view(padded, (side, side), axis=(0, 1))
+    return np.asarray(squares.mean(axis=(-2, -1), dtype=np.float32)).astype(np.uint8)

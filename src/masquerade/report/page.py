@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ th, td { text-align: left; vertical-align: top; padding: .45rem .6rem;
 th, pre { background: #f3f5f9; } pre { padding: .8rem; overflow-x: auto; font-size: 13px; }
 .stamp { display: inline-block; padding: .15rem .6rem; border-radius: .3rem; font-weight: 600; }
 .private { background: #fbe4df; color: #8c2f1b; } .public { background: #e2f1e8; color: #1f5c3b; }
-figure { margin: 1rem 0; } svg { max-width: 100%; height: auto; }
+figure { margin: 1rem 0; } svg, video { max-width: 100%; height: auto; } video { width: 22rem; }
 """
 
 
@@ -80,6 +81,15 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def figure(svg: str) -> str:
     """A picture made by `masquerade.report.plot`."""
     return f"<figure>{svg}</figure>"
+
+
+def film(mp4: bytes) -> str:
+    """A short video inside the page, playing over and over."""
+    data = base64.b64encode(mp4).decode()
+    return (
+        '<figure><video controls="" loop="" muted="" autoplay="" playsinline="" '
+        f'src="data:video/mp4;base64,{data}"></video></figure>'
+    )
 
 
 def receipt_section(title: str, receipt: Receipt) -> Section:

@@ -1,0 +1,165 @@
+"""The demo's videos: one clip released in six ways, with claim, evidence, quality and time."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from masquerade import assets
+from masquerade.audit.game import Claim, MechanismGame
+from masquerade.audit.video_dprp_value import VideoDprpValue
+from masquerade.doors.audit import audit
+from masquerade.doors.outputs import IfStanding
+from masquerade.doors.releasing import Options, make_mechanism, release_file
+from masquerade.doors.utility import measure_files
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+from masquerade.guarantee import explain
+from masquerade.mechanism import Heuristic, Mechanism
+from masquerade.receipt import Receipt
+from masquerade.recipes import scene
+from masquerade.report import page
+from masquerade.scores import Evidence
+from masquerade.utility.picture import PictureQuality
+from masquerade.video import probe, read, write
+
+HEADING = ("release", "guarantee", "evidence: at least", "PSNR dB", "SSIM", "seconds")
+FRAMES, TRIALS = 64, 1500
+_TARGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
+
+
+def ways() -> dict[str, Mechanism]:
+    """The releases, by the name of their file."""
+    sites: dict[str, Any] = {**_TARGET, "unit": "pixels", "pixels": 16}
+    return {
+        "as-published": make_mechanism("video_dprp", form="as_published", unit="frame", **_TARGET),
+        "orthonormal": make_mechanism("video_dprp", **sites),
+        "pooled": make_mechanism("pooled_gaussian", **sites),
+        "cosine-16-sites": make_mechanism("cosine_gaussian", **sites),
+        "cosine-frame": make_mechanism("cosine_gaussian", unit="frame", **_TARGET),
+        "appearance-free": make_mechanism("appearance_free"),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """One release and all that is known about it."""
+
+    name: str
+    path: Path
+    receipt: Receipt
+    quality: PictureQuality
+    seconds: float
+    played: tuple[Claim, Evidence] | None
+
+
+def clip(path: Path) -> str:
+    """Write the clip and say where it is from: filmed where it can be had, else generated."""
+    try:
+        source = assets.fetch("carphone")
+    except (BadInput, OSError):
+        scene.write(path)
+        return "A generated person who never lived: the filmed clip could not be fetched."
+    inside = probe.probe(source)
+
+    def cut(stream: BinaryIO) -> None:
+        frames = itertools.islice(read.frames(source), FRAMES)
+        write.write(stream, frames, suffix=".mp4", rate=inside.rate, aspect=inside.aspect)
+
+    with atomic.staged(path, cut, is_private=True) as (_, commit):
+        commit()
+    return f"A filmed clip. {assets.describe(assets.find('carphone'))}"
+
+
+def release_all(
+    folder: Path, told: Callable[[str], None] = lambda _: None
+) -> tuple[str, Path, list[Shown]]:
+    """Release the clip in every way; the original stays beside, marked private."""
+    original = folder / "clip.private.mp4"
+    said = clip(original)
+    found = []
+    for name, mechanism in ways().items():
+        target, start = folder / f"clip-{name}.mp4", time.perf_counter()
+        done = release_file(
+            original, target, mechanism, options=Options(if_standing=IfStanding.OVERWRITE)
+        )
+        seconds = time.perf_counter() - start
+        found.append(
+            Shown(
+                name=name,
+                path=target,
+                receipt=done.receipt,
+                quality=measure_files(original, target, every=4),
+                seconds=seconds,
+                played=_played(mechanism),
+            )
+        )
+        told(name)
+    return said, original, found
+
+
+def _played(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:
+    """The mechanism's claim and what an attack measures against it."""
+    if isinstance(mechanism, Heuristic):
+        return None
+    if mechanism.guarantee((1, 16, 16, 3)).published_claim is not None:
+        published = VideoDprpValue()  # one number of a frame is enough to refute it
+        return published.claim(), audit(published)
+    game = MechanismGame(mechanism=mechanism, trials=TRIALS)
+    return game.claim(), audit(game)
+
+
+def row(shown: Shown) -> tuple[str, ...]:
+    """One line of the table."""
+    guarantee = shown.receipt.guarantee
+    if shown.played is None:
+        claim, evidence = "none: a heuristic", "-"
+    else:
+        claimed, measured = shown.played
+        verdict = " REFUTED" if measured.refutes(claimed.epsilon) else ""
+        evidence = f"{measured.epsilon_at_least:.3g}{verdict}"
+        claim = f"({claimed.epsilon:g}, {claimed.delta:g}) for one {guarantee.unit}"
+        if guarantee.published_claim is not None:
+            claim = f"CLAIMED, NOT VALID: {claim}; proved: {guarantee.epsilon:.3g}"
+    return (
+        shown.name,
+        claim,
+        evidence,
+        f"{shown.quality.psnr:.2f}",
+        f"{shown.quality.ssim:.3f}",
+        f"{shown.seconds:.1f}",
+    )
+
+
+def sections(said: str, original: Path, found: list[Shown]) -> list[page.Section]:
+    """The clip before and after, each with its guarantee in plain words."""
+    table = page.table(HEADING, [row(shown) for shown in found])
+    first = page.Section(
+        title="A released video",
+        body=page.paragraphs([said, "Before:"]) + page.film(original.read_bytes()) + table,
+        has_originals=True,
+    )
+    return [first, *(_section(shown) for shown in found)]
+
+
+def _section(shown: Shown) -> page.Section:
+    words = [
+        f"PSNR {shown.quality.psnr:.2f} dB and SSIM {shown.quality.ssim:.3f} beside the original; "
+        f"{shown.seconds:.1f} s, reading and writing included."
+    ]
+    if shown.played is not None:
+        claim, evidence = shown.played
+        words.append(
+            f"Claim: epsilon {claim.epsilon:g} for one {claim.unit}. An attack measured at least "
+            f"{evidence.epsilon_at_least:.3g} ({evidence.attack}, {evidence.trials} trials)."
+        )
+    body = page.film(shown.path.read_bytes()) + page.paragraphs(words)
+    return page.Section(
+        title=f"The clip, {shown.name}",
+        body=body + page.listing(explain(shown.receipt.guarantee)),
+        has_originals=True,
+    )

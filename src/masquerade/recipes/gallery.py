@@ -1,0 +1,252 @@
+"""The docs page of pictures: what every mechanism leaves of a person who never lived."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade import catalog
+from masquerade.doors.answer import Answer
+from masquerade.doors.progress import bars
+from masquerade.doors.releasing import make_mechanism, release_value
+from masquerade.errors import BadInput, MissingExtra
+from masquerade.files import atomic
+from masquerade.guarantee import Guarantee, explain
+from masquerade.mechanism import Mechanism
+from masquerade.recipes import scene
+from masquerade.recordings import Video
+from masquerade.utility import picture
+from masquerade.utility.picture import PictureQuality
+from masquerade.video import write as writer
+
+_BUDGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
+_SMALL = _BUDGET | {"unit": "pixels", "pixels": 16}
+_THREE = {
+    "16 pixels": _SMALL,
+    "256 pixels": _SMALL | {"pixels": 256},
+    "one frame": _BUDGET | {"unit": "frame"},
+}
+SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
+    "cosine_gaussian": _THREE,
+    "gaussian_noise": {"16 pixels": _SMALL},
+    "pooled_gaussian": _THREE,
+    "video_dprp": {
+        "orthonormal": _SMALL | {"form": "orthonormal"},
+        "gaussian": _SMALL | {"form": "gaussian"},
+        "truncated": _SMALL | {"form": "truncated"},
+        "as published": _BUDGET | {"unit": "frame", "form": "as_published"},
+    },
+}
+_DEFAULT = {"as it comes": dict[str, Any]()}
+_NEAR = ("face_blur",)  # those that are shown on the portrait
+_ZOOM, _GAP, _LEVEL = 2, 4, 8
+_COLUMNS = ("mechanism", "setting", "guarantee", "PSNR", "SSIM")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One picture of the gallery.
+
+    Args:
+        name: the mechanism's.
+        label: the setting in a word or two.
+        fields: the mechanism's fields; those left out have their defaults.
+    """
+
+    name: str
+    label: str
+    fields: dict[str, Any]
+
+    @property
+    def file(self) -> str:
+        """Name of the picture."""
+        return f"{self.name}-{self.label.replace(' ', '_')}.png"
+
+    @property
+    def source(self) -> str:
+        """Name of the video that it is shown on."""
+        return "portrait" if self.name in _NEAR else "scene"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """An entry and what became of it.
+
+    Args:
+        entry: what was asked for.
+        mechanism: as it was run; None if it could not be.
+        guarantee: what it promises for this video.
+        quality: what is left of the picture.
+        why_not: why it could not be run.
+    """
+
+    entry: Entry
+    mechanism: Mechanism | None = None
+    guarantee: Guarantee | None = None
+    quality: PictureQuality | None = None
+    why_not: str = ""
+
+
+def entries() -> list[Entry]:
+    """All pictures of the page: every mechanism, some in several settings."""
+    return [
+        Entry(name=name, label=label, fields=fields)
+        for name in catalog.names("release")
+        for label, fields in SETTINGS.get(name, _DEFAULT).items()
+    ]
+
+
+def show(entry: Entry, video: Video, folder: Path) -> Shown:
+    """Release the video and write the picture; what is not installed or cached is left out."""
+    try:
+        mechanism = make_mechanism(entry.name, **entry.fields)
+        done = release_value(video, mechanism)
+    except (MissingExtra, OSError, BadInput) as error:
+        return Shown(entry=entry, why_not=str(error))
+    released = done.value
+    assert isinstance(released, Video)
+    middle = len(video.frames) // 2
+    pair = side_by_side(video.frames[middle], released.frames[middle])
+    stream = io.BytesIO()
+    writer.write(stream, [pair], suffix=".png", rate=Fraction(1))
+    atomic.write_whole(folder / entry.file, stream.getvalue())
+    return Shown(
+        entry=entry,
+        mechanism=mechanism,
+        guarantee=done.receipt.guarantee,
+        quality=picture.measure(video.frames, released.frames),
+    )
+
+
+def side_by_side(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Two frames of one size, enlarged, with a white gap; colours rounded, so that files stay small.
+
+    Example:
+        >>> side_by_side(*np.zeros((2, 3, 5, 3), np.uint8)).shape
+        (6, 24, 3)
+    """
+    coarse = [np.minimum(np.rint(frame / _LEVEL) * _LEVEL, 255) for frame in (before, after)]
+    large = [frame.astype(np.uint8).repeat(_ZOOM, 0).repeat(_ZOOM, 1) for frame in coarse]
+    gap = np.full((len(large[0]), _GAP, 3), 255, np.uint8)
+    return np.concatenate([large[0], gap, large[1]], axis=1)
+
+
+def command(shown: Shown) -> str:
+    """The line that does the same in a shell."""
+    name, source = shown.entry.name, shown.entry.source
+    words = [f"masquerade release {source}.mp4 released.mp4 --mechanism {name}"]
+    for key, value in shown.entry.fields.items():
+        words.append(f"--{key} {value:g}" if isinstance(value, float) else f"--{key} {value}")
+    return " ".join(words)
+
+
+def markdown(all_shown: list[Shown], folder: str) -> str:
+    """The docs page."""
+    rows = [_row(shown) for shown in all_shown if shown.quality is not None]
+    table = ["| " + " | ".join(cells) + " |" for cells in (_COLUMNS, *rows)]
+    table.insert(1, "|---" * len(_COLUMNS) + "|")
+    parts = [_LEAD, "\n".join(table)]
+    last = ""
+    for shown in all_shown:
+        if shown.entry.name != last:
+            parts += _heading(shown)
+            last = shown.entry.name
+        parts += _section(shown, folder)
+    return "\n\n".join(parts) + "\n"
+
+
+_LEAD = f"""# Gallery: what each mechanism leaves of a picture
+
+**The person in these pictures was generated and never lived**, nor did the room ever stand; of a
+real recording nobody may publish the left half. The page is written by `masquerade recipe gallery`.
+
+Left the original, right what is released: the middle frame, enlarged {_ZOOM} times, its colours
+rounded to steps of {_LEVEL}. PSNR (in dB) and SSIM compare the whole videos before that rounding;
+higher is closer to the original. They say what is left to see, not what is protected: only a
+guarantee says that. The noise is live, so every run differs a little. Get the two videos with
+
+```sh
+python -c "from masquerade.recipes import scene; scene.write('scene.mp4')"
+python -c "from masquerade.recipes import scene; scene.write('portrait.mp4', scene.portrait())"
+```"""
+
+
+def _row(shown: Shown) -> tuple[str, ...]:
+    assert shown.guarantee is not None and shown.quality is not None
+    guarantee, quality = shown.guarantee, shown.quality
+    promised = "none: a heuristic"
+    if guarantee.epsilon is not None:
+        promised = f"epsilon {guarantee.epsilon:.4g} for one {guarantee.unit}"
+    name = f"[{shown.entry.name}](#{shown.entry.name})"
+    return name, shown.entry.label, promised, f"{quality.psnr:.1f}", f"{quality.ssim:.2f}"
+
+
+def _heading(shown: Shown) -> list[str]:
+    if shown.mechanism is None:
+        return [f"## {shown.entry.name}"]
+    said = (type(shown.mechanism).__doc__ or "").strip().splitlines()[0]
+    kind = "A heuristic. " * catalog.is_a("release", shown.entry.name, "Heuristic")
+    return [f"## {shown.entry.name}", f"{kind}{said}"]
+
+
+def _section(shown: Shown, folder: str) -> list[str]:
+    entry, guarantee, quality = shown.entry, shown.guarantee, shown.quality
+    if guarantee is None or quality is None:
+        return [f"Left out when this page was written ({entry.label}): {shown.why_not}"]
+    said = explain(guarantee)[:2]
+    if guarantee.published_claim is not None:
+        said.insert(0, f"{guarantee.published_claim}.")
+    return [
+        f"### {entry.name}: {entry.label}",
+        f"![before and after {entry.name}, {entry.label}]({folder}/{entry.file})",
+        " ".join(said),
+        f"PSNR {quality.psnr:.1f} dB, SSIM {quality.ssim:.2f}.",
+        f"```sh\n{command(shown)}\n```",
+    ]
+
+
+def build(folder: Path, told: Callable[[str], None] = lambda name: None) -> list[Shown]:
+    """Write every picture into a folder."""
+    videos = {"scene": scene.walking(), "portrait": scene.portrait()}
+    found = []
+    for entry in entries():
+        found.append(show(entry, videos[entry.source], folder))
+        told(entry.name)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gallery:
+    """Release a generated scene by every mechanism; write before and after, and the docs page.
+
+    Args:
+        out: folder of the pictures; the page stands beside it, with .md behind its name.
+    """
+
+    out: Path = Path("docs/gallery")
+
+    def run(self) -> Answer:
+        """Write pictures and page."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        page = self.out.with_name(f"{self.out.name}.md")
+        with bars() as progress:
+            task = progress.add_task("gallery", total=len(entries()))
+            found = build(self.out, lambda _: progress.advance(task))
+        atomic.write_whole(page, markdown(found, self.out.name).encode())
+        missing = {shown.entry.file: shown.why_not for shown in found if shown.quality is None}
+        return Answer(
+            data={"page": str(page), "pictures": len(found) - len(missing), "left_out": missing},
+            lines=[
+                f"Wrote {page} and {len(found) - len(missing)} pictures.",
+                *(f"Left out {name}: {why}" for name, why in missing.items()),
+            ],
+        )
+
+
+EXAMPLE = Gallery()
