@@ -101,9 +101,7 @@ class MechanismGame(Game):
         worlds = self.mechanism.worst_case(self.input_shape)
         best = getattr(self.mechanism, "play", None)
         if best is not None and self.sees == "numbers":
-            without, within = (
-                np.array([best(worlds, truth, noise) for _ in range(trials)]) for truth in (0, 1)
-            )
+            without, within = (best(worlds, truth, trials, noise) for truth in (0, 1))
             return Scores(without=without, within=within, attack="the optimal test")
         outputs = [
             np.stack([np.asarray(self.mechanism.apply(world, noise)) for _ in range(trials)])

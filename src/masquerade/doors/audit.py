@@ -14,6 +14,7 @@ from masquerade._round import shown
 from masquerade.audit.game import Game, MechanismGame
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import waiting
+from masquerade.mechanism import VideoMechanism
 from masquerade.noise import Noise
 from masquerade.scores import Evidence
 
@@ -34,8 +35,11 @@ def find_game(name: str) -> Game:
     if name not in games():
         raise ValueError(_check.unknown("game", name, games()))
     example = catalog.example(games()[name], name)
-    game: Game = example if games()[name] == "audit" else MechanismGame(mechanism=example)
-    return game
+    if games()[name] == "audit":
+        game: Game = example
+        return game
+    trials = 4_000 if isinstance(example, VideoMechanism) else 10_000  # of which each costs more
+    return MechanismGame(mechanism=example, trials=trials)
 
 
 def audit(

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from masquerade._round import shown
 from masquerade.account import votes
@@ -29,6 +30,19 @@ def _noise(epsilon: float, trials: int) -> Game:
         "gaussian_noise", epsilon=epsilon, delta=1e-5, unit="frame", low=0.0, high=1.0
     )
     return MechanismGame(mechanism=mechanism, trials=trials)
+
+
+def _video(name: str, trials: int, **fields: Any) -> Game:
+    mechanism = make_mechanism(name, epsilon=8.0, delta=1e-4, **fields)
+    return MechanismGame(mechanism=mechanism, trials=trials)
+
+
+def _published_frames() -> Game:
+    """The paper's setting in small: one frame changes, and only released 8-bit frames are seen."""
+    mechanism = make_mechanism(
+        "video_dprp", form="as_published", epsilon=8.0, delta=1e-4, unit="frame", columns=48
+    )
+    return MechanismGame(mechanism=mechanism, trials=60_000, shape=(1, 16, 16, 3), sees="video")
 
 
 def games(*, is_long: bool) -> dict[str, Game]:
@@ -57,6 +71,11 @@ def games(*, is_long: bool) -> dict[str, Game]:
         "mask_dp_batches, published": MaskDpBatches(trials=100_000),
         "mask_dp_batches, sound": MaskDpBatches(form="sound", noise_multiplier=1.0, trials=60_000),
         "tempdiff_votes, sound, gamma .01": TempdiffVotes(form="sound", gamma=0.01, trials=120_000),
+        "cosine_gaussian, 4 sites": _video("cosine_gaussian", 8_000, unit="pixels", pixels=4),
+        "cosine_gaussian, frame": _video("cosine_gaussian", 8_000, unit="frame"),
+        "pooled_gaussian, 4 sites": _video("pooled_gaussian", 8_000, unit="pixels", pixels=4),
+        "video_dprp, orthonormal, frame": _video("video_dprp", 8_000, unit="frame", columns=16),
+        "video_dprp, as published, frames seen": _published_frames(),
     }
 
 

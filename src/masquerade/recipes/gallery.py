@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from masquerade import catalog
+from masquerade._round import shown as rounded
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
 from masquerade.doors.releasing import make_mechanism, release_value
@@ -43,9 +45,11 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "as published": _BUDGET | {"unit": "frame", "form": "as_published"},
     },
 }
-_DEFAULT = {"as it comes": dict[str, Any]()}
+_DEFAULTS: dict[str, dict[str, Any]] = {"defaults": {}}
 _NEAR = ("face_blur",)  # those that are shown on the portrait
-_ZOOM, _GAP, _LEVEL = 2, 4, 8
+_ZOOM, _GAP = 2, 4
+_STEPS, _OWN_STEP = (4, 8, 16, 32, 64), 8  # colours are rounded until a file is small
+_LARGEST = 60_000
 _COLUMNS = ("mechanism", "setting", "guarantee", "PSNR", "SSIM")
 
 
@@ -95,15 +99,20 @@ class Shown:
 
 def entries() -> list[Entry]:
     """All pictures of the page: every mechanism, some in several settings."""
-    return [
-        Entry(name=name, label=label, fields=fields)
-        for name in catalog.names("release")
-        for label, fields in SETTINGS.get(name, _DEFAULT).items()
-    ]
+    found = []
+    for name in catalog.names("release"):
+        usual = _DEFAULTS if _is_heuristic(name) else {"16 pixels": _SMALL}
+        for label, fields in SETTINGS.get(name, usual).items():
+            found.append(Entry(name=name, label=label, fields=fields))
+    return found
+
+
+def _is_heuristic(name: str) -> bool:
+    return catalog.is_a("release", name, "Heuristic")
 
 
 def show(entry: Entry, video: Video, folder: Path) -> Shown:
-    """Release the video and write the picture; what is not installed or cached is left out."""
+    """Release the video and write the picture, unless what it takes is missing here."""
     try:
         mechanism = make_mechanism(entry.name, **entry.fields)
         done = release_value(video, mechanism)
@@ -112,10 +121,8 @@ def show(entry: Entry, video: Video, folder: Path) -> Shown:
     released = done.value
     assert isinstance(released, Video)
     middle = len(video.frames) // 2
-    pair = side_by_side(video.frames[middle], released.frames[middle])
-    stream = io.BytesIO()
-    writer.write(stream, [pair], suffix=".png", rate=Fraction(1))
-    atomic.write_whole(folder / entry.file, stream.getvalue())
+    data = side_by_side(video.frames[middle], released.frames[middle])
+    atomic.write_whole(folder / entry.file, data)
     return Shown(
         entry=entry,
         mechanism=mechanism,
@@ -124,17 +131,21 @@ def show(entry: Entry, video: Video, folder: Path) -> Shown:
     )
 
 
-def side_by_side(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Two frames of one size, enlarged, with a white gap; colours rounded, so that files stay small.
+def side_by_side(before: np.ndarray, after: np.ndarray) -> bytes:
+    """A small PNG of two frames of one size, enlarged, with a white gap between them."""
+    gap = np.full((len(before), _GAP // _ZOOM, 3), 255, np.uint8)
+    for step in _STEPS:  # noise takes the room, and does not show that it was rounded
+        pair = [_coarse(before, min(step, _OWN_STEP)), gap, _coarse(after, step)]
+        large = np.concatenate(pair, axis=1).repeat(_ZOOM, axis=0).repeat(_ZOOM, axis=1)
+        stream = io.BytesIO()
+        writer.write(stream, [large], suffix=".png", rate=Fraction(1))
+        if stream.tell() <= _LARGEST:
+            break
+    return stream.getvalue()
 
-    Example:
-        >>> side_by_side(*np.zeros((2, 3, 5, 3), np.uint8)).shape
-        (6, 24, 3)
-    """
-    coarse = [np.minimum(np.rint(frame / _LEVEL) * _LEVEL, 255) for frame in (before, after)]
-    large = [frame.astype(np.uint8).repeat(_ZOOM, 0).repeat(_ZOOM, 1) for frame in coarse]
-    gap = np.full((len(large[0]), _GAP, 3), 255, np.uint8)
-    return np.concatenate([large[0], gap, large[1]], axis=1)
+
+def _coarse(frame: np.ndarray, step: int) -> np.ndarray:
+    return np.asarray(np.minimum(np.rint(frame / step) * step, 255)).astype(np.uint8)
 
 
 def command(shown: Shown) -> str:
@@ -152,22 +163,22 @@ def markdown(all_shown: list[Shown], folder: str) -> str:
     table = ["| " + " | ".join(cells) + " |" for cells in (_COLUMNS, *rows)]
     table.insert(1, "|---" * len(_COLUMNS) + "|")
     parts = [_LEAD, "\n".join(table)]
-    last = ""
-    for shown in all_shown:
-        if shown.entry.name != last:
-            parts += _heading(shown)
-            last = shown.entry.name
-        parts += _section(shown, folder)
+    for name, group in itertools.groupby(all_shown, lambda shown: shown.entry.name):
+        settings = list(group)
+        parts += [f"## {name}", *_about(settings[0])]
+        for shown in settings:
+            parts += [f"### {name}: {shown.entry.label}"] * (len(settings) > 1)
+            parts += _section(shown, folder)
     return "\n\n".join(parts) + "\n"
 
 
 _LEAD = f"""# Gallery: what each mechanism leaves of a picture
 
 **The person in these pictures was generated and never lived**, nor did the room ever stand; of a
-real recording nobody may publish the left half. The page is written by `masquerade recipe gallery`.
+real recording the left halves would be private. `masquerade recipe gallery` writes this page.
 
-Left the original, right what is released: the middle frame, enlarged {_ZOOM} times, its colours
-rounded to steps of {_LEVEL}. PSNR (in dB) and SSIM compare the whole videos before that rounding;
+Left the original, right what is released: the middle frame, enlarged {_ZOOM} times, with fewer
+colours so that the page is small. PSNR (in dB) and SSIM compare the whole videos with all colours;
 higher is closer to the original. They say what is left to see, not what is protected: only a
 guarantee says that. The noise is live, so every run differs a little. Get the two videos with
 
@@ -177,33 +188,39 @@ python -c "from masquerade.recipes import scene; scene.write('portrait.mp4', sce
 ```"""
 
 
+_LEFT_OUT = (
+    "Left out when this page was written: what it needs was not installed or could not be fetched."
+)
+
+
 def _row(shown: Shown) -> tuple[str, ...]:
     assert shown.guarantee is not None and shown.quality is not None
     guarantee, quality = shown.guarantee, shown.quality
     promised = "none: a heuristic"
     if guarantee.epsilon is not None:
-        promised = f"epsilon {guarantee.epsilon:.4g} for one {guarantee.unit}"
+        sites = guarantee.unit.sites
+        touched = f"one {guarantee.unit}" if sites is None else f"{sites} {guarantee.unit.name}"
+        promised = f"epsilon {rounded(guarantee.epsilon)} for {touched}"
+        promised += ", and not what is claimed" * (guarantee.published_claim is not None)
     name = f"[{shown.entry.name}](#{shown.entry.name})"
     return name, shown.entry.label, promised, f"{quality.psnr:.1f}", f"{quality.ssim:.2f}"
 
 
-def _heading(shown: Shown) -> list[str]:
+def _about(shown: Shown) -> list[str]:
     if shown.mechanism is None:
-        return [f"## {shown.entry.name}"]
+        return []
     said = (type(shown.mechanism).__doc__ or "").strip().splitlines()[0]
-    kind = "A heuristic. " * catalog.is_a("release", shown.entry.name, "Heuristic")
-    return [f"## {shown.entry.name}", f"{kind}{said}"]
+    return ["*A heuristic.* " * _is_heuristic(shown.entry.name) + said]
 
 
 def _section(shown: Shown, folder: str) -> list[str]:
     entry, guarantee, quality = shown.entry, shown.guarantee, shown.quality
     if guarantee is None or quality is None:
-        return [f"Left out when this page was written ({entry.label}): {shown.why_not}"]
+        return [_LEFT_OUT]
     said = explain(guarantee)[:2]
     if guarantee.published_claim is not None:
         said.insert(0, f"{guarantee.published_claim}.")
     return [
-        f"### {entry.name}: {entry.label}",
         f"![before and after {entry.name}, {entry.label}]({folder}/{entry.file})",
         " ".join(said),
         f"PSNR {quality.psnr:.1f} dB, SSIM {quality.ssim:.2f}.",

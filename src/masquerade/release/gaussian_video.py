@@ -165,18 +165,22 @@ class GaussianVideo(VideoMechanism):
         seed = noise.public_seed()
         return [replace(chunk, seed=seed) for chunk in self.chunks(shape)]
 
-    def play(self, worlds: tuple[np.ndarray, np.ndarray], truth: int, noise: Noise) -> float:
-        """What the best attacker makes of one release, for an audit: a log-likelihood ratio.
+    def play(
+        self, worlds: tuple[np.ndarray, np.ndarray], truth: int, trials: int, noise: Noise
+    ) -> np.ndarray:
+        """What the best attacker makes of some releases, for an audit: log-likelihood ratios.
 
         The attacker sees the noisy numbers that frames are rebuilt from, which is at least as much
         as the frames, knows both worlds and all public randomness, and wonders which is true.
         """
-        shape = worlds[0].shape
-        chunks = self._seeded(shape, noise)
-        first, second = (self._exact(world, chunks) for world in worlds)
-        seen = self.noisy(second if truth else first, shape, noise)
-        apart = second - first
-        return float((seen - (first + second) / 2) @ apart / self.scale(shape).sigma ** 2)
+        shape, found = worlds[0].shape, np.empty(trials)
+        for trial in range(trials):
+            if trial == 0 or self.DRAWS:
+                chunks = self._seeded(shape, noise)
+                exact = [self._exact(world, chunks) for world in worlds]
+                apart, middle = exact[1] - exact[0], (exact[0] + exact[1]) / 2
+            found[trial] = (self.noisy(exact[truth], shape, noise) - middle) @ apart
+        return found / self.scale(shape).sigma ** 2
 
     def _exact(self, frames: np.ndarray, chunks: list[Chunk]) -> np.ndarray:
         stream = iter(frames)
