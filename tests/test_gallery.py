@@ -172,7 +172,7 @@ def test_the_pages_commands_do_what_they_say(
     tmp_path: Path, page: str, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    scene.write("scene.mp4", scene.walking(frames=4, height=64, width=64))
+    scene.write("scene.mp4", scene.walking(frames=4, height=32, width=48))
     lines = re.findall(r"^masquerade (release scene.mp4 .*)$", page, re.M)
     assert len(lines) == len(gallery.entries()) - 1, "the face is shown on the portrait"
     for line in lines:

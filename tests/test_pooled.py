@@ -51,11 +51,6 @@ def test_a_large_block_is_exact() -> None:
     assert found.tolist() == [255.0 * 40 * 200 * 150] * 3
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="sums of a batch are kept in 32 bits: from 2^31 / 255 white sites on they wrap around, "
-    "and one site more or less can move them by 2^32",
-)
 def test_a_block_of_millions_of_sites_is_exact() -> None:
     video = np.full((16, 760, 760, 3), 255, np.uint8)
     found = measured(pooling("video", block=760, length=16), video)

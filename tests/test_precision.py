@@ -190,11 +190,6 @@ def test_other_units_are_bounded_in_a_video_of_uneven_chunks(
         assert worst <= mechanism.distance(shape, unit) * (1 + 1e-12)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="distance takes the worst chunk, and each chunk counts no more sites than it holds; "
-    "sites beyond that lie in another chunk and are not counted at all",
-)
 @pytest.mark.parametrize("sites", [13, 40, 48])
 def test_more_sites_than_a_chunk_holds_are_bounded_too(
     sites: int, monkeypatch: pytest.MonkeyPatch

@@ -43,8 +43,8 @@ def test_sound_noise_has_the_known_scale(target: int) -> None:
     for (unit, sites), (orthonormal, gaussian) in zip(GOLDEN_UNITS, GOLDEN[target], strict=True):
         common: dict[str, Any] = dict(epsilon=float(target), columns=3072)
         found = dprp(unit, sites, form="orthonormal", **common).scale(PAPER_SHAPE).sigma
-        # never below; above by what rounding to the grid costs, g sqrt(16 k) at most
-        assert orthonormal * (1 - 2e-5) <= found <= orthonormal * (1 + 3e-4)
+        # never below; above by what rounding to the grid costs, 2 g sqrt(16 k) at most
+        assert orthonormal * (1 - 2e-5) <= found <= orthonormal * (1 + 6e-4)
         found = dprp(unit, sites, form="gaussian", **common).scale(PAPER_SHAPE).sigma
         # the Chernoff bound and the grid of R cost one percent over the exact quantile
         assert gaussian * (1 - 2e-5) <= found <= gaussian * 1.015
@@ -219,14 +219,10 @@ def test_a_frame_and_its_negative_are_two_radii_apart() -> None:
     other = video.copy()
     other[1] = 0
     apart = measured(mechanism, video, seed=3) - measured(mechanism, other, seed=3)
-    assert np.linalg.norm(apart) == pytest.approx(math.sqrt(mechanism.split), rel=1e-9)
+    # half of what is counted: a row that is left out in part may turn round as well
+    assert np.linalg.norm(apart) == pytest.approx(math.sqrt(mechanism.split) / 2, rel=1e-9)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="leaving out part of a frame can turn a clipped row round, by two radii; the event "
-    "counts one radius, which is right only where the whole row is left out",
-)
 def test_leaving_sites_out_costs_no_more_than_the_event_says() -> None:
     shape = (1, 8, 8, 3)
     mechanism = dprp("pixels", 48, form="truncated", columns=2)

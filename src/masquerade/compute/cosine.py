@@ -76,8 +76,8 @@ def error_bound(size: tuple[int, int, int]) -> float:
     """A bound on |computed - exact| of one coefficient, for a block of numbers up to 1.
 
     Each of the three products and the rounding of its input add gamma_n; the absolute row sums
-    are at most sqrt(n) each, so sum |phi_f(i)| <= sqrt(T H W). Entries of the matrices are right
-    to 4 u, which shifts the exact map and is counted here too.
+    are at most sqrt(n) each, so sum |phi_f(i)| <= sqrt(T H W). The errors of the matrices' own
+    entries add up to at most 4 u sqrt(n) in a row (a test measures it), which is counted here too.
     """
     terms = sum(size) + 32
     gamma = terms * _UNIT / (1 - terms * _UNIT)

@@ -16,6 +16,7 @@ from masquerade._optional import require
 from masquerade.compute.device import Array, cast, chosen, is_cpu
 
 GRID = 2.0**-14
+_FEWEST = 256  # columns, from which on no entry ever reaches 1
 
 
 class Rows(Protocol):
@@ -36,10 +37,14 @@ def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> Rows:
         drawn *= factor
         return Doubles(np.rint(drawn, out=drawn))
     torch = require("torch", extra="train")
+    is_few = shape[1] < _FEWEST
     key = (seed + (block + 1) * 0x9E3779B97F4A7C15) % 2**64
     generator = torch.Generator(device=chosen()).manual_seed(key - 2**63)
-    drawn = torch.empty(shape[::-1], device=chosen(), dtype=torch.float64)
+    size = shape if is_few else shape[::-1]
+    drawn = torch.empty(size, device=chosen(), dtype=torch.float64)
     drawn.normal_(0.0, factor, generator=generator)
+    if is_few:
+        return Doubles(drawn.round_())
     return Split.of(drawn.round_().to(torch.int16))
 
 
@@ -47,7 +52,7 @@ def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> Rows:
 class Doubles:
     """Whole numbers j in float64, for the processor: sums far below 2^53 are exact."""
 
-    whole: np.ndarray
+    whole: Array
 
     def times(self, values: Array, middle: float) -> Array:
         """One product."""
@@ -55,7 +60,7 @@ class Doubles:
 
     def whole_floats(self) -> Array:
         """The rows' whole numbers."""
-        return self.whole.astype(np.float32)
+        return cast(self.whole, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +77,7 @@ class Split:
 
     @classmethod
     def of(cls, turned: Array) -> Split:
-        """Of int16 numbers (k, rows) below 2^14 in magnitude, which is 1 on the scale of R."""
+        """Of int16 numbers (k, rows) below 2^14, that is sqrt(k) deviations."""
         torch = require("torch", extra="train")
         return cls(
             high=(turned >> 7).to(torch.int8),

@@ -81,17 +81,17 @@ class CosineGaussian(GaussianVideo):
         unit = self.as_unit()
         share = chunk.length / chunk.shape[0] if unit.name in _WHOLE else 1.0
         squared_mu = gaussian_mu(self.epsilon, self.delta) ** 2 * share
-        return precision.plan(chunk.size, unit.name, unit.sites or 1, squared_mu)
+        return precision.plan(chunk.size, unit.name, _sites(unit, chunk.shape), squared_mu)
 
     def distance(self, shape: Shape, unit: Unit) -> float:
-        """Bound and twice the arithmetic's error, over the chunks that one unit can touch."""
+        """Bound and four times the arithmetic's error, over the chunks that one unit can touch."""
         plans = [self.plan(chunk) for chunk in self.chunks(shape)]
-        squares = [plan.squared_distance(unit.name, unit.sites or 1) for plan in plans]
+        squares = [plan.squared_distance(unit.name, _sites(unit, shape)) for plan in plans]
         errors = [_error(plan) for plan in plans]
         touched = self._touched(unit, len(plans))
-        # m sites spread over chunks are never further apart than in one: both bounds are convex
+        # m sites spread over chunks are never further apart than the bound for one chunk
         apart = sum(squares) if unit.name in _WHOLE else max(squares)
-        return math.sqrt(apart) + 2 * math.sqrt(touched) * max(errors)
+        return math.sqrt(apart) + 4 * math.sqrt(touched) * max(errors)
 
     def coordinates(self, shape: Shape, unit: Unit) -> int:
         """All that is released of the chunks that one unit can touch."""
@@ -173,6 +173,10 @@ def _estimates(
         box[places] = cast(values, np.float32)
         boxes.append(box.reshape(band.shape))
     return boxes
+
+
+def _sites(unit: Unit, shape: Shape) -> int:
+    return min(unit.sites or 1, math.prod(shape[:3]))
 
 
 def _matrices(size: Size, band: Band, kind: Any) -> list[Array]:

@@ -59,15 +59,21 @@ def distances(shape: Shape, unit: Unit, radius: float) -> tuple[float, float]:
 
     Clipping brings rows no further apart, and none further than two radii. The covariance's
     distances add up over the frames touched. A row that moves by D adds at most min(2 rho D,
-    sqrt 2 rho^2) (`sensitivity.of_covariance`); set to blank it moves by D / 2, and an accountant
-    reads replace_one as twice that distance, so min(2 rho D, 2 sqrt 2 rho^2) covers both relations.
-    n sites of one frame move its row by D = 255 sqrt(3 n), in which the bound is concave in n: the
-    worst change is spread evenly.
+    sqrt 2 rho^2) (`sensitivity.of_covariance`). Set to blank, a row moves by D / 2, and an
+    accountant reads replace_one as twice the distance to blank, so min(D, 4 rho) for a row and
+    min(2 rho D, 2 sqrt 2 rho^2) for what it adds cover both relations. n sites of one frame move
+    its row by D = 255 sqrt(3 n), in which the bound is concave in n: the worst change is spread
+    evenly.
     """
     frames, sites = rows_touched(shape, unit)
     moved = 255 * math.sqrt(3 * sites / frames)
-    rows = math.sqrt(frames) * min(moved, 2 * radius)
+    rows = math.sqrt(frames) * min(moved, 4 * radius)
     return rows, frames * min(2 * radius * moved, 2 * math.sqrt(2) * radius**2)
+
+
+def clip_error(frames: int, columns: int, radius: float) -> float:
+    """How far the rounding of the clip itself can move some rows."""
+    return (columns + 8) * _UNIT * radius * math.sqrt(frames)
 
 
 def error_bound(shape: Shape, columns: int, radius: float) -> float:

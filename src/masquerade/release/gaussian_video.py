@@ -12,6 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -108,7 +109,9 @@ class GaussianVideo(VideoMechanism):
     def distance(self, shape: Shape, unit: Unit) -> float:
         """A bound on the L2 distance of two neighbours' vectors, all chunks together.
 
-        It is that of the numbers really computed: rounding errors of the arithmetic are in it.
+        It is that of the numbers really computed: if the arithmetic can move a vector by e, then
+        4 e is in it, so that half of it bounds the distance to a unit that is blank, too (of which
+        the true part halves, and the error does not).
         """
 
     @abstractmethod
@@ -132,13 +135,22 @@ class GaussianVideo(VideoMechanism):
         """What leaves the house, in words."""
 
     def scale(self, shape: Shape | Shapes) -> Scale:
+        """The noise, from half the distance: the bound of a unit that is blank."""
+        return _scale(self, as_video(shape))
+
+    def calibrated(self, shape: Shape) -> Scale:
         """The noise that the target asks for."""
-        video, unit = as_video(shape), self.as_unit()
+        unit = self.as_unit()
         return scale_for(
-            self.distance(video, unit),
-            mu=gaussian_mu(self.epsilon, self.delta),
-            coordinates=self.coordinates(video, unit),
+            self.distance(shape, unit) / 2,
+            mu=gaussian_mu(self.epsilon, self.delta) / 2,
+            coordinates=self.coordinates(shape, unit),
         )
+
+    def bound(self, shape: Shape, unit: Unit) -> float:
+        """Distance of the rounded vectors to those of a blank unit; twice it between any two."""
+        coordinates = self.coordinates(shape, unit)
+        return rounded_bound(self.distance(shape, unit) / 2, self.scale(shape).grid, coordinates)
 
     def noisy(self, exact: Array, shape: Shape, noise: Noise) -> np.ndarray:
         """The vector on the grid, with noise: the only thing that is ever made public."""
@@ -197,10 +209,8 @@ class GaussianVideo(VideoMechanism):
         return None if unit.name is UnitName.SHARD else self._event(as_video(shape), unit)
 
     def _event(self, shape: Shape, unit: Unit) -> DpEvent:
-        scale = self.scale(shape)
-        coordinates = self.coordinates(shape, unit)
-        apart = rounded_bound(self.distance(shape, unit), scale.grid, coordinates)
-        return GaussianDpEvent(math.nextafter(2 * scale.sigma / apart, 0.0))
+        multiplier = self.scale(shape).sigma / self.bound(shape, unit)
+        return GaussianDpEvent(math.nextafter(multiplier, 0.0))
 
     def guarantee(self, shape: Shape | Shapes) -> Guarantee:
         """The target, met up to rounding."""
@@ -225,6 +235,11 @@ class GaussianVideo(VideoMechanism):
         neighbour = value.copy()
         first_unit(neighbour, self.as_unit())[...] = 255
         return value, neighbour
+
+
+@lru_cache(maxsize=64)
+def _scale(mechanism: GaussianVideo, shape: Shape) -> Scale:
+    return mechanism.calibrated(shape)
 
 
 PUBLIC = (

@@ -181,10 +181,11 @@ def _inside(size: tuple[int, int, int], block: int, length: int, times: int) -> 
 def _pooled(frames: Array, steps: tuple[int, int, int]) -> Array:
     """Sums over blocks of (T, H, W, 3), in whole numbers; short ones at the far ends."""
     total = frames
+    kind = np.int32 if 255 * math.prod(steps) < 2**31 else np.int64
     for axis, step in enumerate(steps):
         before = (slice(None),) * axis
         wide = total
-        total = cast(wide[(*before, slice(0, None, step))], np.int32) + 0
+        total = cast(wide[(*before, slice(0, None, step))], kind) + 0
         for offset in range(1, min(step, wide.shape[axis])):
             part = wide[(*before, slice(offset, None, step))]
             total[(*before, slice(part.shape[axis]))] += part

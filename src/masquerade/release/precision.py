@@ -118,7 +118,11 @@ class Plan:
     is_space_free: bool
 
     def squared_distance(self, unit: UnitName, sites: int) -> float:
-        """The largest ||B d||^2 of one unit inside this chunk."""
+        """The largest ||B d||^2 of one unit inside this chunk.
+
+        For pixels it also bounds the sum over chunks that share the m sites: with m_k of them in
+        chunk k, min(m_k^2 kappa, m_k lam) <= (m_k / m) min(m^2 kappa, m lam).
+        """
         return max(self._of_component(c, unit, sites) for c in self.components) * _SLACK
 
     def _of_component(self, component: Component, unit: UnitName, sites: int) -> float:
@@ -126,8 +130,8 @@ class Plan:
         match unit:
             case UnitName.VALUE:
                 return PEAK / 3 * component.kappa
-            case UnitName.PIXELS:
-                return PEAK * component.bound(min(sites, frames * area))
+            case UnitName.PIXELS:  # not clamped: other sites may lie in other chunks
+                return PEAK * component.bound(sites)
             case UnitName.TUBE if self.is_time_free:
                 return PEAK * frames * component.bound(min(sites, area))
             case UnitName.TUBE:
@@ -221,9 +225,9 @@ def plan(size: Size, unit: UnitName, sites: int, squared_mu: float) -> Plan:
 
         high = math.log(float(prior(size).max()) * share) - 1e-6
         low = high - 1.0
-        while excess(low) < 0:
+        while excess(low) < 0 and low > -600:  # what is left is made up by the factor below
             low, high = low - 2.0, low
-        level = brentq(excess, low, high, xtol=1e-9) if excess(high) < 0 else high
+        level = brentq(excess, low, high, xtol=1e-9) if excess(low) * excess(high) < 0 else high
         first = _component(fill(math.exp(level), share), size, free, share)
         exact = first.precision * (squared_mu / distance(first))
         return _component(exact, size, free, share)

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -125,15 +126,17 @@ class VideoDprp(GaussianVideo):
         error = self._projection(0, shape).error_bound() * math.sqrt(frames * self.k(shape))
         if self.form == "truncated":
             return math.hypot(*self._parts(shape, unit, error))
-        return apart + 2 * error
+        return apart + 4 * error
 
     def _parts(self, shape: Shape, unit: Unit, error: float) -> tuple[float, float]:
         """Distances of rows and covariance, weighted so that b and 1 - b of mu^2 go to each."""
-        radius = self._radius(shape)
+        radius, frames = self._radius(shape), covariance.rows_touched(shape, unit)[0]
+        error += covariance.clip_error(frames, self.k(shape), radius)
         rows, squares = covariance.distances(shape, unit, radius)
-        squares += 2 * covariance.error_bound(shape, self.k(shape), radius) + 4 * radius * error
+        squares += 4 * covariance.error_bound(shape, self.k(shape), radius)
+        squares += 8 * radius * math.sqrt(frames) * error
         weights = self._weights(shape)
-        return weights[0] * (rows + 2 * error), weights[1] * squares
+        return weights[0] * (rows + 4 * error), weights[1] * squares
 
     def _weights(self, shape: Shape) -> tuple[float, float]:
         rows, squares = covariance.distances(shape, self.as_unit(), self._radius(shape))
@@ -145,20 +148,17 @@ class VideoDprp(GaussianVideo):
         extra = k * (k + 1) // 2 if self.form == "truncated" else 0
         return covariance.rows_touched(shape, unit)[0] * k + extra
 
-    def scale(self, shape: Shape | Shapes) -> Scale:
+    def calibrated(self, shape: Shape) -> Scale:
         """The noise that the target asks for; for as_published, what the paper prints."""
-        video, unit = as_video(shape), self.as_unit()
+        unit = self.as_unit()
+        half, coordinates = self.distance(shape, unit) / 2, self.coordinates(shape, unit)
         if self.form == "as_published":
-            sigma = self._paper(video).sigma_1()
+            sigma = self._paper(shape).sigma_1()
             grid = grid_for(sigma)
-            apart = rounded_bound(self.distance(video, unit), grid, self.coordinates(video, unit))
-            return Scale(sigma=sigma, grid=grid, sensitivity=apart)
-        tails = sum(self._tails())
-        return scale_for(
-            self.distance(video, unit),
-            mu=gaussian_mu(self.epsilon, self.delta - tails),
-            coordinates=self.coordinates(video, unit),
-        )
+            bound = rounded_bound(half, grid, coordinates)
+            return Scale(sigma=sigma, grid=grid, sensitivity=bound)
+        mu = gaussian_mu(self.epsilon, self.delta - sum(self._tails())) / 2
+        return scale_for(half, mu=mu, coordinates=coordinates)
 
     def _paper(self, shape: Shape) -> published.VideoDprp:
         return published.VideoDprp(
@@ -219,13 +219,13 @@ class VideoDprp(GaussianVideo):
     def _epsilon(self, shape: Shape, unit: Unit) -> float:
         """What is proved for the published noise: exactly, where one frame is touched."""
         tail, rounding = self._tails()
-        scale = self.scale(shape)
-        apart = rounded_bound(self.distance(shape, unit), scale.grid, self.coordinates(shape, unit))
-        bound = gaussian_epsilon(apart / scale.sigma, self.delta - tail - rounding)
+        apart = 2 * self.bound(shape, unit)
+        bound = gaussian_epsilon(apart / self.scale(shape).sigma, self.delta - tail - rounding)
         if covariance.rows_touched(shape, unit)[0] > 1:
             return bound
-        own = apart / self._stretch(shape)
-        return min(bound, self._paper(shape).true_epsilon(own, rounding_tail=rounding))
+        on_grid = apart - self.distance(shape, unit)  # is not stretched by R
+        own = (apart - on_grid) / self._stretch(shape) + on_grid
+        return min(bound, _true_epsilon(self._paper(shape), own, rounding))
 
     def expected_error(self, shape: Shape | Shapes) -> float:
         """Standard deviation of the noise on each projected number."""
@@ -276,6 +276,11 @@ class VideoDprp(GaussianVideo):
         noisy = covariance.unpacked(squares / weights[1], k)
         top = np.linalg.eigh(noisy)[1][:, -rank:]
         return np.asarray((rows.reshape(-1, k) / weights[0]) @ top @ top.T)
+
+
+@lru_cache(maxsize=64)
+def _true_epsilon(paper: published.VideoDprp, distance: float, rounding_tail: float) -> float:
+    return paper.true_epsilon(distance, rounding_tail=rounding_tail)
 
 
 EXAMPLE = VideoDprp(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4, columns=16)
