@@ -37,7 +37,7 @@ def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> Rows:
         drawn *= factor
         return Doubles(np.rint(drawn, out=drawn))
     torch = require("torch", extra="train")
-    is_few = shape[1] < _FEWEST
+    is_few = shape[1] < _FEWEST or any(size % 8 for size in shape)  # the units want eights
     key = (seed + (block + 1) * 0x9E3779B97F4A7C15) % 2**64
     generator = torch.Generator(device=chosen()).manual_seed(key - 2**63)
     size = shape if is_few else shape[::-1]
