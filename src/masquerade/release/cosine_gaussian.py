@@ -59,7 +59,8 @@ class CosineGaussian(GaussianVideo):
         delta: target of the guarantee.
         unit: what one change may touch: value, pixels, tube, frame, video, record, subject.
         pixels: m, for the units pixels and tube.
-        denoise: local (slower, a little sharper) or plain; both use the released numbers alone.
+        denoise: local (slower, a little sharper for the units value and pixels, the same as plain
+            for others, where it gained nothing) or plain; both use the released numbers alone.
     """
 
     denoise: Literal["local", "plain"] = "local"
@@ -132,14 +133,14 @@ class CosineGaussian(GaussianVideo):
     def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """Shrink, transform back, undo the window."""
         plan = self.plan(chunk)
-        wanted = (0,) if self.denoise == "local" else ()  # chroma gains nothing that one sees
+        wanted = (0,) if self._is_local() else ()  # chroma gains nothing that one sees
         vector, estimates = send(measured), []
         for c, band in enumerate(plan.bands):
             own, vector = vector[: len(band.places)], vector[len(band.places) :]
             simulating = noise if c in wanted else None
             estimates.append(_estimates(own, plan.size, band, sigma, simulating))
         whole = (chunk.length, *chunk.shape[1:])
-        most = _SLAB if self.denoise == "local" else batch_frames()
+        most = _SLAB if self._is_local() else batch_frames()
         for slab in even_chunks(whole, most):
             when = range(slab.start, slab.start + slab.length)
             planes = []
