@@ -162,6 +162,8 @@ def chosen_unit(
     return Unit(name=name, sites=sites, low=low, high=high)
 
 
+_VACUOUS = 100.0  # an attacker may be e^100 times as sure as before
+
 CLAIM_PREFIXES = ("CLAIMED, NOT VALID: ", "CLAIMED, NOT DETERMINED: ", "CLAIMED, VALID: ")
 
 EVERYTHING_RELEASED = "all that is released, the code, and every other record"
@@ -341,6 +343,12 @@ def _changed(guarantee: Guarantee) -> str:
 
 
 def _headline(guarantee: Guarantee, protected: str) -> str:
+    if guarantee.epsilon is not None and guarantee.epsilon > _VACUOUS:
+        return (
+            f"Protects nothing worth the name: proved is epsilon {shown(guarantee.epsilon)} "
+            f"at delta {shown(guarantee.delta or 0.0)}, so large that anything may show, for this: "
+            f"{protected}."
+        )
     if guarantee.epsilon is not None:
         relative = " (relative to what is public)" * (guarantee.kind is Kind.FORMAL_RELAXED)
         return (

@@ -130,6 +130,9 @@ class CosineGaussian(GaussianVideo):
         ]
         return concat(vectors)
 
+    def _is_local(self) -> bool:
+        return self.denoise == "local" and self.as_unit().name in (UnitName.VALUE, UnitName.PIXELS)
+
     def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """Shrink, transform back, undo the window."""
         plan = self.plan(chunk)
