@@ -235,10 +235,8 @@ def test_the_same_numbers_are_the_same_member_in_every_format(address: str, tmp_
         release_file(tmp_path / name, tmp_path / f"out-{place}.npy", MECHANISM, ledger=ledger)
     spends = [entry.payload for entry in ledger.entries() if entry.kind == "reserve"]
     assert len(spends) == 2 and spends[0]["member"] == spends[1]["member"]
-    assert Content.of(numbers).fingerprint != Content.of(numbers + 2.0**-40).fingerprint
-    assert (
-        Content.of((numbers, numbers)) != Content.of(numbers) != Content.of(numbers.reshape(3, 4))
-    )
+    others = numbers + 2.0**-40, numbers.reshape(3, 4), (numbers, numbers)
+    assert Content.of(numbers).fingerprint not in [Content.of(o).fingerprint for o in others]
 
 
 def test_a_receipt_does_not_depend_on_what_the_file_holds(
