@@ -150,7 +150,7 @@ def test_a_bad_file_exits_with_four(command: Any, tmp_path: Path) -> None:
         "--mechanism gaussian_noise --epsilon 8 --delta 1e-4 --unit value --low 0 --high 1"
     )
     missing = command("release", source, tmp_path / "out.npy", *flags, "--json")
-    assert missing.code == 4 and "there is none" in json.loads(missing.err)["error"]
+    assert missing.code == 4 and "got nothing" in json.loads(missing.err)["error"]
     np.save(source, np.array([np.nan]))
     assert command("release", source, tmp_path / "out.npy", *flags).code == 4
     assert not (tmp_path / "out.npy").exists()
