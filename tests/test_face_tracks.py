@@ -55,12 +55,12 @@ def test_gaps_of_up_to_hold_frames_are_covered_in_every_frame(
 
 @settings(max_examples=30)
 @given(speeds, speeds, holds, st.integers(1, 12))
-def test_a_face_is_held_at_both_ends_for_as_long_as_it_was_found_and_no_longer(
+def test_a_face_is_held_at_both_ends_for_less_long_than_it_was_found(
     across: float, down: float, hold: int, length: int
 ) -> None:
     truth = walk(across, down)
     boxes = follow({t: [truth[t]] for t in range(8, 8 + length)}, hold=hold)
-    before, after = min((hold + 1) // 2, length), min(hold, length)  # half of what lies ahead
+    before, after = min(hold // 2, length - 1), min(hold, length - 1)  # half of what lies ahead
     for t in range(FRAMES):
         is_held = 8 - before <= t < 8 + length + after
         assert len(boxes[t]) == is_held
@@ -68,10 +68,19 @@ def test_a_face_is_held_at_both_ends_for_as_long_as_it_was_found_and_no_longer(
             assert is_covered(boxes[t], truth[t])
 
 
-def test_a_face_found_once_stays_where_it_is() -> None:
+def test_a_face_found_once_is_covered_there_and_one_found_twice_a_frame_longer() -> None:
     boxes = follow({20: [face(7, 9)]}, hold=3)
-    assert [len(each) for each in boxes] == [19 <= t <= 21 for t in range(FRAMES)]
-    assert all(np.array_equal(boxes[t][0], face(7, 9)[:4]) for t in range(19, 22))
+    assert [len(each) for each in boxes] == [t == 20 for t in range(FRAMES)]
+    boxes = follow({15: [face(7, 9)], 18: [face(7, 9)]}, hold=3)
+    assert [len(each) for each in boxes] == [15 <= t <= 19 for t in range(FRAMES)]
+    assert all(np.array_equal(boxes[t][0], face(7, 9)[:4]) for t in range(15, 20))
+
+
+def test_a_find_stands_for_the_frames_that_are_not_searched() -> None:
+    tracks = Tracks(hold=0, every=4)
+    for t in range(0, FRAMES, 4):
+        tracks.add(t, np.array([face(7, 9)] if t == 12 else []).reshape(-1, 5))
+    assert [len(tracks.at(t)) for t in range(FRAMES)] == [9 <= t <= 15 for t in range(FRAMES)]
 
 
 def test_two_faces_that_cross_keep_their_ways() -> None:
@@ -88,8 +97,9 @@ def test_two_faces_that_cross_keep_their_ways() -> None:
 
 
 def test_a_face_that_jumps_is_covered_on_both_sides_of_the_jump() -> None:
-    boxes = follow({10: [face(0, 0)], 12: [face(900, 900)]}, hold=2)
-    assert [len(boxes[t]) for t in range(8, 15)] == [0, 1, 1, 2, 1, 1, 0]
+    found = {9: [face(0, 0)], 10: [face(0, 0)], 12: [face(900, 900)], 13: [face(900, 900)]}
+    boxes = follow(found, hold=2)
+    assert [len(boxes[t]) for t in range(7, 16)] == [0, 1, 1, 1, 2, 1, 1, 1, 0]
     assert is_covered(boxes[11], face(0, 0)) and is_covered(boxes[11], face(900, 900))
 
 

@@ -44,8 +44,8 @@ class FaceBlur(Heuristic):
         margin: how far the ellipse's box reaches beyond the face's on each side, in face widths
             and heights; above 0.21 the ellipse holds the whole box.
         hold: the most frames for which a face stays covered where the detector misses it: between
-            two finds, and before the first and after the last for no longer than it was found.
-            Frames wait for it.
+            two finds, and before the first and after the last, there for less long than it was
+            found. Frames wait for it.
         min_size: faces less high and less wide than this stay as they are, in pixels.
         max_size: faces higher or wider than this stay as they are, in pixels.
         leave_alone: regions that stay as they are, each "x,y,width,height" in pixels.

@@ -3,7 +3,7 @@
 Boxes are linked to the track whose constant velocity foretells them best; the linking looks back
 only. What is covered in frame t is read off the tracks when the frames up to t + reach are known:
 a box that was found, one between two that were found, or the first or last of a track, moved
-along with it. That one is held for as many frames as the face was found in, at most ``reach``: what
+along with it. Those are held for one frame less than the face was found in, at most ``reach``: what
 flashes up once is seldom a face. A box may grow by what its neighbours say, never shrink.
 
 A box is left, top, right, bottom, in pixels.
@@ -46,7 +46,7 @@ class Track:
         """Whether the face is to be covered in ``frame``; a find stands for ``every`` frames."""
         found = bisect_right(self.frames, frame + reach)
         away = max(self.frames[0] - frame, frame - self.frames[-1], 0)
-        return away <= min(reach, found * every)
+        return away <= min(reach, max(found * every - 1, 0))
 
 
 class Tracks:
