@@ -36,7 +36,7 @@ from masquerade.release.video_dprp import VideoDprp
 from masquerade.video import read, write
 
 WIDTH, HEIGHT, RATE = 320, 240, 25
-TIMED_S, LENGTHS_S, QUICK_S = 60, (60, 600), (10, 60)
+TIMED_S, LENGTHS_S, QUICK_S = 60, (60, 600), (20, 60)  # several chunks each
 GOAL = {"epsilon": 8.0, "delta": 1e-4, "unit": "pixels", "pixels": 16}
 MECHANISMS: dict[str, VideoMechanism] = {
     "video_dprp": VideoDprp(**GOAL),
@@ -177,7 +177,7 @@ def main(
     """Measure everything; or only release a file, or only make two.
 
     Args:
-        quick: 10 s and 60 s of video instead of one and ten minutes.
+        quick: 20 s and 60 s of video instead of one and ten minutes.
         one: a mechanism and a file; prints what the release took.
         make: a folder, and the seconds of two files to make there.
     """
