@@ -292,7 +292,16 @@ def test_a_ledger_charges_every_file_once(jobs: list[str], house: Path, command:
 def started(folder: Path, *words: object) -> subprocess.Popen[str]:
     """The real program, in the middle of writing into ``folder``."""
     command, pipe = [PROGRAM, *map(str, words)], subprocess.PIPE
-    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored in background jobs
+    )
     while not list(folder.glob(".masquerade-*.part")) and process.poll() is None:
         time.sleep(0.01)
     assert process.poll() is None, process.communicate()
