@@ -357,9 +357,11 @@ on* a set with bigbuckbunny. The two views of pose2sim were *held out*: they wer
 They show one scene from cameras that stand still, so they are nearer to one clip than to two.
 
 `cosine_gaussian` is plain at epsilon 2 and 5; at 8 both ways to denoise are shown, and gains are
-those of local, the default, which differs from plain for the unit pixels alone. The published form of Video-DPRP has no valid epsilon: its claim of 8
-for one frame of 320x240 is an epsilon of {proved:.2g}. Its projection has 700 million entries at
-that size; here it is run {size}.
+those of local, the default, which differs from plain for the unit pixels alone.
+
+The published form of Video-DPRP has no valid epsilon: its claim of 8 for one frame of 320x240 is an
+epsilon of {proved:.2g}. Its projection has 700 million entries at that size; here it is run
+{size}.
 
 A high PSNR means a picture that one can see, people included. What one unit is, and what it does
 not protect, stands in every receipt."""

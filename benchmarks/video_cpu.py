@@ -5,7 +5,7 @@ included; the local step of `cosine_gaussian` may take three times as long as th
 release is a process of its own on all cores. Time is that of a minute of video, peak memory that of
 one and of ten minutes. Peer: the published algorithm as it is written, with full decompositions and
 an explicit pseudoinverse, in numpy, on small frames in memory, where it ends; ours beside it on the
-same frames. Most of an hour on two idle cores; a few minutes with ``--quick``.
+same frames. About half an hour on two idle cores; five minutes with ``--quick``.
 """
 
 import itertools
