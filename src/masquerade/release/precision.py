@@ -182,7 +182,7 @@ class Plan:
 def prior(size: Size) -> np.ndarray:
     """The public spectrum P of luma, (F, G, K): what moves, and what stands still.
 
-    Its few constants were chosen by hand on three real clips of 64 frames; docs/video.md has the
+    Its few constants were chosen by hand on three real clips of 64 frames; docs/quality.md has the
     figures on others.
     """
     frames = size[0]
