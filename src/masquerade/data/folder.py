@@ -1,0 +1,120 @@
+"""Videos and pictures of your own, one folder a class."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from masquerade.collection import About, Count, Kind, Labels
+from masquerade.data import video_files
+from masquerade.data.video_files import VideoFiles
+from masquerade.errors import BadInput
+
+Split = Literal["all", "train", "val", "test"]
+_SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folder(VideoFiles):
+    """Any tree of videos, one folder a class; a picture is a video of one frame.
+
+    ::
+
+        root/                root/
+          train/               wave/
+            wave/a.mp4           a.mp4
+            walk/c/d.avi         more/b.png
+          test/                walk/
+            wave/e.mov           c/d.avi
+
+    Below the folder of a class, folders may nest. If the root holds a folder ``train`` or
+    ``test``, then ``train``, ``test`` and ``val`` are the splits and other folders are left
+    alone; else there is only ``all``. Hidden files and files of no kind that we know are left
+    alone. A class is in ``activities`` if any split has a folder of its name.
+
+    Args:
+        root: the folder that holds the classes or the splits.
+        split: ``all`` is every split together.
+    """
+
+    ABOUT: ClassVar[About] = About(
+        title="Videos in folders, one a class",
+        kind=Kind.VIDEOS,
+        licence="that of your own files",
+        home="",
+        citation="",
+    )
+    split: Split = "all"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        video_files.among(Split, split=self.split)
+
+    @property
+    def activities(self) -> tuple[str, ...]:
+        """The names of the class folders of all splits, sorted."""
+        places = [self.root / name for name in self._splits] or [self.root]
+        return tuple(sorted({name for place in places for name in _folders(place)}))
+
+    def check(self) -> tuple[Count, ...]:
+        """Count the videos of each class; a class without any is missing."""
+        found = Counter(known.activity or "" for known in self.labels)
+        empty = video_files.absent(self.activities, found)
+        counts = [Count(what=f"videos of {name}", found=many) for name, many in found.items()]
+        return (
+            Count(what="videos", found=len(self.labels)),
+            Count(what="classes", found=len(found), missing=empty),
+            *counts,
+        )
+
+    @cached_property
+    def _splits(self) -> tuple[str, ...]:
+        """The splits that are there; none if the root holds the classes themselves."""
+        if not self.root.is_dir():
+            got = "a file" if self.root.exists() else "nothing"
+            raise BadInput(
+                f"Expected a folder of videos at {self.root}, got {got}; give one that holds a "
+                "folder for each class."
+            )
+        found = tuple(name for name in _SPLITS if (self.root / name).is_dir())
+        return found if {"train", "test"} & set(found) else ()
+
+    @property
+    def _parts(self) -> tuple[Path, ...]:
+        """The folders of the chosen splits."""
+        if self.split == "all":
+            return tuple(self.root / name for name in self._splits) or (self.root,)
+        if self.split not in self._splits:
+            has = ", ".join(self._splits) or "no splits"
+            raise BadInput(
+                f"Expected a folder {self.split} in {self.root}, got {has}; choose another split."
+            )
+        return (self.root / self.split,)
+
+    def _find(self) -> Sequence[Labels]:
+        found: list[Labels] = []
+        for part in self._parts:
+            for path in video_files.below(part):
+                if len(path.parts) < 2:
+                    raise BadInput(
+                        f"Expected each video in the folder of its class, got {part / path}; move "
+                        "it into one, or give the folder above as root."
+                    )
+                name = (part.relative_to(self.root) / path).as_posix()
+                found.append(Labels(name=name, activity=path.parts[0]))
+        if not found:
+            raise BadInput(
+                f"Expected videos in class folders below {self.root}, got none; is this the root?"
+            )
+        return found
+
+
+def _folders(place: Path) -> list[str]:
+    return [path.name for path in place.iterdir() if path.is_dir() and path.name[0] != "."]
+
+
+EXAMPLE = Folder(root=Path("videos"))

@@ -1,0 +1,196 @@
+"""HMDB51: 6,766 clips of films and web videos of 51 kinds of action."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from masquerade.collection import About, Count, Kind, Labels
+from masquerade.data import video_files
+from masquerade.data.video_files import VideoFiles
+
+Split = Literal["train", "test", "all"]
+Fold = Literal[1, 2, 3]
+ACTIVITIES = tuple(
+    """brush_hair cartwheel catch chew clap climb climb_stairs dive draw_sword dribble drink eat
+    fall_floor fencing flic_flac golf handstand hit hug jump kick kick_ball kiss laugh pick pour
+    pullup punch push pushup ride_bike ride_horse run shake_hands shoot_ball shoot_bow shoot_gun
+    sit situp smile smoke somersault stand swing_baseball sword sword_exercise talk throw turn
+    walk wave""".split()
+)
+_BODY = {"f": "full", "u": "upper", "h": "head", "l": "lower"}
+_MOTION = {"cm": "moving", "nm": "still"}
+_VIEW = {"fr": "front", "ba": "back", "le": "left", "ri": "right"}
+_QUALITY = {"goo": "good", "med": "medium", "bad": "bad"}
+_META = re.compile(
+    r".*_(?P<body>[fuhl])_(?P<motion>cm|nm)_np(?P<people>\d+)"
+    r"_(?P<view>fr|ba|le|ri)_(?P<quality>goo|med|bad)_(?P<clip>\d+)\.avi",
+    re.DOTALL,
+)
+_CODES = {"train": "1", "test": "2"}  # 0 is in neither
+
+
+@dataclass(frozen=True, kw_only=True)
+class HMDB51(VideoFiles):
+    """HMDB51 with its three official folds [kuehne2011].
+
+    ::
+
+        root/
+          brush_hair/*.avi               from hmdb51_org.rar, which holds a .rar for each class;
+          cartwheel/*.avi                or in a folder hmdb51_org
+          testTrainMulti_7030_splits/    from test_train_splits.rar
+            brush_hair_test_split1.txt   one "name.avi 1" a line: 1 train, 2 test, 0 neither
+
+    A name ends in labels of the clip, as in ``..._f_cm_np1_fr_med_0.avi``: the visible part of
+    the body, whether the camera moves, the number of people, the side it is seen from, and the
+    quality. They become ``view`` and attributes; a name without them gives none. Clips of one
+    film share the beginning of their name, but who is seen is not published: no ``subject``.
+
+    Not certain: the paper and the page speak of 6,849 clips; the archive and its lists have 6,766.
+
+    Args:
+        root: the folder that holds both.
+        split: ``all`` is every clip on disk, listed or not.
+        fold: of the official three.
+    """
+
+    ABOUT: ClassVar[About] = About(
+        title="HMDB51: a large video database for human motion recognition",
+        kind=Kind.VIDEOS,
+        licence="CC BY 4.0",
+        home="https://serre-lab.clps.brown.edu/resource/hmdb-a-large-human-motion-database/",
+        citation="kuehne2011",
+    )
+    split: Split = "train"
+    fold: Fold = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        video_files.among(Split, split=self.split)
+        video_files.among(Fold, fold=self.fold)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the folders of the classes lie."""
+        return video_files.locate(
+            self.root,
+            ("hmdb51_org",),
+            lambda place: any((place / name).is_dir() for name in ACTIVITIES),
+            what="the clips of HMDB51 (a folder a class)",
+            layout="unpack hmdb51_org.rar and the .rar of each class in it, and give that folder",
+        )
+
+    @cached_property
+    def _lists(self) -> Path:
+        inner = "testTrainMulti_7030_splits"
+        return video_files.locate(
+            self.root,
+            (inner, f"test_train_splits/{inner}", "test_train_splits"),
+            lambda place: any(place.glob("*_test_split[123].txt")),
+            what="the lists of HMDB51 (testTrainMulti_7030_splits)",
+            layout="unpack test_train_splits.rar beside the folders of the classes",
+        )
+
+    @property
+    def activities(self) -> tuple[str, ...]:
+        """The 51 classes in alphabetical order."""
+        return ACTIVITIES
+
+    def check(self) -> tuple[Count, ...]:
+        """Count the clips on disk and in all lists."""
+        there = [known.name for known in self._on_disk()]
+        listed: list[str] = []
+        folds: list[Count] = []
+        for fold in (1, 2, 3):
+            paths = [self._lists / f"{name}_test_split{fold}.txt" for name in ACTIVITIES]
+            rows = [row for path in paths if path.is_file() for row in _read(path)]
+            listed += [name for name, _ in rows]
+            for part, size in (("train", 70), ("test", 30)):
+                folds.append(
+                    Count(
+                        what=f"fold {fold}, {part}",
+                        found=sum(code == _CODES[part] for _, code in rows),
+                        published=size * len(ACTIVITIES),
+                        source=f"[kuehne2011]: {size} of each class",
+                        missing=tuple(path.name for path in paths if not path.is_file()),
+                    )
+                )
+        classes = {name.partition("/")[0] for name in there}
+        return (
+            Count(
+                what="clips",
+                found=len(there),
+                published=6766,
+                source="the lists that come with the archive",
+                missing=video_files.absent(listed, there),
+            ),
+            Count(
+                what="classes",
+                found=len(classes),
+                published=51,
+                source="[kuehne2011]",
+                missing=video_files.absent(ACTIVITIES, classes),
+            ),
+            *folds,
+        )
+
+    def _find(self) -> Sequence[Labels]:
+        if self.split == "all":
+            return self._on_disk()
+        rows = [
+            row
+            for name in ACTIVITIES
+            for row in _read(self._lists / f"{name}_test_split{self.fold}.txt")
+        ]
+        return [labels_of(name) for name, code in rows if code == _CODES[self.split]]
+
+    def _on_disk(self) -> list[Labels]:
+        return [
+            labels_of(f"{activity}/{path.as_posix()}")
+            for activity in ACTIVITIES
+            for path in video_files.below(self.folder / activity)
+        ]
+
+
+def labels_of(name: str) -> Labels:
+    """What the name of a clip, ``class/file.avi``, tells.
+
+    Example:
+        >>> labels_of("wave/Hello_wave_u_cm_np1_fr_goo_3.avi").view
+        'front'
+    """
+    activity, _, file = name.partition("/")
+    match = _META.fullmatch(file)
+    if match is None:
+        return Labels(name=name, activity=activity)
+    return Labels(
+        name=name,
+        activity=activity,
+        view=_VIEW[match["view"]],
+        attributes={
+            "body": _BODY[match["body"]],
+            "camera": _MOTION[match["motion"]],
+            "people": int(match["people"]),
+            "quality": _QUALITY[match["quality"]],
+        },
+    )
+
+
+def _read(path: Path) -> list[tuple[str, str]]:
+    """Names below the root of the clips, each with its code; a name may hold spaces."""
+    activity = path.name.rpartition("_test_split")[0]
+    found = []
+    for number, line in video_files.rows(path, what="a list of clips"):
+        name, _, code = line.rpartition(" ")
+        if not name.strip().lower().endswith(".avi") or code not in ("0", "1", "2"):
+            video_files.refuse_row(path, number, line, "the name of a clip and 0, 1 or 2")
+        found.append((f"{activity}/{name.strip()}", code))
+    return found
+
+
+EXAMPLE = HMDB51(root=Path("hmdb51"))

@@ -1,0 +1,146 @@
+"""MPII Human Pose: people doing 410 activities, with 16 joints and the size of the head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Literal, get_args
+
+from masquerade import _check
+from masquerade.collection import About, Collection, Count, Kind, Labels
+from masquerade.data import mpii_lists
+from masquerade.data.coco_pose import count_files, read_picture
+from masquerade.recordings import Photo
+
+Form = Literal["mat", "json"]
+Split = Literal["train", "valid", "trainval", "test"]
+People = Literal["all", "single"]
+
+_MAT = "mpii_human_pose_v1_u12_1.mat"
+_MAT_PICTURES = {"train": None, "test": 6_908}
+_JSON_PEOPLE = {"train": 22_246, "valid": 2_958, "trainval": 29_116, "test": 7_247}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mpii(Collection[Photo]):
+    """One photo per annotated person of MPII Human Pose [andriluka2014].
+
+    Two forms are read, the publisher's and the one that most code uses since::
+
+        root/
+          images/000001163.jpg
+          mpii_human_pose_v1_u12_1.mat     form "mat": splits train and test
+          annot/train.json                 form "json": train, valid, trainval, test
+          annot/valid.json
+          annot/trainval.json
+          annot/test.json
+          annot/gt_valid.mat               head boxes for valid.json, if there
+
+    The head size is 0.6 times the diagonal of the head box, as in the official evaluation; the
+    JSON form has none except by ``gt_valid.mat``. The box is the square of 200 pixels times
+    ``scale`` around the person's centre. The annotations of the test pictures are not public:
+    the test split has no joints, and what else it says of a person.
+
+    What is not certain: the publisher does not say from where pixels count. As MATLAB, and the
+    evaluation code that users share, count from 1, one is subtracted from every coordinate. Neck
+    and head top have no ``is_visible`` in the .mat and count as visible; ``joints_vis`` of the
+    JSON is taken as it stands, and a joint there that is not visible at or below 0, 0 is missing.
+
+    Args:
+        root: the folder that holds ``images``.
+        form: of the annotations.
+        split: train and test are the publisher's; valid is a part of train that users agreed on.
+        people: all, or the ``single`` ones that stand apart from others (form "mat" only).
+    """
+
+    ABOUT: ClassVar[About] = About(
+        title="MPII Human Pose",
+        kind=Kind.PHOTOS,
+        licence="Simplified BSD for the annotations; for research, other uses on request",
+        home="http://human-pose.mpi-inf.mpg.de",
+        citation="andriluka2014",
+    )
+    JOINTS: ClassVar[tuple[str, ...]] = mpii_lists.JOINTS
+
+    root: Path
+    form: Form = "mat"
+    split: Split = "train"
+    people: People = "all"
+
+    def __post_init__(self) -> None:
+        if self.form not in get_args(Form):
+            raise ValueError(_check.unknown("form", self.form, get_args(Form)))
+        splits = ("train", "test") if self.form == "mat" else get_args(Split)
+        if self.split not in splits:
+            raise ValueError(_check.unknown(f"split of form {self.form}", self.split, splits))
+        if self.people not in get_args(People):
+            raise ValueError(_check.unknown("people", self.people, get_args(People)))
+        if self.form == "json" and self.people == "single":
+            raise ValueError(
+                "Expected people='all' with form='json', got people='single'; the JSON does not "
+                "say who stands apart. Use form='mat'."
+            )
+
+    @property
+    def activities(self) -> tuple[str, ...]:
+        """The names in the .mat, sorted; the JSON form has none."""
+        return mpii_lists.activities(self._content) if self.form == "mat" else ()
+
+    def check(self) -> tuple[Count, ...]:
+        """Count people or pictures listed, and picture files."""
+        names = tuple(dict.fromkeys(person.file_name for person in self._persons))
+        listed = Count(what="people", found=len(self._persons))
+        if self.form == "json":
+            listed = Count(
+                what="people",
+                found=len(self._persons),
+                published=_JSON_PEOPLE[self.split],
+                source="its users, who count the same in each file",
+            )
+        published = _MAT_PICTURES.get(self.split) if self.form == "mat" else None
+        if self.people == "single":
+            published = None
+        source = "its evaluation code" if published else "not known"
+        return listed, count_files(self.root / "images", names, published=published, source=source)
+
+    @cached_property
+    def _content(self) -> mpii_lists.Release:
+        return mpii_lists.read_mat(self.root / _MAT)
+
+    @cached_property
+    def _persons(self) -> tuple[mpii_lists.Person, ...]:
+        if self.form == "mat":
+            return mpii_lists.people_of_mat(
+                self._content, is_train=self.split == "train", is_single=self.people == "single"
+            )
+        return mpii_lists.people_of_json(
+            self.root / "annot" / f"{self.split}.json",
+            heads=self.root / "annot" / "gt_valid.mat" if self.split == "valid" else None,
+            has_joints=self.split != "test",
+        )
+
+    def _find(self) -> Sequence[Labels]:
+        return [
+            Labels(
+                name=f"images/{person.file_name}#{person.place}",
+                activity=person.activity,
+                attributes=person.attributes,
+            )
+            for person in self._persons
+        ]
+
+    def _load(self, index: int) -> Photo:
+        person = self._persons[index]
+        return Photo(
+            image=read_picture(self.root / "images" / person.file_name),
+            joints=person.joints,
+            visible=person.visible,
+            head_px=person.head_px,
+            box=person.box,
+            attributes=person.attributes,
+        )
+
+
+EXAMPLE = Mpii(root=Path("mpii"))

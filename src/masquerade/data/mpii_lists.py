@@ -1,0 +1,305 @@
+"""The annotations of MPII Human Pose: the publisher's .mat and the JSON made from it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+from scipy.io.matlab import MatReadError, mat_struct
+
+from masquerade.data.coco_pose import read_json
+from masquerade.errors import BadInput
+from masquerade.recordings import Attributes
+
+JOINTS = (
+    "right_ankle",
+    "right_knee",
+    "right_hip",
+    "left_hip",
+    "left_knee",
+    "left_ankle",
+    "pelvis",
+    "thorax",
+    "upper_neck",
+    "head_top",
+    "right_wrist",
+    "right_elbow",
+    "right_shoulder",
+    "left_shoulder",
+    "left_elbow",
+    "left_wrist",
+)
+# The share of the head box's diagonal that counts as the head [andriluka2014, evaluation code].
+SC_BIAS = 0.6
+_SIDE_PX = 200.0
+_FIRST_PIXEL = 1.0  # MATLAB's
+_UNREADABLE = (
+    MatReadError,
+    zlib.error,
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    TypeError,
+    ValueError,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Person:
+    """One annotated person, in pixels counted from 0.
+
+    Args:
+        file_name: of the picture.
+        place: the person's number in the picture, or in the list for JSON, from 1.
+        joints: (J, 2); missing is NaN. None where they are not public.
+        visible: (J,) bool.
+        head_px: head size.
+        box: x, y, width, height.
+        activity: what is done.
+        attributes: the kind of activity and the video, where known.
+    """
+
+    file_name: str
+    place: int
+    joints: np.ndarray | None
+    visible: np.ndarray | None
+    head_px: float | None
+    box: tuple[float, float, float, float] | None
+    activity: str | None = None
+    attributes: Attributes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Release:
+    """The publisher's struct and where it was read."""
+
+    path: Path
+    pictures: list[Any]
+    is_train: np.ndarray
+    acts: list[Any]
+    singles: list[Any]
+
+
+def read_mat(path: Path) -> Release:
+    """Read the publisher's file.
+
+    Raises:
+        BadInput: if it is missing, damaged or holds something else.
+    """
+    release = _load_mat(path).get("RELEASE")
+    if not isinstance(release, mat_struct):
+        raise BadInput(f"Expected a struct RELEASE in {path}; use the publisher's own file.")
+    pictures = _many(_get(release, "annolist"))
+    is_train = np.atleast_1d(np.asarray(_get(release, "img_train")))
+    if not pictures or len(is_train) != len(pictures):
+        raise BadInput(
+            f"Expected img_train for {len(pictures)} entries of annolist in {path}, got "
+            f"{len(is_train)}; use the publisher's own file."
+        )
+    acts, singles = _many(_get(release, "act")), _get(release, "single_person")
+    return Release(
+        path=path,
+        pictures=pictures,
+        is_train=is_train.astype(bool),
+        acts=acts if len(acts) == len(pictures) else [None] * len(pictures),
+        singles=[singles] if len(pictures) == 1 else _many(singles),
+    )
+
+
+def activities(release: Release) -> tuple[str, ...]:
+    """All names of activities in the file, sorted."""
+    return tuple(sorted({name for act in release.acts if (name := _text(act, "act_name"))}))
+
+
+def people_of_mat(release: Release, *, is_train: bool, is_single: bool) -> tuple[Person, ...]:
+    """Those of one part: in train whoever has joints, in test whoever is listed."""
+    if is_single and len(release.singles) != len(release.pictures):
+        raise _wrong(release.path, "an entry a picture", "single_person", len(release.singles))
+    found = []
+    for number, entry in enumerate(release.pictures):
+        if release.is_train[number] != is_train:
+            continue
+        name = _text(_get(entry, "image"), "name")
+        if not name:
+            raise _wrong(release.path, "an image name", f"annolist({number + 1}).image.name", name)
+        chosen = _places(release.singles[number]) if is_single else None
+        act = release.acts[number]
+        for place, rect in enumerate(_many(_get(entry, "annorect")), 1):
+            if chosen is not None and place not in chosen:
+                continue
+            where = f"{release.path}, annolist({number + 1}).annorect({place})"
+            joints, visible = _points(rect, where) if is_train else (None, None)
+            if is_train and joints is None:
+                continue
+            found.append(
+                Person(
+                    file_name=name,
+                    place=place,
+                    joints=joints,
+                    visible=visible,
+                    head_px=_head(rect, where) if is_train else None,
+                    box=_box(_get(rect, "objpos"), _get(rect, "scale"), where),
+                    activity=_text(act, "act_name") or None,
+                    attributes=_about(act),
+                )
+            )
+    return tuple(found)
+
+
+def people_of_json(path: Path, *, heads: Path | None, has_joints: bool) -> tuple[Person, ...]:
+    """Those of one JSON list, with head sizes from ``heads`` where that file is."""
+    entries = read_json(path)
+    if not isinstance(entries, list):
+        raise _wrong(path, "a list of people", "the whole", type(entries).__name__)
+    sizes = _head_sizes(heads, len(entries)) if heads is not None and heads.is_file() else None
+    found = []
+    for place, entry in enumerate(entries):
+        where = f"{path}, entry {place}"
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("image"), str):
+            raise BadInput(f"Expected an object with an image in {where}; use the usual file.")
+        joints, visible = _json_points(entry, where) if has_joints else (None, None)
+        center = _floats(entry.get("center"), (2,), f"center of {where}")
+        found.append(
+            Person(
+                file_name=entry["image"],
+                place=place + 1,
+                joints=joints,
+                visible=visible,
+                head_px=float(sizes[place]) if sizes is not None and sizes[place] > 0 else None,
+                box=_square(center, float(_floats(entry.get("scale"), (), f"scale of {where}"))),
+            )
+        )
+    return tuple(found)
+
+
+def _json_points(entry: Mapping[str, Any], where: str) -> tuple[np.ndarray, np.ndarray]:
+    joints = _floats(entry.get("joints"), (len(JOINTS), 2), f"joints of {where}")
+    seen = _floats(entry.get("joints_vis"), (len(JOINTS),), f"joints_vis of {where}") > 0
+    is_missing = ~seen & (joints <= 0).all(axis=1)
+    joints = np.where(is_missing[:, None], np.nan, joints - _FIRST_PIXEL)
+    return joints.astype(np.float32), seen
+
+
+def _head_sizes(path: Path, count: int) -> np.ndarray:
+    content = _load_mat(path)
+    boxes = content.get("headboxes_src")
+    wanted = (2, 2, count)
+    if not isinstance(boxes, np.ndarray) or boxes.shape[:2] != (2, 2) or boxes.size != 4 * count:
+        shape = getattr(boxes, "shape", None)
+        raise _wrong(path, f"headboxes_src with shape {wanted}", "the whole", shape)
+    corners = boxes.reshape(2, 2, -1).astype(np.float64)
+    return np.asarray(SC_BIAS * np.linalg.norm(corners[1] - corners[0], axis=0))
+
+
+def _load_mat(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise BadInput(f"Expected a .mat file at {path}; there is none. Check the root folder.")
+    try:
+        return dict(scipy.io.loadmat(path, struct_as_record=False, squeeze_me=True))
+    except _UNREADABLE as error:
+        raise BadInput(
+            f"Expected a whole .mat file at {path}; it cannot be read ({error}). Fetch it again."
+        ) from error
+
+
+def _get(struct: Any, name: str) -> Any:
+    """A field, or None where there is no such field or nothing in it."""
+    found = getattr(struct, name, None)
+    return None if isinstance(found, np.ndarray) and found.size == 0 else found
+
+
+def _many(found: Any) -> list[Any]:
+    """A struct array of any length: squeezing makes one entry bare and none empty."""
+    if found is None:
+        return []
+    return list(found.ravel()) if isinstance(found, np.ndarray) else [found]
+
+
+def _text(struct: Any, name: str) -> str:
+    found = _get(struct, name)
+    return found if isinstance(found, str) else ""
+
+
+def _places(found: Any) -> set[int]:
+    return set() if found is None else {int(place) for place in np.asarray(found).ravel()}
+
+
+def _about(act: Any) -> Attributes:
+    kind = _text(act, "cat_name")
+    return {"category": kind} if kind else {}
+
+
+def _points(rect: Any, where: str) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    points = _many(_get(_get(rect, "annopoints"), "point"))
+    if not points:
+        return None, None
+    joints = np.full((len(JOINTS), 2), np.nan, np.float32)
+    visible = np.zeros(len(JOINTS), bool)
+    for point in points:
+        number = _number(point, "id", where)
+        if number is None or number not in range(len(JOINTS)):
+            raise BadInput(f"Expected a joint id of 0 to 15 in {where}, got {number}.")
+        x, y = _number(point, "x", where), _number(point, "y", where)
+        if x is None or y is None:
+            raise BadInput(f"Expected x and y of joint {int(number)} in {where}, got nothing.")
+        joints[int(number)] = x - _FIRST_PIXEL, y - _FIRST_PIXEL
+        # Empty where nobody said; a text in some entries, a number in others.
+        seen = _get(point, "is_visible")
+        visible[int(number)] = seen is None or str(seen).strip() not in ("0", "0.0")
+    return joints, visible
+
+
+def _head(rect: Any, where: str) -> float | None:
+    x1, y1, x2, y2 = (_number(rect, name, where) for name in ("x1", "y1", "x2", "y2"))
+    if x1 is None or y1 is None or x2 is None or y2 is None:
+        return None
+    size = SC_BIAS * float(np.hypot(x2 - x1, y2 - y1))
+    return size if size > 0 else None
+
+
+def _box(center: Any, scale: Any, where: str) -> tuple[float, float, float, float] | None:
+    if center is None or scale is None:
+        return None
+    x, y = _number(center, "x", where), _number(center, "y", where)
+    if x is None or y is None:
+        return None
+    return _square(np.array([x, y]), float(_floats(scale, (), f"scale of {where}")))
+
+
+def _square(center: np.ndarray, scale: float) -> tuple[float, float, float, float] | None:
+    """The square of 200 pixels times ``scale`` around ``center``."""
+    side = _SIDE_PX * scale
+    if side <= 0:
+        return None
+    x, y = (float(value) - _FIRST_PIXEL - side / 2 for value in center)
+    return x, y, side, side
+
+
+def _number(struct: Any, name: str, where: str) -> float | None:
+    found = _get(struct, name)
+    return None if found is None else float(_floats(found, (), f"{name} of {where}"))
+
+
+def _floats(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
+    try:
+        values = np.asarray(found, np.float64)
+    except (TypeError, ValueError):
+        values = np.full(1, np.nan)
+    if values.shape != shape or not np.isfinite(values).all():
+        rule = f"numbers of shape {shape}" if shape else "a number"
+        raise BadInput(f"Expected {rule} at {where}, got {found!r}; use the usual file.")
+    return values
+
+
+def _wrong(path: Path, rule: str, where: str, found: object) -> BadInput:
+    return BadInput(
+        f"Expected {rule} at {where} of {path}, got {found!r}; use the publisher's own file."
+    )

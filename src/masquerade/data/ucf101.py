@@ -1,0 +1,179 @@
+"""UCF101: 13,320 web videos of 101 kinds of action."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from masquerade.collection import About, Count, Kind, Labels
+from masquerade.data import video_files
+from masquerade.data.video_files import VideoFiles
+from masquerade.errors import BadInput
+
+Split = Literal["train", "test", "all"]
+Fold = Literal[1, 2, 3]
+_NAME = re.compile(r"v_(?P<activity>\w+)_g(?P<group>\d+)_c(?P<clip>\d+)\.avi")
+_LAYOUT = "give the folder that holds UCF-101 and ucfTrainTestlist"
+# The paper names the lists; how many lines each has is what TensorFlow Datasets counted in them.
+_SIZES = {1: (9537, 3783), 2: (9586, 3734), 3: (9624, 3696)}
+_COUNTED = "the official lists, as counted by TensorFlow Datasets (ucf101 2.0.0)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UCF101(VideoFiles):
+    """UCF101 with its three official folds [soomro2012].
+
+    ::
+
+        root/
+          UCF-101/                       from UCF101.rar; or its folders right below the root
+            ApplyEyeMakeup/v_ApplyEyeMakeup_g01_c01.avi
+          ucfTrainTestlist/              from UCF101TrainTestSplits-RecognitionTask.zip; or its
+            classInd.txt                 files right below the root
+            trainlist01.txt              one "ApplyEyeMakeup/v_..._g08_c01.avi 1" a line
+            testlist01.txt               the same without the number
+
+    The clips of a group (``g01`` to ``g25`` of each class) were cut from videos that share
+    something, such as the actor or the background. It is no name of a person: the same group of
+    two classes need not show the same people, and one group can show several. So a recording has
+    no ``subject`` here and its group is an attribute. The official folds keep groups together.
+
+    Not certain: the page of the data set states no licence. Names are found whatever their
+    letter case, since copies differ in ``HandstandPushups``.
+
+    Args:
+        root: the folder that holds both.
+        split: ``all`` is every video on disk, listed or not.
+        fold: of the official three.
+    """
+
+    ABOUT: ClassVar[About] = About(
+        title="UCF101: a dataset of 101 human actions classes from videos in the wild",
+        kind=Kind.VIDEOS,
+        licence="not stated",
+        home="https://www.crcv.ucf.edu/data/UCF101.php",
+        citation="soomro2012",
+    )
+    split: Split = "train"
+    fold: Fold = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        video_files.among(Split, split=self.split)
+        video_files.among(Fold, fold=self.fold)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the folders of the classes lie."""
+        return video_files.locate(
+            self.root,
+            ("UCF-101", "UCF101"),
+            lambda place: any(place.glob("*/v_*.avi")),
+            what="the videos of UCF101",
+            layout=_LAYOUT,
+        )
+
+    @cached_property
+    def _lists(self) -> Path:
+        inner = "UCF101TrainTestSplits-RecognitionTask"
+        return video_files.locate(
+            self.root,
+            ("ucfTrainTestlist", f"{inner}/ucfTrainTestlist"),
+            lambda place: (place / "classInd.txt").is_file(),
+            what="the lists of UCF101 (classInd.txt)",
+            layout=_LAYOUT,
+        )
+
+    @cached_property
+    def activities(self) -> tuple[str, ...]:
+        """The classes in the order of ``classInd.txt``."""
+        path = self._lists / "classInd.txt"
+        found: list[str] = []
+        for number, line in video_files.rows(path, what="the list of classes"):
+            words = line.split()
+            if len(words) != 2 or words[0] != str(len(found) + 1):
+                rule = f"the number {len(found) + 1} and a class"
+                video_files.refuse_row(path, number, line, rule)
+            found.append(words[1])
+        return tuple(found)
+
+    def path(self, index: int) -> Path:
+        """Where a recording lies, whether or not it is there."""
+        wanted = super().path(index)
+        if wanted.exists() or not wanted.parent.is_dir():
+            return wanted
+        alike = (
+            path for path in wanted.parent.iterdir() if path.name.lower() == wanted.name.lower()
+        )
+        return next(alike, wanted)
+
+    def check(self) -> tuple[Count, ...]:
+        """Count the videos on disk and the lines of all lists."""
+        there = [path.as_posix() for path in video_files.below(self.folder)]
+        lists: list[Count] = []
+        listed: dict[str, str] = {}
+        for fold, sizes in _SIZES.items():
+            for part, size in zip(("train", "test"), sizes, strict=True):
+                name = f"{part}list0{fold}.txt"
+                known = self._read(self._lists / name) if (self._lists / name).is_file() else None
+                listed |= {each.name.lower(): each.name for each in known or ()}
+                lists.append(
+                    Count(
+                        what=f"fold {fold}, {part}",
+                        found=len(known or ()),
+                        published=size,
+                        source=_COUNTED,
+                        missing=() if known is not None else (name,),
+                    )
+                )
+        lost = video_files.absent(listed, (name.lower() for name in there))
+        return (
+            Count(
+                what="videos",
+                found=len(there),
+                published=13_320,
+                source="[soomro2012]",
+                missing=tuple(listed[name] for name in lost),
+            ),
+            Count(what="classes", found=len(self.activities), published=101, source="[soomro2012]"),
+            *lists,
+        )
+
+    def _find(self) -> Sequence[Labels]:
+        if self.split == "all":
+            return [
+                self._labels(path.as_posix(), str(self.folder / path))
+                for path in video_files.below(self.folder)
+            ]
+        return self._read(self._lists / f"{self.split}list0{self.fold}.txt")
+
+    def _read(self, path: Path) -> list[Labels]:
+        """A list; that of training videos has the number of the class behind each name."""
+        found = []
+        has_numbers = path.name.startswith("train")
+        for number, line in video_files.rows(path, what="a list of videos"):
+            name, _, code = line.partition(" ") if has_numbers else (line, "", "")
+            where = f"{path}, line {number}"
+            known = self._labels(name, where)
+            if has_numbers and code.strip() != str(self.activities.index(known.activity or "") + 1):
+                video_files.refuse_row(path, number, line, "a video and the number of its class")
+            found.append(known)
+        return found
+
+    def _labels(self, name: str, where: str) -> Labels:
+        folder, _, file = name.partition("/")
+        match = _NAME.fullmatch(file)
+        if match is None or folder not in self.activities:
+            raise BadInput(
+                "Expected Class/v_Class_gXX_cYY.avi with a class of classInd.txt, got "
+                f"{name!r} ({where}); move other files away, or fetch the list again."
+            )
+        numbers = {"group": int(match["group"]), "clip": int(match["clip"])}
+        return Labels(name=name, activity=folder, attributes=numbers)
+
+
+EXAMPLE = UCF101(root=Path("ucf101"))

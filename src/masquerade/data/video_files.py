@@ -1,0 +1,178 @@
+"""What collections of video files share: one decoding a file, pieces of it, and clear refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, get_args
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.collection import Collection
+from masquerade.errors import BadInput
+from masquerade.recordings import Attributes, Video
+from masquerade.video import is_video, read
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoFiles(Collection[Video]):
+    """Videos on disk, each found by its name below a folder.
+
+    Args:
+        root: the folder into which the data set was unpacked.
+    """
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.root, Path):
+            raise TypeError(f"Expected root to be a pathlib.Path, got {self.root!r}; wrap it.")
+
+    @property
+    def folder(self) -> Path:
+        """Where the names of recordings begin."""
+        return self.root
+
+    def path(self, index: int) -> Path:
+        """Where a recording lies, whether or not it is there."""
+        return self.folder / self.labels[index].name
+
+    def segment(self, index: int, start: int, stop: int) -> Video:
+        """Frames ``start`` to ``stop``, the latter not included, of a recording.
+
+        What is known of each frame is cut alike. Only what is needed is decoded, where the file
+        allows it.
+
+        Raises:
+            IndexError: if there is no such recording.
+            BadInput: if there are fewer than ``stop`` frames, or the file cannot be read.
+            ValueError: unless 0 <= start < stop.
+        """
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"Expected an index below {len(self)}, got {index}.")
+        index %= len(self)
+        frames, rate_hz = read.timed_segment(self.path(index), start, stop)
+        return self._video(index, frames, rate_hz, start)
+
+    def _load(self, index: int) -> Video:
+        frames, rate_hz = read.whole(self.path(index))
+        return self._video(index, frames, rate_hz, 0)
+
+    def _video(self, index: int, frames: np.ndarray, rate_hz: float, start: int) -> Video:
+        known = self.labels[index]
+        joints, joints_3d = self._joints(index, start, start + len(frames))
+        return Video(
+            frames=frames,
+            rate_hz=rate_hz,
+            subject=known.subject,
+            place=known.place,
+            activity=known.activity,
+            view=known.view,
+            attributes=cut(known.attributes, start, start + len(frames)),
+            joints=joints,
+            joints_3d=joints_3d,
+        )
+
+    def _joints(
+        self, index: int, start: int, stop: int
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Joints in pixels and in metres for a stretch of frames, if they are known."""
+        return None, None
+
+
+def cut(attributes: Attributes, start: int, stop: int) -> dict[str, str | int | tuple[int, ...]]:
+    """The labels of a stretch of frames; frames beyond what was labelled get -1.
+
+    Example:
+        >>> cut({"quality": "good", "face": (0, 1, 2)}, 1, 4)
+        {'quality': 'good', 'face': (1, 2, -1)}
+    """
+    return {
+        name: tuple(value[at] if at < len(value) else -1 for at in range(start, stop))
+        if isinstance(value, tuple)
+        else value
+        for name, value in attributes.items()
+    }
+
+
+def among(literal: Any, /, **named: object) -> None:
+    """Refuse a value that is not one of those of a ``Literal``; the message lists them."""
+    choices = get_args(literal)
+    for name, value in named.items():
+        if value not in choices:
+            raise ValueError(_check.unknown(name, value, map(str, choices)))
+
+
+def below(folder: Path) -> list[Path]:
+    """Paths of the videos in a folder and its folders, relative to it, sorted; none hidden."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if is_video(path))
+    return sorted(
+        (path for path in found if not any(part.startswith(".") for part in path.parts)),
+        key=lambda path: path.as_posix(),
+    )
+
+
+def locate(
+    root: Path, names: Sequence[str], is_it: Callable[[Path], bool], *, what: str, layout: str
+) -> Path:
+    """The folder of a data set: one of ``names`` below the root, or the root itself.
+
+    Args:
+        root: that the user gave.
+        names: as its publisher calls the folder.
+        is_it: whether a folder is the one that is looked for.
+        what: is looked for, in words.
+        layout: what the root should hold, in words.
+
+    Raises:
+        BadInput: if it is not there; says so if it is one level further up or down.
+    """
+    if not root.is_dir():
+        got = "a file" if root.exists() else "nothing"
+        raise BadInput(f"Expected {what} in the folder {root}, got {got}; {layout}.")
+    found = _inside(root, names, is_it)
+    if found is not None:
+        return found
+    around = (root.parent, *sorted(path for path in root.iterdir() if path.is_dir()))
+    near = [place for place in around if _inside(place, names, is_it) is not None]
+    hint = f" It seems that you mean {near[0]}." if near else ""
+    raise BadInput(f"Expected {what} in {root}, got none; {layout}.{hint}")
+
+
+def _inside(root: Path, names: Sequence[str], is_it: Callable[[Path], bool]) -> Path | None:
+    places = (*(root / name for name in names), root)
+    return next((place for place in places if place.is_dir() and is_it(place)), None)
+
+
+def rows(path: Path, *, what: str) -> list[tuple[int, str]]:
+    """The lines of a list with their numbers, from 1 on; empty ones are left out.
+
+    Bytes that are no UTF-8 are kept as Python keeps them in file names, so that both agree.
+
+    Raises:
+        BadInput: if there is no such file, or nothing in it.
+    """
+    if not path.is_file():
+        raise BadInput(f"Expected {what} at {path}, got nothing; unpack it there.")
+    text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    found = [(place, line.strip()) for place, line in enumerate(text.splitlines(), 1)]
+    found = [(place, line) for place, line in found if line]
+    if not found:
+        raise BadInput(f"Expected {what} in {path}, got an empty file; unpack it again.")
+    return found
+
+
+def refuse_row(path: Path, number: int, line: str, rule: str) -> NoReturn:
+    """Refuse a line of a list, which is then damaged or not the publisher's."""
+    raise BadInput(
+        f"Expected {rule} in {path}, line {number}, got {line!r}; fetch the list again from its "
+        "publisher."
+    )
+
+
+def absent(wanted: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
+    """Those of ``wanted`` that are not ``there``, in their order, each once."""
+    known = set(there)
+    return tuple(dict.fromkeys(name for name in wanted if name not in known))
