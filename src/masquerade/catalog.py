@@ -21,6 +21,7 @@ from typing import Any
 from masquerade import _check
 
 _ROOT = Path(__file__).parent
+_KINDS = {"release": "mechanism", "account.published": "paper", "data": "data set"}
 
 
 @cache
@@ -39,7 +40,7 @@ def example(room: str, name: str) -> Any:
         ValueError: if there is no such entry; the message lists those there are.
     """
     if name not in names(room):
-        kind = {"release": "mechanism", "account.published": "paper"}.get(room, f"{room} entry")
+        kind = _KINDS.get(room, f"{room} entry")
         raise ValueError(_check.unknown(kind, name, names(room)))
     return import_module(f"masquerade.{room}.{name}").EXAMPLE
 

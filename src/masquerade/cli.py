@@ -27,7 +27,11 @@ _SILENT = {
     KeyboardInterrupt: "Interrupted.",
     MemoryError: "Expected more memory than there is; use fewer trials or a smaller file.",
 }
-_CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+_CONFIG = (
+    tyro.conf.OmitArgPrefixes,
+    tyro.conf.FlagCreatePairsOff,
+    tyro.conf.EnumChoicesFromValues,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -99,12 +103,11 @@ def _run(program: str, command: Any, rest: list[str]) -> int:
     about = [command.__doc__.strip().splitlines()[0]]
     if hasattr(command, "ENTRY"):
         flag, room = command.ENTRY
-        name, rest = _take(rest, f"--{flag}")
+        name, rest = _take(rest, f"--{flag}") if flag else _first(rest)
+        spelled = f"--{flag} NAME" if flag else "NAME"
         if name is None and not {"-h", "--help"} & set(rest):
-            raise ValueError(
-                f"Expected --{flag} NAME; choose from {', '.join(catalog.names(room))}."
-            )
-        about.append(f"--{flag} NAME is one of: {', '.join(catalog.names(room))}.")
+            raise ValueError(f"Expected {spelled}; choose from {', '.join(catalog.names(room))}.")
+        about.append(f"{spelled} is one of: {', '.join(catalog.names(room))}.")
         if name is not None:
             entry = type(catalog.example(room, name))
             fields.append(("entry", entry))
@@ -143,6 +146,11 @@ def _take(rest: list[str], flag: str) -> tuple[str | None, list[str]]:
         if word == flag and place + 1 < len(rest):
             return rest[place + 1], rest[:place] + rest[place + 2 :]
     return None, rest
+
+
+def _first(rest: list[str]) -> tuple[str | None, list[str]]:
+    """The first argument, unless it is a flag, and the others."""
+    return (rest[0], rest[1:]) if rest and not rest[0].startswith("-") else (None, rest)
 
 
 def _finite(value: Any) -> Any:

@@ -1,15 +1,23 @@
-"""Look into recordings: what a video file holds."""
+"""Look into recordings: what a video file holds, which data sets there are, Stage."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 from tyro.conf import Positional
 
+from masquerade import catalog
+from masquerade.collection import Collection, Count, Kind, cite
+from masquerade.data.stage import Stage
+from masquerade.doors import showing
 from masquerade.doors.answer import Answer
+from masquerade.doors.progress import bars
 from masquerade.recordings import Video
 from masquerade.video import probe, read
+
+_SHOWN_MISSING = 8
 
 
 def probe_file(path: Path | str) -> probe.Contents:
@@ -21,6 +29,129 @@ def read_video(path: Path | str) -> Video:
     """A whole video in memory, as uint8 RGB; for long ones use `release_file`, which streams."""
     frames, rate_hz = read.whole(Path(path))
     return Video(frames=frames, rate_hz=rate_hz)
+
+
+def make_collection(name: str, /, **options: Any) -> Collection[Any]:
+    """A data set by its name; the options are the fields of its class, such as ``root``.
+
+    Example:
+        >>> len(make_collection("stage", split="test"))
+        108
+    """
+    found: Collection[Any] = type(catalog.example("data", name))(**options)
+    return found
+
+
+def make_stage(stage: Stage, *, is_shown: bool = False) -> dict[str, Path]:
+    """Put the videos, photos and signals of a world into the cache; give their folders."""
+    found = {}
+    with bars(is_shown=is_shown) as progress:
+        for kind in Kind:
+            task = progress.add_task(f"making {kind}", total=None)
+
+            def tell(done: int, total: int, task: Any = task) -> None:
+                progress.update(task, completed=done, total=total)
+
+            found[str(kind)] = replace(stage, kind=kind).make(progress=tell)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class List:
+    """List the data sets: what they hold, their licence, and what to cite."""
+
+    def run(self) -> Answer:
+        """Every entry of the room, by name."""
+        found = {}
+        for name in catalog.names("data"):
+            about = catalog.example("data", name).ABOUT
+            found[name] = {
+                "title": about.title,
+                "kind": "videos, photos, signals" if name == "stage" else str(about.kind),
+                "licence": about.licence,
+                "home": about.home,
+                "citation": cite(about.citation) if about.citation else "",
+            }
+        lines = []
+        for name, about in found.items():
+            lines.append(f"{name:18} {about['kind']:24} {about['title']}")
+            lines += [f"{'':18}   {about[key]}" for key in ("licence", "citation") if about[key]]
+        return Answer(data=found, lines=lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """Count the files of a data set against what its publisher says."""
+
+    ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+
+    def run(self, entry: Collection[Any]) -> Answer:
+        """Read lists and file names, no recordings."""
+        counts = entry.check()
+        is_right = all(count.is_right for count in counts)
+        lines = [line for count in counts for line in _said(count)]
+        lines.append("Complete." if is_right else "NOT complete, or not the published version.")
+        data = {
+            "is_right": is_right,
+            "counts": [
+                {f.name: getattr(count, f.name) for f in fields(count)}
+                | {"is_right": count.is_right}
+                for count in counts
+            ],
+        }
+        return Answer(data=data, lines=lines, exit_code=0 if is_right else 4)
+
+
+def _said(count: Count) -> list[str]:
+    beside = "" if count.published is None else f" of {count.published}"
+    told = "published number not known" if count.published is None else f"source: {count.source}"
+    mark = " " if count.is_right else "!"
+    lines = [f"{mark} {count.what}: {count.found}{beside} ({told})"]
+    lines += [f"    missing: {name}" for name in count.missing[:_SHOWN_MISSING]]
+    if (more := len(count.missing) - _SHOWN_MISSING) > 0:
+        lines.append(f"    and {more} more")
+    return lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class Show:
+    """Write a contact sheet of a data set, and a short film where it has videos.
+
+    Args:
+        out: folder for them; it is made.
+        count: recordings shown, one an activity as far as there are.
+    """
+
+    ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+
+    out: Path = Path("out/data")
+    count: int = 12
+
+    def run(self, entry: Collection[Any]) -> Answer:
+        """Read a few recordings and draw them."""
+        written = showing.show(entry, self.out, count=self.count)
+        lines = [] if isinstance(entry, Stage) else ["PRIVATE: these are original recordings."]
+        lines += [f"Wrote {path}" for path in written]
+        return Answer(data={"files": [str(path) for path in written]}, lines=lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Make:
+    """Make the videos, photos and signals of Stage and keep them in the cache."""
+
+    ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+
+    def run(self, entry: Collection[Any]) -> Answer:
+        """Nothing is made twice."""
+        if not isinstance(entry, Stage):
+            raise ValueError("Expected stage: other data sets are not made, they are fetched.")
+        folders = make_stage(entry, is_shown=True)
+        counts = {kind: len(replace(entry, kind=Kind(kind), split="all")) for kind in folders}
+        lines = [f"{counts[kind]} {kind} in {path}" for kind, path in folders.items()]
+        data = {
+            kind: {"count": counts[kind], "folder": str(path)} for kind, path in folders.items()
+        }
+        return Answer(data=data, lines=lines)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,4 +215,4 @@ class Probe:
         )
 
 
-COMMANDS = {"probe": Probe}
+COMMANDS = {"list": List, "check": Check, "show": Show, "make": Make, "probe": Probe}

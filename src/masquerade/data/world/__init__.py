@@ -1,0 +1,1 @@
+"""The parts of Stage: bodies, motion, places, pictures and signals of people who never lived."""

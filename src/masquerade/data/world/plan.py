@@ -1,0 +1,159 @@
+"""Who does what where: the plan of a world, from which every recording follows.
+
+Everything is a function of the seed and of a recording's own number, so one recording can be made
+without the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.data.world.motion import ACTIVITIES
+from masquerade.data.world.skeleton import RATE_HZ
+
+Split = Literal["public", "train", "test", "all"]
+SPLITS = ("public", "train", "test")
+VIEWS = 6  # of a place
+_ENDS = (1 / 2, 5 / 6, 1.0)  # where each split ends: half is public, a third private, a sixth test
+_MAKING = 1  # a change in what is made from the same plan makes everyone make it again
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """The size of a world.
+
+    Args:
+        seed: another number is another world.
+        subjects: people who are filmed.
+        places: where they can be.
+        correlation: the chance that an activity happens at one of its own places; 0 to 1.
+        bystanders: the chance that a second person stands by in a video.
+        is_disjoint: whether nobody is in two splits.
+        videos: how many.
+        frames: of a video.
+        height: of a frame, in pixels.
+        width: of a frame, in pixels.
+        rate_hz: frames a second.
+        photos: how many.
+        photo_px: height and width of a photo.
+        wearers: people who wear sensors; the first of them are those who are filmed.
+        signal_hz: samples a second.
+    """
+
+    seed: int = 0
+    subjects: int = 42
+    places: int = 48
+    correlation: float = 0.0
+    bystanders: float = 0.1
+    is_disjoint: bool = True
+    videos: int = 648
+    frames: int = 16
+    height: int = 96
+    width: int = 96
+    rate_hz: float = 10.0
+    photos: int = 648
+    photo_px: int = 128
+    wearers: int = 42
+    signal_hz: float = 50.0
+
+    def __post_init__(self) -> None:
+        names = ("places", "videos", "frames", "height", "width", "photos", "photo_px")
+        _check.count(**{name: getattr(self, name) for name in (*names, "subjects", "wearers")})
+        _check.positive(rate_hz=self.rate_hz, signal_hz=self.signal_hz)
+        if self.signal_hz > RATE_HZ:
+            raise ValueError(
+                f"Expected signal_hz up to {RATE_HZ:g}, got signal_hz={self.signal_hz:g}."
+            )
+        for name in ("correlation", "bystanders"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(
+                    f"Expected {name} from 0 to 1, got {name}={getattr(self, name)!r}."
+                )
+        for name in ("subjects", "wearers"):
+            if getattr(self, name) < 6:
+                raise ValueError(
+                    f"Expected {name} >= 6, so that every split has people, "
+                    f"got {name}={getattr(self, name)}."
+                )
+        if self.correlation > 0 and self.places < len(ACTIVITIES):
+            raise ValueError(
+                f"Expected at least {len(ACTIVITIES)} places, one for each activity, where "
+                f"correlation > 0, got places={self.places}; add places or set correlation to 0."
+            )
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise ValueError(f"Expected seed to be a whole number >= 0, got seed={self.seed!r}.")
+
+    def fingerprint(self, kind: str, fields: tuple[str, ...]) -> str:
+        """A name for what these fields make."""
+        known = {name: asdict(self)[name] for name in ("seed", *fields)}
+        text = json.dumps([_MAKING, kind, known], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Take:
+    """What one recording shows.
+
+    Args:
+        number: its own.
+        split: to which it belongs.
+        subject: who acts.
+        bystander: who stands by, if anybody.
+        activity: what is done.
+        place: where.
+        view: from which side.
+    """
+
+    number: int
+    split: str
+    subject: int
+    bystander: int | None
+    activity: str
+    place: int
+    view: int
+
+
+def members(split: str, count: int) -> range:
+    """The numbers of a split, of ``count`` in all; "all" has all.
+
+    Example:
+        >>> members("public", 12), members("train", 12), members("test", 12)
+        (range(0, 6), range(6, 10), range(10, 12))
+    """
+    if split == "all":
+        return range(count)
+    place = SPLITS.index(split)
+    begin = round(count * _ENDS[place - 1]) if place else 0
+    return range(begin, round(count * _ENDS[place]))
+
+
+def take(world: World, number: int, *, kind: str) -> Take:
+    """The plan of video or photo ``number``."""
+    count = world.videos if kind == "videos" else world.photos
+    rng = np.random.default_rng((world.seed, 2, ("videos", "photos").index(kind), number))
+    split = next(name for name in SPLITS if number in members(name, count))
+    group = members(split if world.is_disjoint else "all", world.subjects)
+    rounds, act = divmod(number - members(split, count).start, len(ACTIVITIES))
+    subject = group[(rounds + 5 * act) % len(group)]
+    at_home = rng.random() < world.correlation
+    place, stranger = int(rng.integers(world.places)), int(rng.integers(max(1, len(group) - 1)))
+    if at_home:
+        place -= (place - act) % len(ACTIVITIES)  # the places of an activity: every twelfth
+        place += len(ACTIVITIES) if place < 0 else 0
+    others = [number for number in group if number != subject]  # nobody in a split of one
+    someone = others[stranger] if others else None
+    return Take(
+        number=number,
+        split=split,
+        subject=subject,
+        bystander=someone if rng.random() < world.bystanders and kind == "videos" else None,
+        activity=ACTIVITIES[act],
+        place=place,
+        view=int(rng.integers(VIEWS)),
+    )

@@ -1,0 +1,229 @@
+"""Makes a whole world, several recordings at a time, and keeps it in the cache as plain arrays.
+
+What is made lies in a folder named by a fingerprint of what it was made from; it gets that name
+when it is complete, so a second call finds it and a killed one leaves nothing that looks finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from masquerade import assets
+from masquerade.data.world import bodies, plan, sensors, subjects, takes
+from masquerade.data.world.plan import World
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+
+Progress: TypeAlias = Callable[[int, int], None]
+Layout: TypeAlias = dict[str, tuple[tuple[int, ...], str]]
+
+_FILMED = ("subjects", "places", "is_disjoint", "correlation")
+FIELDS = {
+    "videos": (*_FILMED, "bystanders", "videos", "frames", "height", "width", "rate_hz"),
+    "photos": (*_FILMED, "photos", "photo_px"),
+    "signals": ("wearers", "signal_hz"),
+}
+_TOGETHER = 6  # recordings that one process makes before it reports
+
+
+def folder(world: World, kind: str) -> Path:
+    """Where the recordings of that kind lie, or will lie."""
+    name = f"{kind}-{world.fingerprint(kind, FIELDS[kind])}"
+    return assets.cache_folder() / "stage" / name
+
+
+def is_made(world: World, kind: str) -> bool:
+    """Whether they are in the cache."""
+    return (folder(world, kind) / "labels.json").is_file()
+
+
+def make(world: World, kind: str, *, progress: Progress, num_processes: int = 0) -> Path:
+    """Make all recordings of a kind, unless they are there already; give their folder.
+
+    Args:
+        world: its plan.
+        kind: "videos", "photos" or "signals".
+        progress: called with how many are done and their total.
+        num_processes: that work at once; 0 for one a core.
+    """
+    target = folder(world, kind)
+    bodies.model()  # baked once, before the processes start
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with atomic.alone(target):
+        if is_made(world, kind):
+            return target
+        part = target.parent / f".{target.name}-{secrets.token_hex(4)}.part"
+        part.mkdir()
+        try:
+            _fill(world, kind, part, progress, num_processes or len(os.sched_getaffinity(0)))
+            if target.exists():  # without its labels: someone removed them
+                shutil.rmtree(target)
+            part.rename(target)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return target
+
+
+@cache
+def opened(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a folder, read as they are needed."""
+    try:
+        return {file.stem: np.load(file, mmap_mode="r") for file in sorted(path.glob("*.npy"))}
+    except (OSError, ValueError) as error:
+        raise BadInput(f"Expected whole arrays in {path}, got {error}; delete it.") from error
+
+
+@cache
+def labels(path: Path) -> list[dict[str, Any]]:
+    """What is known of each recording of a folder."""
+    try:
+        found: list[dict[str, Any]] = json.loads((path / "labels.json").read_text())
+    except (OSError, ValueError) as error:
+        raise BadInput(f"Expected labels in {path}, got {error}; delete it.") from error
+    return found
+
+
+def _fill(world: World, kind: str, part: Path, progress: Progress, processes: int) -> None:
+    numbers = np.arange({"videos": world.videos, "photos": world.photos}.get(kind, world.wearers))
+    if kind != "signals":
+        for name, (shape, dtype) in _layout(world, kind).items():
+            np.lib.format.open_memmap(
+                part / f"{name}.npy", mode="w+", dtype=dtype, shape=(len(numbers), *shape)
+            )
+    chunks = np.array_split(numbers, -(-len(numbers) // _TOGETHER))
+    work = {"videos": _make_videos, "photos": _make_photos, "signals": _make_signals}[kind]
+    pool = Parallel(n_jobs=min(processes, len(chunks)), return_as="generator")
+    known: list[dict[str, Any]] = []
+    made: Iterator[Any] = pool(delayed(work)(world, chunk.tolist(), part) for chunk in chunks)
+    signals = []
+    for found, arrays in made:
+        known += found
+        signals += arrays
+        progress(len(known), len(numbers))
+    if kind == "signals":
+        np.save(part / "values.npy", np.concatenate([values for values, _ in signals]))
+        np.save(part / "activity.npy", np.concatenate([activity for _, activity in signals]))
+        np.save(part / "ends.npy", np.cumsum([len(values) for values, _ in signals]))
+    (part / "labels.json").write_text(json.dumps(known))
+
+
+def _layout(world: World, kind: str) -> Layout:
+    """Shape and type of one recording's arrays."""
+    joints = len(bodies.JOINTS)
+    time: tuple[int, ...] = (world.frames,) if kind == "videos" else ()
+    size = (world.height, world.width) if kind == "videos" else (world.photo_px, world.photo_px)
+    found: Layout = {
+        "frames": ((*time, *size, 3), "u1"),
+        "masks": ((*time, -(-size[0] * size[1] // 8)), "u1"),
+        "joints": ((*time, joints, 2), "f4"),
+        "joints_3d": ((*time, joints, 3), "f4"),
+        "visible": ((*time, joints), "?"),
+    }
+    if kind == "photos":
+        found |= {"head_px": ((), "f4"), "box": ((4,), "f4")}
+    return found
+
+
+def packed(mask: np.ndarray) -> np.ndarray:
+    """Masks (..., H, W) as bits (..., bytes)."""
+    return np.packbits(mask.reshape(*mask.shape[:-2], -1), axis=-1)
+
+
+def unpacked(bits: np.ndarray, height: int, width: int) -> np.ndarray:
+    """The masks again."""
+    flat = np.unpackbits(bits, axis=-1, count=height * width)
+    return flat.reshape(*bits.shape[:-1], height, width).astype(bool)
+
+
+def video_arrays(film: takes.Film) -> dict[str, np.ndarray]:
+    """What is kept of a film: the mask of all people, the joints of the one who acts."""
+    return {
+        "frames": film.frames,
+        "masks": packed(film.owner >= 0),
+        "joints": film.joints[0],
+        "joints_3d": film.joints_3d[0],
+        "visible": film.visible[0],
+    }
+
+
+def photo_arrays(film: takes.Film) -> dict[str, np.ndarray]:
+    """What is kept of a photo."""
+    found = {name: array[0] for name, array in video_arrays(film).items()}
+    head = film.head_box[0, 0]
+    return found | {
+        "head_px": 0.6 * np.hypot(head[2], head[3]),  # as MPII measures heads
+        "box": film.box[0, 0],
+    }
+
+
+def take_labels(world: World, take: plan.Take, visible: np.ndarray) -> dict[str, Any]:
+    """Labels of a video or photo; ``visible`` (T, J) decides whether the face is seen."""
+    subject = subjects.make(take.subject, seed=world.seed)
+    face = visible[:, bodies.JOINTS.index("nose")].mean() >= 0.5
+    return {
+        "number": take.number,
+        "split": take.split,
+        "subject": subject.name,
+        "activity": take.activity,
+        "place": f"p{take.place:02d}",
+        "view": f"v{take.view}",
+        "attributes": subject.attributes | {"face": "visible" if face else "hidden"},
+    }
+
+
+def _make_videos(
+    world: World, numbers: list[int], part: Path
+) -> tuple[list[dict[str, Any]], list[Any]]:
+    return _make_films(world, numbers, part, "videos")
+
+
+def _make_photos(
+    world: World, numbers: list[int], part: Path
+) -> tuple[list[dict[str, Any]], list[Any]]:
+    return _make_films(world, numbers, part, "photos")
+
+
+def _make_films(
+    world: World, numbers: list[int], part: Path, kind: str
+) -> tuple[list[dict[str, Any]], list[Any]]:
+    held = {name: np.load(part / f"{name}.npy", mmap_mode="r+") for name in _layout(world, kind)}
+    found = []
+    for number in numbers:
+        take = plan.take(world, number, kind=kind)
+        film = (takes.film if kind == "videos" else takes.photo)(world, take)
+        arrays = (video_arrays if kind == "videos" else photo_arrays)(film)
+        for name, array in arrays.items():
+            held[name][number] = array
+        found.append(take_labels(world, take, film.visible[0]))
+    return found, []
+
+
+def _make_signals(
+    world: World, numbers: list[int], _: Path
+) -> tuple[list[dict[str, Any]], list[tuple[np.ndarray, np.ndarray]]]:
+    return (
+        [wearer_labels(world, number) for number in numbers],
+        [takes.session(world, number) for number in numbers],
+    )
+
+
+def wearer_labels(world: World, number: int) -> dict[str, Any]:
+    """Labels of a session."""
+    subject = subjects.make(number, seed=world.seed)
+    split = next(name for name in plan.SPLITS if number in plan.members(name, world.wearers))
+    return {
+        "number": number,
+        "split": split,
+        "subject": subject.name,
+        "attributes": subject.attributes | {"channels": len(sensors.channels())},
+    }

@@ -1,0 +1,66 @@
+"""People who never lived: a body, a look and a way of moving, all from one number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from masquerade.data.world import look, motion
+from masquerade.data.world.bodies import Shape
+
+BUILDS = ("slim", "medium", "heavy")
+SKIN_TONES = ("light", "medium", "dark")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """One person.
+
+    Args:
+        name: such as "s017".
+        shape: of the body.
+        look: clothes and colours.
+        style: of moving.
+        is_feminine: the gender that body, hair and beard present.
+    """
+
+    name: str
+    shape: Shape
+    look: look.Look
+    style: motion.Style
+    is_feminine: bool
+
+    @property
+    def attributes(self) -> dict[str, str | int]:
+        """What an onlooker could tell."""
+        return {
+            "skin_tone": SKIN_TONES[self.look.skin // 2],
+            "gender": "feminine" if self.is_feminine else "masculine",
+            "build": BUILDS[int(np.searchsorted((0.36, 0.64), self.shape.weight))],
+            "hair": self.look.hair_style,
+            "clothing": self.look.clothing,
+            "handedness": "left" if self.style.is_left_handed else "right",
+        }
+
+
+def make(number: int, *, seed: int) -> Subject:
+    """Subject ``number`` of the world ``seed``; the others do not matter."""
+    rng = np.random.default_rng((seed, 1, number))
+    is_feminine = bool(rng.random() < 0.5)
+    age = float(rng.uniform(0, 1) ** 2)
+    middle, spread = (1.64, 0.06) if is_feminine else (1.77, 0.07)
+    stature = float(np.clip(rng.normal(middle, spread), 1.45, 1.98))
+    shape = Shape(
+        stature_m=stature,
+        gender=float(rng.uniform(0, 0.12) if is_feminine else rng.uniform(0.88, 1)),
+        age=age,
+        muscle=float(rng.uniform(0.3, 0.8)),
+        weight=float(rng.uniform(0.08, 0.92)),
+        proportions=float(rng.uniform(0.3, 0.9)),
+        origin=tuple((0.05 + rng.random(3)).tolist()),
+    )
+    worn = look.any_look(is_feminine=is_feminine, age=age, rng=rng)
+    style = motion.any_style(rng)
+    name = f"s{number:03d}"
+    return Subject(name=name, shape=shape, look=worn, style=style, is_feminine=is_feminine)

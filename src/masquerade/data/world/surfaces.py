@@ -1,0 +1,197 @@
+"""Textures that repeat: walls, floors, ground and cloth, all of the same mean brightness.
+
+They are nearly grey; what colour a wall has is the place's choice of tint. So two walls of one
+tint differ in their pattern and not in their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from masquerade.data.world.canvas import SIZE_PX, Canvas, X, Y, cells, grain, of_grey, rough
+
+MEAN = 0.68
+Rng = np.random.Generator
+
+
+def every(seed: int) -> dict[str, Canvas]:
+    """All surfaces by name."""
+    made = {}
+    for number, (name, draw) in enumerate(_DRAWN.items()):
+        grey = draw(np.random.default_rng([seed, number]))
+        made[name] = of_grey(np.clip(grey + MEAN - grey.mean(), 0.04, 1.0))
+    return made
+
+
+def _plaster(rng: Rng) -> np.ndarray:
+    return rough(rng=rng) * 0.035
+
+
+def _bond(rng: Rng, rows: int, columns: int, *, joint: float, depth: float) -> np.ndarray:
+    """Bricks in running bond; ``depth`` is how much darker (or, below 0, lighter) joints are."""
+    row = np.floor(Y * rows).astype(int)
+    shifted = X * columns + (row % 2) * 0.5
+    column = np.floor(shifted).astype(int) % columns
+    tone = rng.uniform(-0.12, 0.12, (rows, columns))[row, column]
+    edge_x = np.abs((shifted % 1) - 0.5) > 0.5 - joint * columns / 2
+    edge_y = np.abs((Y * rows % 1) - 0.5) > 0.5 - joint * rows / 2
+    return np.where(edge_x | edge_y, -depth, tone) + rough(rng=rng) * 0.05
+
+
+def _grid(rng: Rng, count: int, *, joint: float, depth: float, spread: float) -> np.ndarray:
+    row, column = np.floor(Y * count).astype(int), np.floor(X * count).astype(int)
+    tone = rng.uniform(-spread, spread, (count, count))[row, column]
+    half = joint * count / 2
+    edge = (np.abs(X * count % 1 - 0.5) > 0.5 - half) | (np.abs(Y * count % 1 - 0.5) > 0.5 - half)
+    return np.where(edge, -depth, tone) + rough(rng=rng) * 0.03
+
+
+def _checker(rng: Rng, count: int, contrast: float) -> np.ndarray:
+    tone = (np.floor(X * count) + np.floor(Y * count)) % 2 * contrast
+    return np.asarray(tone + _grid(rng, count, joint=0.008, depth=0.1, spread=0.03))
+
+
+def _planks(rng: Rng, count: int, *, gap: float = 0.22) -> np.ndarray:
+    row = np.floor(Y * count).astype(int)
+    joint = rng.uniform(0, 1, count)[row]
+    side = (X - joint) % 1
+    tone = rng.uniform(-0.1, 0.1, (count, 2))[row, (side > 0.5).astype(int)]
+    veins = np.sin(2 * np.pi * (Y * 30 + 1.3 * grain(4, rng=rng))) * 0.035
+    edge = (Y * count % 1 < 0.012 * count) | (side % 0.5 < 0.012)
+    return np.where(edge, -gap, tone + veins) + grain(32, rng=rng) * 0.02
+
+
+def _herringbone(rng: Rng) -> np.ndarray:
+    count = 8
+    zigzag = (X * count) % 2
+    lean = np.where(zigzag < 1, Y * count * 2 + zigzag, Y * count * 2 + 2 - zigzag)
+    tone = rng.uniform(-0.13, 0.13, (count, count * 2))
+    column = np.floor(X * count).astype(int)
+    value = tone[column, np.floor(lean).astype(int) % (count * 2)]
+    return np.where((lean % 1 < 0.12) | ((X * count) % 1 < 0.05), -0.2, value)
+
+
+def _stripes(rng: Rng, count: int, *, contrast: float, share: float = 0.5) -> np.ndarray:
+    return ((X * count) % 1 < share) * contrast + rough(rng=rng) * 0.025
+
+
+def _motif(
+    rng: Rng, count: int, shape: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Wallpaper: one shape at every knot of a staggered grid."""
+    row = np.floor(Y * count)
+    x = (X * count + (row % 2) * 0.5) % 1 - 0.5
+    y = (Y * count) % 1 - 0.5
+    return shape(x, y) * 0.2 + rough(rng=rng) * 0.025
+
+
+def _carpet(rng: Rng) -> np.ndarray:
+    return rng.uniform(-0.08, 0.08, (SIZE_PX, SIZE_PX)) + grain(8, rng=rng) * 0.03
+
+
+def _diamonds(rng: Rng, count: int) -> np.ndarray:
+    away = np.abs((X * count) % 1 - 0.5) + np.abs((Y * count) % 1 - 0.5)
+    return np.where(away < 0.22, 0.16, np.where(away < 0.34, -0.16, 0.02)) + _carpet(rng) * 0.5
+
+
+def _asphalt(rng: Rng) -> np.ndarray:
+    return rng.uniform(-0.11, 0.11, (SIZE_PX, SIZE_PX)) + grain(4, rng=rng) * 0.07
+
+
+def _grass(rng: Rng) -> np.ndarray:
+    blades = np.sin(2 * np.pi * (X * 40 + 2 * grain(8, rng=rng))) * grain(32, rng=rng)
+    return np.asarray(blades * 0.16 + rough(rng=rng) * 0.2)
+
+
+def _leaves(rng: Rng, count: int) -> np.ndarray:
+    number, edge = cells(count, rng=rng)
+    tone = rng.uniform(-0.2, 0.2, count * count)[number]
+    return np.where(edge < 0.16, -0.3, tone) + rough(rng=rng) * 0.08
+
+
+def _stones(rng: Rng, count: int, *, depth: float) -> np.ndarray:
+    number, edge = cells(count, rng=rng)
+    tone = rng.uniform(-0.12, 0.12, count * count)[number]
+    return np.where(edge < 0.14, -depth, tone) + rough(rng=rng) * 0.05
+
+
+def _ribs(rng: Rng, count: int, depth: float) -> np.ndarray:
+    return np.sin(2 * np.pi * X * count) * depth + rough(rng=rng) * 0.03
+
+
+def _siding(rng: Rng, count: int) -> np.ndarray:
+    within = (Y * count) % 1
+    return np.where(within < 0.14, -0.25, within * 0.12) + grain(16, rng=rng) * 0.03
+
+
+def _concrete(rng: Rng) -> np.ndarray:
+    value = rough(rng=rng) * 0.09
+    for x in (0.25, 0.75):
+        for y in (0.25, 0.75):
+            value[np.hypot(X - x, Y - y) < 0.022] = -0.25
+    value[(X % 0.5 < 0.01) | (Y % 0.5 < 0.01)] = -0.18
+    return value
+
+
+def _panels(rng: Rng) -> np.ndarray:
+    """Wood panelling: a frame around each sunken field."""
+    x, y = (X * 4) % 1, Y
+    field = (x > 0.16) & (x < 0.84) & (y > 0.12) & (y < 0.9)
+    rim = field & ~((x > 0.22) & (x < 0.78) & (y > 0.15) & (y < 0.87))
+    veins = np.sin(2 * np.pi * (X * 24 + grain(4, rng=rng))) * 0.03
+    return np.asarray(np.where(rim, -0.18, np.where(field, 0.05, -0.02)) + veins)
+
+
+def _weave(rng: Rng) -> np.ndarray:
+    return np.asarray(
+        np.sin(2 * np.pi * X * 32) * np.sin(2 * np.pi * Y * 32) * 0.07 + _plaster(rng)
+    )
+
+
+def _tartan(rng: Rng) -> np.ndarray:
+    x, y = (X * 3) % 1, (Y * 3) % 1
+    bands = ((x > 0.3) & (x < 0.6)) * 0.14 + ((y > 0.3) & (y < 0.6)) * 0.14
+    lines = ((x > 0.8) & (x < 0.86)) | ((y > 0.8) & (y < 0.86))
+    return np.asarray(np.where(lines, 0.4, bands) + _plaster(rng))
+
+
+_DRAWN: dict[str, Callable[[Rng], np.ndarray]] = {
+    "plaster": _plaster,
+    "brick": lambda rng: _bond(rng, 10, 4, joint=0.016, depth=-0.2),
+    "old_brick": lambda rng: _bond(rng, 8, 4, joint=0.02, depth=0.22),
+    "blocks": lambda rng: _bond(rng, 4, 2, joint=0.014, depth=0.2),
+    "tiles": lambda rng: _grid(rng, 4, joint=0.014, depth=0.22, spread=0.05),
+    "small_tiles": lambda rng: _grid(rng, 10, joint=0.014, depth=-0.25, spread=0.12),
+    "metro_tiles": lambda rng: _bond(rng, 8, 4, joint=0.012, depth=0.3) * 0.7,
+    "checker": lambda rng: _checker(rng, 4, 0.42),
+    "soft_checker": lambda rng: _checker(rng, 6, 0.2),
+    "planks": lambda rng: _planks(rng, 6),
+    "narrow_planks": lambda rng: _planks(rng, 12, gap=0.14),
+    "herringbone": _herringbone,
+    "carpet": _carpet,
+    "diamonds": lambda rng: _diamonds(rng, 3),
+    "carpet_squares": lambda rng: _grid(rng, 2, joint=0.008, depth=0.06, spread=0.1) + _carpet(rng),
+    "wide_stripes": lambda rng: _stripes(rng, 4, contrast=0.17),
+    "pinstripes": lambda rng: _stripes(rng, 10, contrast=0.22, share=0.25),
+    "dots": lambda rng: _motif(rng, 6, lambda x, y: np.hypot(x, y) < 0.2),
+    "rings": lambda rng: _motif(rng, 4, lambda x, y: np.abs(np.hypot(x, y) - 0.32) < 0.09),
+    "lozenges": lambda rng: _motif(rng, 4, lambda x, y: np.abs(np.abs(x) + np.abs(y) - 0.4) < 0.07),
+    "flowers": lambda rng: _motif(
+        rng, 4, lambda x, y: np.hypot(x, y) < 0.26 + 0.14 * np.cos(5 * np.arctan2(y, x))
+    ),
+    "panels": _panels,
+    "asphalt": _asphalt,
+    "grass": _grass,
+    "leaves": lambda rng: _leaves(rng, 14),
+    "cobbles": lambda rng: _stones(rng, 8, depth=0.28),
+    "rubble": lambda rng: _stones(rng, 5, depth=0.2),
+    "gravel": lambda rng: _stones(rng, 20, depth=0.15),
+    "slabs": lambda rng: _bond(rng, 3, 2, joint=0.014, depth=0.2),
+    "concrete": _concrete,
+    "ribs": lambda rng: _ribs(rng, 10, 0.14),
+    "siding": lambda rng: _siding(rng, 8),
+    "weave": _weave,
+    "tartan": _tartan,
+}

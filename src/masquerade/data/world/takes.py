@@ -1,0 +1,227 @@
+"""Makes one recording from its plan: a film, a photo, or what a person's sensors read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from masquerade.data.world import (
+    backdrop,
+    bodies,
+    figure,
+    motion,
+    places,
+    sensors,
+    skeleton,
+    subjects,
+)
+from masquerade.data.world.camera import Camera
+from masquerade.data.world.places import Light
+from masquerade.data.world.plan import Take, World
+from masquerade.data.world.skeleton import RATE_HZ, Posed
+
+_PAD_S = 0.5  # before and after, so that smoothing has something to go by
+_ZOOM = 0.72  # of a place's own angle of view, so that a person fills half the height
+_ONCE = ("sit_down", "stand_up", "fall")
+_FADE_S = 0.6  # between two activities of a session
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Film:
+    """One video and all that is true about it; N people, the one who acts first.
+
+    Args:
+        frames: (T, H, W, 3) uint8.
+        owner: (T, H, W) int8, whose pixel it is; -1 nobody's.
+        joints: (N, T, J, 2) pixels, of ``bodies.JOINTS``.
+        joints_3d: (N, T, J, 3) metres.
+        visible: (N, T, J) bool.
+        head_box: (N, T, 4) pixels.
+        box: (N, T, 4) pixels.
+        camera: from where.
+        posed: how each person moves, at ``RATE_HZ``.
+        rows: (T,) the rows of ``posed`` that the frames show.
+    """
+
+    frames: np.ndarray
+    owner: np.ndarray
+    joints: np.ndarray
+    joints_3d: np.ndarray
+    visible: np.ndarray
+    head_box: np.ndarray
+    box: np.ndarray
+    camera: Camera
+    posed: tuple[Posed, ...]
+    rows: np.ndarray
+
+
+def film(world: World, take: Take) -> Film:
+    """Play and draw a video."""
+    rng = np.random.default_rng((world.seed, 3, take.number))
+    place = _place(take.place, world.seed)
+    size = (world.height, world.width)
+    wide = places.camera(place, take.view, height=size[0], width=size[1], rng=rng)
+    camera = replace(wide, fov_deg=wide.fov_deg * _ZOOM)
+    seconds = (world.frames - 1) / world.rate_hz
+    people = [_played(world, take, seconds, rng=rng)]
+    if take.bystander is not None:
+        people.append(_standing_by(world, take.bystander, seconds, rng=rng))
+    first = round(_PAD_S * RATE_HZ)
+    rows = first + np.rint(np.arange(world.frames) * RATE_HZ / world.rate_hz).astype(int)
+    return _drawn(people, rows, place=place, camera=camera, light=places.lit(place, rng=rng))
+
+
+def photo(world: World, take: Take) -> Film:
+    """One frame of a take, framed around the person."""
+    rng = np.random.default_rng((world.seed, 4, take.number))
+    place = _place(take.place, world.seed)
+    person, posed = _played(world, take, 1.5, rng=rng)
+    rows = np.array([round(rng.uniform(_PAD_S, _PAD_S + 1.5) * RATE_HZ)])
+    side = world.photo_px
+    camera = places.camera(place, take.view, height=side, width=side, rng=rng)
+    light = places.lit(place, rng=rng)
+    body = figure.joints_3d(bodies.model(), person, posed.at(rows))[0]
+    framed = _around(body, camera, rng=rng)
+    return _drawn([(person, posed)], rows, place=place, camera=framed, light=light)
+
+
+def session(world: World, wearer: int) -> tuple[np.ndarray, np.ndarray]:
+    """What a person's sensors read in a session of all activities, in an order of their own.
+
+    Returns:
+        (T, channels) float32 and the activity of each sample, -1 between two of them.
+    """
+    rng = np.random.default_rng((world.seed, 5, wearer))
+    subject, body = subjects.make(wearer, seed=world.seed), _body(wearer, world.seed)
+    poses, labels = [], []
+    for name in _order(rng):
+        repeats, seconds = (3, 2.4) if name in _ONCE else (1, 6.0)
+        for _ in range(repeats):
+            poses.append(motion.perform(name, subject.style, seconds, rng=rng))
+            labels.append(motion.ACTIVITIES.index(name))
+            if name == "sit_down":  # nobody sits down twice
+                poses.append(motion.perform("stand_up", subject.style, seconds, rng=rng))
+                labels.append(motion.ACTIVITIES.index("stand_up"))
+    pose, label = _joined(poses, labels)
+    posed = skeleton.solve(pose, body, heading=float(rng.uniform(0, 2 * np.pi)))
+    mount = sensors.any_mount(is_left=subject.style.is_left_handed, rng=rng)
+    values = sensors.read(posed, body, mount, rate_hz=world.signal_hz, rng=rng)
+    return values, label[sensors.times(len(pose), rate_hz=world.signal_hz)]
+
+
+def worn(world: World, number: int, film: Film) -> np.ndarray:
+    """(T, 3) m/s2 at the acting person's wrist, at ``signal_hz``, while the film was made."""
+    subject = subjects.make(number, seed=world.seed)
+    rng = np.random.default_rng((world.seed, 6, number))
+    mount = sensors.any_mount(is_left=subject.style.is_left_handed, rng=rng)
+    body = _body(number, world.seed)
+    values = sensors.read(film.posed[0], body, mount, rate_hz=world.signal_hz, rng=rng)
+    return values[:, :3]
+
+
+def _order(rng: np.random.Generator) -> list[str]:
+    names = [name for name in motion.ACTIVITIES if name != "stand_up"]
+    return [names[place] for place in rng.permutation(len(names))]
+
+
+def _joined(poses: list[np.ndarray], labels: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """One motion out of many, each fading into the next."""
+    fade = round(_FADE_S * RATE_HZ)
+    s = (np.arange(fade) + 1) / (fade + 1)
+    part = (s**3 * (10 - 15 * s + 6 * s * s))[:, None]
+    whole, label = [poses[0]], [np.full(len(poses[0]), labels[0])]
+    for before, after, name in zip(poses, poses[1:], labels[1:], strict=False):
+        whole += [before[-1] + part * (after[0] - before[-1]), after]
+        label += [np.full(fade, -1), np.full(len(after), name)]
+    return np.concatenate(whole), np.concatenate(label)
+
+
+def _played(
+    world: World, take: Take, seconds: float, *, rng: np.random.Generator
+) -> tuple[figure.Figure, Posed]:
+    """The acting person, in the middle of the stage."""
+    subject, body = subjects.make(take.subject, seed=world.seed), _body(take.subject, world.seed)
+    pose = motion.perform(take.activity, subject.style, seconds + 2 * _PAD_S, rng=rng)
+    heading, turning = float(rng.uniform(0, 2 * np.pi)), float(rng.choice([-1.0, 1.0]))
+    drift = turning * {"walk": 0.8, "run": 1.5}.get(take.activity, 0.0)
+    posed = skeleton.solve(pose, body, heading=heading, drift=drift)
+    middle = posed.heads[:, 0, :2].mean(axis=0) - rng.uniform(-0.25, 0.25, 2)
+    return _figure(take.subject, world.seed), _moved(posed, -middle)
+
+
+def _standing_by(
+    world: World, someone: int, seconds: float, *, rng: np.random.Generator
+) -> tuple[figure.Figure, Posed]:
+    subject, body = subjects.make(someone, seed=world.seed), _body(someone, world.seed)
+    pose = motion.perform("stand", subject.style, seconds + 2 * _PAD_S, rng=rng)
+    posed = skeleton.solve(pose, body, heading=float(rng.uniform(0, 2 * np.pi)))
+    around = rng.uniform(0, 2 * np.pi)
+    spot = rng.uniform(1.2, 1.6) * np.array([np.cos(around), np.sin(around)])
+    return _figure(someone, world.seed), _moved(posed, spot - posed.heads[:, 0, :2].mean(axis=0))
+
+
+def _moved(posed: Posed, step: np.ndarray) -> Posed:
+    return Posed(turns=posed.turns, heads=posed.heads + np.append(step, 0.0))
+
+
+def _drawn(
+    people: list[tuple[figure.Figure, Posed]],
+    rows: np.ndarray,
+    *,
+    place: places.Place,
+    camera: Camera,
+    light: Light,
+) -> Film:
+    model = bodies.model()
+    behind = backdrop.draw(place, camera, light)
+    cast = [(person, posed.at(rows)) for person, posed in people]
+    drawn = [
+        figure.draw(model, cast, behind, time=time, camera=camera, light=light)
+        for time in range(len(rows))
+    ]
+
+    def over_time(of: Callable[[figure.Drawn], np.ndarray], axis: int) -> np.ndarray:
+        return np.stack([of(one) for one in drawn], axis=axis)
+
+    return Film(
+        frames=over_time(lambda one: one.image, 0),
+        owner=over_time(lambda one: one.owner, 0),
+        joints=over_time(lambda one: one.joints, 1),
+        joints_3d=np.stack([figure.joints_3d(model, *one) for one in cast]),
+        visible=over_time(lambda one: one.visible, 1),
+        head_box=over_time(lambda one: one.head_box, 1),
+        box=over_time(lambda one: one.box, 1),
+        camera=camera,
+        posed=tuple(posed for _, posed in people),
+        rows=rows,
+    )
+
+
+def _around(body: np.ndarray, camera: Camera, *, rng: np.random.Generator) -> Camera:
+    """The camera turned and zoomed so that the person fills most of the picture."""
+    low, high = body.min(axis=0), body.max(axis=0)
+    target = (low + high) / 2 + rng.uniform(-0.12, 0.12, 3)
+    aimed = replace(camera, target=tuple(target.tolist()))
+    seen = aimed.see(body)[:, :2] - [camera.width / 2, camera.height / 2]
+    reach = np.abs(seen).max() * rng.uniform(1.12, 1.45)
+    fov = 2 * np.degrees(np.arctan(reach / aimed.focal_px))
+    return replace(aimed, fov_deg=float(np.clip(fov, 5, 100)))
+
+
+@lru_cache(maxsize=256)
+def _body(number: int, seed: int) -> bodies.Body:
+    return bodies.model().body(subjects.make(number, seed=seed).shape)
+
+
+@lru_cache(maxsize=64)
+def _figure(number: int, seed: int) -> figure.Figure:
+    look = subjects.make(number, seed=seed).look
+    return figure.figure(bodies.model(), _body(number, seed), look)
+
+
+@lru_cache(maxsize=64)
+def _place(number: int, seed: int) -> places.Place:
+    return places.make(number, seed=seed)

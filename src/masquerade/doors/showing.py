@@ -1,0 +1,145 @@
+"""Pictures of a data set: a contact sheet, a film, and one recording with all that is known of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.collection import Collection
+from masquerade.data.stage import Stage
+from masquerade.files import atomic
+from masquerade.recordings import Photo, Signal, Video
+from masquerade.report import plot, sheet
+from masquerade.video import write as writer
+
+_ACROSS = 8  # pictures in a row
+_TALL = 128  # pixels; larger pictures are shown smaller
+_MOST_FRAMES = 96  # of a recording in a film
+
+
+def show(collection: Collection[Any], folder: Path, *, count: int = 12) -> list[Path]:
+    """Write pictures of the first recordings of each activity; give the files.
+
+    Args:
+        collection: of videos, photos or signals.
+        folder: where to; it is made.
+        count: how many recordings.
+    """
+    _check.count(count=count)
+    chosen = [collection[index] for index in pick(collection, count)]
+    if not chosen:
+        raise ValueError("Expected at least one recording, got an empty collection.")
+    folder.mkdir(parents=True, exist_ok=True)
+    names = collection.joint_names if isinstance(collection, Stage) else ()
+    if isinstance(chosen[0], Signal):
+        files = {"sheet.svg": _signals(chosen[0], collection.activities).encode()}
+    elif isinstance(chosen[0], Photo):
+        files = {"sheet.svg": photo_sheet(chosen, names).encode()}
+    else:
+        files = {"sheet.svg": video_sheet(chosen).encode(), "film.mp4": film(chosen)}
+    for name, data in files.items():
+        atomic.write_whole(folder / name, data)
+    return [folder / name for name in files]
+
+
+def pick(collection: Collection[Any], count: int) -> list[int]:
+    """Indices of ``count`` recordings, one an activity as far as there are, then the next ones."""
+    first: dict[str | None, int] = {}
+    for index, labels in enumerate(collection.labels):
+        first.setdefault(labels.activity, index)
+    chosen = sorted(first.values())[:count]
+    rest = (index for index in range(len(collection)) if index not in set(chosen))
+    return sorted(
+        [*chosen, *(index for index, _ in zip(rest, range(count - len(chosen)), strict=False))]
+    )
+
+
+def video_sheet(videos: Sequence[Video]) -> str:
+    """A row of frames for each video."""
+    rows = []
+    for video in videos:
+        times = np.linspace(0, len(video.frames) - 1, min(_ACROSS, len(video.frames))).astype(int)
+        cells = [sheet.Cell(image=_smaller(video.frames[time])) for time in times]
+        rows.append(sheet.Row(label=video.activity or "video", cells=cells))
+    return sheet.sheet(rows)
+
+
+def photo_sheet(photos: Sequence[Photo], joint_names: Sequence[str]) -> str:
+    """Photos in rows, with their joints if their names are known."""
+    cells = []
+    for photo in photos:
+        step = _step(photo.image)
+        joints = photo.joints / step if photo.joints is not None and joint_names else None
+        cells.append(sheet.Cell(image=_smaller(photo.image), joints=joints))
+    rows = [
+        sheet.Row(label="photos" if start == 0 else "", cells=cells[start : start + _ACROSS])
+        for start in range(0, len(cells), _ACROSS)
+    ]
+    return sheet.sheet(rows, joint_names=joint_names)
+
+
+def film(videos: Sequence[Video]) -> bytes:
+    """The videos one after the other, as an .mp4; those of another size are left out."""
+    shape = videos[0].frames.shape[1:]
+    frames = [
+        frame
+        for video in videos
+        if video.frames.shape[1:] == shape
+        for frame in video.frames[:_MOST_FRAMES]
+    ]
+    stream = io.BytesIO()
+    rate = Fraction(videos[0].rate_hz).limit_denominator(1001)
+    writer.write(stream, frames, suffix=".mp4", rate=rate)
+    return stream.getvalue()
+
+
+def together(stage: Stage, index: int) -> str:
+    """One video of Stage with its mask, its joints and what the actor's wrist would have felt."""
+    video, made = stage[index], stage.film(index)
+    times = np.linspace(0, len(video.frames) - 1, min(_ACROSS, len(video.frames))).astype(int)
+    frames = [video.frames[time] for time in times]
+    masks = [np.repeat(video.person_mask[time, ..., None], 3, axis=2) for time in times]
+    wrist = stage.wrist(made, subject=str(video.subject))
+    rows = [
+        sheet.Row(label=str(video.activity), cells=[sheet.Cell(image=frame) for frame in frames]),
+        sheet.Row(
+            label="person mask",
+            cells=[sheet.Cell(image=(255 * mask).astype(np.uint8)) for mask in masks],
+        ),
+        sheet.Row(
+            label="joints",
+            cells=[
+                sheet.Cell(image=frame, joints=video.joints[time])
+                for frame, time in zip(frames, times, strict=True)
+            ],
+        ),
+    ]
+    return sheet.sheet(rows, joint_names=stage.joint_names, wave=wrist)
+
+
+def _signals(signal: Signal, activities: Sequence[str]) -> str:
+    """The first sensor of one recording over time."""
+    seconds = np.arange(len(signal.values)) / signal.rate_hz
+    lines = [
+        plot.Line(name=name, x=seconds, y=signal.values[:, column])
+        for column, name in enumerate(
+            signal.channels[:3] or ("x", "y", "z")[: signal.values.shape[1]]
+        )
+    ]
+    title = f"One of {len(activities)} activities at a time, {signal.rate_hz:g} Hz"
+    return plot.svg(lines, plot.Axes(title=title, x_label="seconds", y_label="reading"))
+
+
+def _step(image: np.ndarray) -> int:
+    return max(1, -(-max(image.shape[:2]) // (2 * _TALL)))
+
+
+def _smaller(image: np.ndarray) -> np.ndarray:
+    step = _step(image)
+    return np.ascontiguousarray(image[::step, ::step])
