@@ -135,6 +135,11 @@ class Stage(Collection[Recording]):
         take = plan.take(self.world, self._numbers[index], kind=str(self.kind))
         return (takes.film if self.kind == Kind.VIDEOS else takes.photo)(self.world, take)
 
+    def empty(self, index: int) -> np.ndarray:
+        """(H, W, 3): the place of a video without the people."""
+        take = plan.take(self.world, self._numbers[index], kind="videos")
+        return takes.empty(self.world, take)
+
     def wrist(self, film: takes.Film, *, subject: str) -> np.ndarray:
         """(T, 3) m/s2: what an accelerometer at the actor's wrist read while a film was made."""
         number = int(subject.removeprefix("s"))

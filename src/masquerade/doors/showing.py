@@ -1,4 +1,4 @@
-"""Pictures of a data set: a contact sheet, a film, and one recording with all that is known of it."""
+"""Pictures of a data set: a contact sheet, a film, one recording with all that is known of it."""
 
 from __future__ import annotations
 
@@ -102,6 +102,9 @@ def film(videos: Sequence[Video]) -> bytes:
 def together(stage: Stage, index: int) -> str:
     """One video of Stage with its mask, its joints and what the actor's wrist would have felt."""
     video, made = stage[index], stage.film(index)
+    if not isinstance(video, Video) or video.person_mask is None or video.joints is None:
+        raise ValueError(f"Expected a stage of videos, got kind={stage.kind}.")
+    joints = video.joints
     times = np.linspace(0, len(video.frames) - 1, min(_ACROSS, len(video.frames))).astype(int)
     frames = [video.frames[time] for time in times]
     masks = [np.repeat(video.person_mask[time, ..., None], 3, axis=2) for time in times]
@@ -115,7 +118,7 @@ def together(stage: Stage, index: int) -> str:
         sheet.Row(
             label="joints",
             cells=[
-                sheet.Cell(image=frame, joints=video.joints[time])
+                sheet.Cell(image=frame, joints=joints[time])
                 for frame, time in zip(frames, times, strict=True)
             ],
         ),
@@ -137,7 +140,7 @@ def _signals(signal: Signal, activities: Sequence[str]) -> str:
 
 
 def _step(image: np.ndarray) -> int:
-    return max(1, -(-max(image.shape[:2]) // (2 * _TALL)))
+    return max(1, -(-int(max(image.shape[:2])) // (2 * _TALL)))
 
 
 def _smaller(image: np.ndarray) -> np.ndarray:

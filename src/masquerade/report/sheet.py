@@ -93,10 +93,11 @@ def _cell(cell: Cell, x: float, y: float, names: Sequence[str]) -> list[str]:
         f'href="data:image/jpeg;base64,{data}"/>'
     ]
     if cell.joints is not None:
-        parts += _limbs(cell.joints + [x, y], names)
+        joints = np.add(cell.joints, [x, y])
+        parts += _limbs(joints, names)
         parts += [
             f'<circle cx="{a:.1f}" cy="{b:.1f}" r="1.6" fill="{_colour(name)}"/>'
-            for (a, b), name in zip(cell.joints + [x, y], names, strict=True)
+            for (a, b), name in zip(joints, names, strict=True)
             if np.isfinite(a + b) and x <= a <= x + wide and y <= b <= y + high
         ]
     if cell.title:

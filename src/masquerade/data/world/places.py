@@ -63,6 +63,16 @@ class Place:
     light: Light
 
 
+def name_of(index: int) -> str:
+    """The name of a place, whatever the seed.
+
+    Example:
+        >>> name_of(0)
+        'kitchen_00'
+    """
+    return f"{KINDS[index % len(KINDS)]}_{index // len(KINDS):02}"
+
+
 def make(index: int, *, seed: int) -> Place:
     """The place of that number in the world of that seed; kinds take turns."""
     _check.count(index=index + 1)
@@ -75,7 +85,7 @@ def make(index: int, *, seed: int) -> Place:
         pieces = grounds.lay_out(kind, rng=rng)
     azimuth, height = math.radians(rng.uniform(-150, -30)), math.radians(rng.uniform(40, 65))
     return Place(
-        name=f"{kind}_{index // len(KINDS):02}",
+        name=name_of(index),
         kind=kind,
         is_indoor=is_indoor,
         quads=stacked(pieces, textures=textures.pool().index),

@@ -77,7 +77,8 @@ def draw(seen: np.ndarray, faces: np.ndarray, buffer: Buffer, *, first: int = 0)
 
 def _least(corners: np.ndarray) -> np.ndarray:
     """The least of each triangle's three; faster than a reduction over a short axis."""
-    return np.minimum(np.minimum(corners[:, 0], corners[:, 1]), corners[:, 2])
+    found: np.ndarray = np.minimum(np.minimum(corners[:, 0], corners[:, 1]), corners[:, 2])
+    return found
 
 
 def _fill_arrays(

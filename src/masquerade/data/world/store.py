@@ -19,7 +19,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from masquerade import assets
-from masquerade.data.world import bodies, plan, sensors, subjects, takes
+from masquerade.data.world import bodies, places, plan, sensors, subjects, takes
 from masquerade.data.world.plan import World
 from masquerade.errors import BadInput
 from masquerade.files import atomic
@@ -175,7 +175,7 @@ def take_labels(world: World, take: plan.Take, visible: np.ndarray) -> dict[str,
         "split": take.split,
         "subject": subject.name,
         "activity": take.activity,
-        "place": f"p{take.place:02d}",
+        "place": places.name_of(take.place),
         "view": f"v{take.view}",
         "attributes": subject.attributes | {"face": "visible" if face else "hidden"},
     }

@@ -61,17 +61,30 @@ class Film:
 def film(world: World, take: Take) -> Film:
     """Play and draw a video."""
     rng = np.random.default_rng((world.seed, 3, take.number))
-    place = _place(take.place, world.seed)
-    size = (world.height, world.width)
-    wide = places.camera(place, take.view, height=size[0], width=size[1], rng=rng)
-    camera = replace(wide, fov_deg=wide.fov_deg * _ZOOM)
+    place, camera, light = _set_up(world, take, rng=rng)
     seconds = (world.frames - 1) / world.rate_hz
     people = [_played(world, take, seconds, rng=rng)]
     if take.bystander is not None:
         people.append(_standing_by(world, take.bystander, seconds, rng=rng))
     first = round(_PAD_S * RATE_HZ)
     rows = first + np.rint(np.arange(world.frames) * RATE_HZ / world.rate_hz).astype(int)
-    return _drawn(people, rows, place=place, camera=camera, light=places.lit(place, rng=rng))
+    return _drawn(people, rows, place=place, camera=camera, light=light)
+
+
+def empty(world: World, take: Take) -> np.ndarray:
+    """(H, W, 3): the place of a video as it is without people."""
+    rng = np.random.default_rng((world.seed, 3, take.number))
+    return backdrop.draw(*_set_up(world, take, rng=rng))[0]
+
+
+def _set_up(
+    world: World, take: Take, *, rng: np.random.Generator
+) -> tuple[places.Place, Camera, Light]:
+    place = _place(take.place, world.seed)
+    size = {"height": world.height, "width": world.width}
+    wide = places.camera(place, take.view, rng=rng, **size)
+    camera = replace(wide, fov_deg=wide.fov_deg * _ZOOM)
+    return place, camera, places.lit(place, rng=rng)
 
 
 def photo(world: World, take: Take) -> Film:

@@ -1,0 +1,147 @@
+"""What pictures of Stage tell about people: who it is, what they look like, where joints are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from masquerade._optional import require
+from masquerade.collection import Kind
+from masquerade.data.stage import Stage
+from masquerade.nets import conv
+from masquerade.recipes import learning
+from masquerade.recipes.learning import Course
+from masquerade.recordings import Photo, Video
+
+torch = require("torch", extra="train")
+Progress = Callable[[int, int], None]
+_HIGH, _WIDE = 64, 48  # of a person cut out of a frame
+ATTRIBUTES = ("skin_tone", "gender", "face", "build", "clothing", "hair")
+_GALLERY = 4  # takes of each person that are known
+
+
+def subject_from_video(progress: Progress) -> dict[str, float]:
+    """Rank-1 among people whom the network has not seen, by nearest neighbour of its features."""
+    stage = Stage(subjects=210, videos=2_520, frames=4, rate_hz=2.5, bystanders=0.0)
+    stage.make(progress=progress)
+    people, _, names = _crops(stage, ("public", "train"))
+    known = sorted(set(names))
+    targets = np.array([known.index(name) for name in names])
+    net = conv.classifier(axes=2, channels=3, classes=len(known))
+    course = Course(epochs=12, batch=64, flips=True, shifts=3)
+    _fit(net, people, targets, learning.cross_entropy, course, progress)
+    others, _, whose = _crops(stage, ("test",))
+    features = learning.predict(net[:-2], others)
+    features = features.reshape(-1, stage.world.frames, features.shape[1]).mean(axis=1)
+    whose = whose[:: stage.world.frames]
+    return {"rank_1": _rank_1(features, whose), "people": len(set(whose))}
+
+
+def _rank_1(features: np.ndarray, whose: Sequence[str]) -> float:
+    features = features - features.mean(axis=0)
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    seen: dict[str, int] = {}
+    is_known = []
+    for name in whose:
+        seen[name] = seen.get(name, 0) + 1
+        is_known.append(seen[name] <= _GALLERY)
+    gallery, query = np.flatnonzero(is_known), np.flatnonzero(~np.array(is_known))
+    nearest = gallery[(features[query] @ features[gallery].T).argmax(axis=1)]
+    names = np.array(whose)
+    return float(np.mean(names[query] == names[nearest]))
+
+
+def attributes_from_video(progress: Progress) -> dict[str, float]:
+    """cMAP of what an onlooker could tell, on people the network has not seen."""
+    stage = Stage(subjects=210, videos=2_520, frames=4, rate_hz=2.5, bystanders=0.0)
+    stage.make(progress=progress)
+    people, labels, _ = _crops(stage, ("public", "train"))
+    values = [(key, value) for key in ATTRIBUTES for value in sorted({one[key] for one in labels})]
+    targets = _asked(labels, values)
+    net = conv.classifier(axes=2, channels=3, classes=len(values), widths=(24, 48, 96, 128))
+    course = Course(epochs=14, batch=64, flips=True, shifts=3)
+    _fit(net, people, targets, learning.binary, course, progress)
+    others, wanted, _ = _crops(stage, ("test",))
+    out = learning.predict(net, others).reshape(-1, stage.world.frames, len(values)).mean(axis=1)
+    right = _asked(wanted[:: stage.world.frames], values)
+    found = {"cmap": learning.mean_average_precision(out, right)}
+    for key in ATTRIBUTES:
+        columns = [place for place, (name, _) in enumerate(values) if name == key]
+        found[key] = learning.mean_average_precision(out[:, columns], right[:, columns])
+    return found
+
+
+def _asked(labels: Sequence[Any], values: Sequence[tuple[str, Any]]) -> np.ndarray:
+    return np.array([[one[key] == value for key, value in values] for one in labels], np.int64)
+
+
+def pose_from_photo(progress: Progress) -> dict[str, float]:
+    """PCKh@0.5 over the 16 MPII joints inside the picture, on people it has not seen."""
+    stage = Stage(kind=Kind.PHOTOS, joints="mpii", subjects=84, photos=3_888, photo_px=96)
+    stage.make(progress=progress)
+    images, joints, _ = _photos(stage, ("public", "train"))
+    unseen, right, heads = _photos(stage, ("test",))
+    net = conv.PoseNet(len(stage.joint_names))
+    course = Course(epochs=24, batch=32, rate=3e-3)
+    _fit(net, images, joints, _distance, course, progress)
+    apart = np.linalg.norm(learning.predict(net, unseen) - right, axis=2)
+    inside = ((right >= 0) & (right <= 1)).all(axis=2)
+    hit = apart < 0.5 * heads[:, None]
+    return {"pckh": float(100 * hit[inside].mean())}
+
+
+def _distance(out: Any, target: Any) -> Any:
+    """Mean distance to the joints that are inside the picture."""
+    inside = ((target >= 0) & (target <= 1)).all(dim=2)
+    return (out - target).abs().sum(dim=2)[inside].mean()
+
+
+def _photos(stage: Stage, splits: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    images, joints, heads = [], [], []
+    for split in splits:
+        for photo in replace(stage, split=split):  # type: ignore[arg-type]
+            if isinstance(photo, Photo) and photo.joints is not None and photo.head_px:
+                images.append(np.moveaxis(photo.image, -1, 0))
+                joints.append(photo.joints / len(photo.image))
+                heads.append(photo.head_px / len(photo.image))
+    return np.stack(images), np.stack(joints).astype(np.float32), np.array(heads)
+
+
+def _crops(stage: Stage, splits: tuple[str, ...]) -> tuple[np.ndarray, list[Any], list[str]]:
+    """People cut out of their frames (N, 3, _HIGH, _WIDE), with their labels and names."""
+    people, labels, names = [], [], []
+    for split in splits:
+        for video in replace(stage, split=split):  # type: ignore[arg-type]
+            if isinstance(video, Video) and video.person_mask is not None:
+                for frame, mask in zip(video.frames, video.person_mask, strict=True):
+                    people.append(np.moveaxis(_cut(frame, mask), -1, 0))
+                    labels.append(video.attributes)
+                    names.append(str(video.subject))
+    return np.stack(people), labels, names
+
+
+def _cut(frame: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The box around the person, made one size by picking pixels."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if not len(rows):
+        rows, columns = np.arange(mask.shape[0]), np.arange(mask.shape[1])
+    i = np.linspace(rows[0], rows[-1], _HIGH).round().astype(int)
+    middle, half = (columns[0] + columns[-1]) / 2, max(np.ptp(columns), np.ptp(rows) * 0.6) / 2
+    j = np.linspace(middle - half, middle + half, _WIDE).round().astype(int)
+    found: np.ndarray = frame[i][:, np.clip(j, 0, mask.shape[1] - 1)]
+    return found
+
+
+def _fit(
+    net: object,
+    inputs: np.ndarray,
+    targets: np.ndarray,
+    loss: learning.Loss,
+    course: Course,
+    progress: Progress,
+) -> None:
+    rng = np.random.default_rng(0)
+    learning.fit(net, inputs, targets, loss, course=course, rng=rng, progress=progress)
