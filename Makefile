@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all bench audit gallery lint docs clean
+.PHONY: demo test test-all bench audit figures gallery lint docs clean
 
 demo: $(STAMP)-demo
 	$(BIN)/masquerade recipe demo --out out
@@ -28,6 +28,10 @@ audit: $(STAMP)-demo
 
 gallery: $(STAMP)-demo
 	$(BIN)/masquerade recipe gallery --out docs/gallery
+	$(BIN)/masquerade recipe world --out docs/stage
+
+figures: $(STAMP)-bench
+	$(BIN)/masquerade recipe figures --out docs/figures.md
 
 docs: $(STAMP)-docs
 	$(BIN)/masquerade recipe papers --out docs/papers.md

@@ -167,11 +167,6 @@ def test_a_person_who_stands_does_not_wander(model: Model) -> None:
         assert np.ptp(posed.heads[:, 0, :2], axis=0).max() < 0.15, activity
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="with a small amplitude the swinging foot is up to 5 cm lower than the standing one, "
-    "is taken for it and brakes: subjects 3, 5 and 13 of world 0 walk at 0.3 to 0.65 m/s",
-)
 def test_everybody_walks_at_the_speed_of_people(model: Model) -> None:
     for number in range(14):
         _, posed, _ = played(model, number, "walk", 6.0)

@@ -134,6 +134,7 @@ def test_outside_the_mask_a_frame_is_the_empty_place_bit_for_bit(
     world = replace(SMALL, bystanders=1.0)
     film = takes.film(world, plan.take(world, number, kind="videos"))
     (place,) = empty
+    assert np.array_equal(takes.empty(world, plan.take(world, number, kind="videos")), place)
     for frame, owner in zip(film.frames, film.owner, strict=True):
         nobody = owner < 0
         assert 0.2 < nobody.mean() < 1

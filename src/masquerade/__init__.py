@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Accountant": "guarantee",
+    "Collection": "collection",
     "Evidence": "scores",
     "Guarantee": "guarantee",
     "Kind": "guarantee",
@@ -44,6 +45,7 @@ _HOMES = {
     "Options": "doors.releasing",
     "Saving": "doors.sources",
     "Work": "doors.folder",
+    "make_collection": "doors.data",
     "make_mechanism": "doors.releasing",
     "measure_files": "doors.utility",
     "probe_file": "doors.data",

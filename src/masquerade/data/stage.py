@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -22,7 +23,7 @@ PRESETS = {
     "large": World(subjects=210, videos=10_080, photos=10_080, height=128, width=128, wearers=420),
 }
 _OVERRIDES = (
-    *("subjects", "places", "correlation", "bystanders", "is_disjoint", "videos", "frames"),
+    *("subjects", "places", "correlation", "bystanders", "shares_subjects", "videos", "frames"),
     *("height", "width", "rate_hz", "photos", "photo_px", "wearers", "signal_hz"),
 )
 
@@ -36,7 +37,7 @@ class Stage(Collection[Recording]):
     the person mask a frame equals the empty place bit for bit: people cast no shadow.
 
     The public half is for pre-training, ``train`` plays the private data, ``test`` is held out;
-    nobody is in two of them unless ``is_disjoint`` is off. Indexing makes a recording on the spot
+    nobody is in two of them unless ``shares_subjects``. Indexing makes a recording on the spot
     unless ``make`` has put all of them into the cache.
 
     Args:
@@ -49,7 +50,7 @@ class Stage(Collection[Recording]):
         places: where they can be.
         correlation: the chance that an activity happens at one of its own places, 0 to 1.
         bystanders: the chance that a second person stands by in a video.
-        is_disjoint: whether nobody is in two splits.
+        shares_subjects: whether everybody may be in every split.
         videos: how many.
         frames: of a video.
         height: of a frame, in pixels.
@@ -83,7 +84,7 @@ class Stage(Collection[Recording]):
     places: int | None = None
     correlation: float | None = None
     bystanders: float | None = None
-    is_disjoint: bool | None = None
+    shares_subjects: bool = False
     videos: int | None = None
     frames: int | None = None
     height: int | None = None
@@ -135,15 +136,25 @@ class Stage(Collection[Recording]):
         take = plan.take(self.world, self._numbers[index], kind=str(self.kind))
         return (takes.film if self.kind == Kind.VIDEOS else takes.photo)(self.world, take)
 
+    def portrait(self, subject: int) -> Video:
+        """Somebody's head from near by, looking about."""
+        film = takes.portrait(self.world, subject)
+        return Video(
+            frames=film.frames,
+            rate_hz=self.world.rate_hz,
+            subject=f"s{subject:03d}",
+            person_mask=film.owner >= 0,
+        )
+
     def empty(self, index: int) -> np.ndarray:
         """(H, W, 3): the place of a video without the people."""
         take = plan.take(self.world, self._numbers[index], kind="videos")
         return takes.empty(self.world, take)
 
-    def wrist(self, film: takes.Film, *, subject: str) -> np.ndarray:
-        """(T, 3) m/s2: what an accelerometer at the actor's wrist read while a film was made."""
-        number = int(subject.removeprefix("s"))
-        return takes.worn(self.world, number, film)
+    def wrist(self, index: int) -> np.ndarray:
+        """(T, 3) m/s2: what an accelerometer at the actor's wrist read during a video."""
+        take = plan.take(self.world, self._numbers[index], kind="videos")
+        return takes.worn(self.world, take)
 
     def check(self) -> tuple[Count, ...]:
         """How many recordings the plan has, and how many the cache."""
@@ -153,25 +164,26 @@ class Stage(Collection[Recording]):
             Count(what=f"{self.kind} in the cache", found=made),
         )
 
-    @property
-    def _numbers(self) -> range:
+    @cached_property
+    def _numbers(self) -> Sequence[int]:
         world = self.world
-        count = {Kind.VIDEOS: world.videos, Kind.PHOTOS: world.photos}
-        return plan.members(self.split, count.get(Kind(self.kind), world.wearers))
+        if self.kind == Kind.SIGNALS:
+            return plan.people(self.split, world.wearers)
+        return plan.members(self.split, world.videos if self.kind == Kind.VIDEOS else world.photos)
 
     def _find(self) -> Sequence[Labels]:
-        return [self._labels(number) for number in self._numbers]
-
-    def _labels(self, number: int) -> Labels:
         kind, world = str(self.kind), self.world
         if store.is_made(world, kind):
-            known = store.labels(store.folder(world, kind))[number]
-        elif kind == "signals":
-            known = store.wearer_labels(world, number)
-        else:
-            known = store.take_labels(world, plan.take(world, number, kind=kind), np.ones((1, 1)))
+            known = store.labels(store.folder(world, kind))
+            return [self._labels(known[number]) for number in self._numbers]
+        if kind == "signals":
+            return [self._labels(store.wearer_labels(world, number)) for number in self._numbers]
+        planned = (plan.take(world, number, kind=kind) for number in self._numbers)
+        return [self._labels(store.take_labels(world, take)) for take in planned]
+
+    def _labels(self, known: dict[str, Any]) -> Labels:
         return Labels(
-            name=f"{kind}/{number:05d}",
+            name=f"{self.kind}/{known['number']:05d}",
             subject=known["subject"],
             activity=known.get("activity"),
             place=known.get("place"),
@@ -184,16 +196,15 @@ class Stage(Collection[Recording]):
             return self._signal(index)
         world, kind, number = self.world, str(self.kind), self._numbers[index]
         if store.is_made(world, kind):
-            held = store.opened(store.folder(world, kind))
+            held = store.opened(store.folder(world, kind), kind)
             arrays: dict[str, Any] = {name: np.array(array[number]) for name, array in held.items()}
-            labels = self._labels(number)
+            labels = self._labels(store.labels(store.folder(world, kind))[number])
         else:
             film = self.film(index)
             keep = store.video_arrays if kind == "videos" else store.photo_arrays
             arrays = keep(film)
             take = plan.take(world, number, kind=kind)
-            known = store.take_labels(world, take, film.visible[0])
-            labels = replace(self._labels(number), attributes=known["attributes"])
+            labels = self._labels(store.take_labels(world, take, film.visible[0]))
         return (self._video if kind == "videos" else self._photo)(arrays, labels)
 
     def _video(self, arrays: dict[str, Any], labels: Labels) -> Video:
@@ -229,12 +240,12 @@ class Stage(Collection[Recording]):
     def _signal(self, index: int) -> Signal:
         world, number = self.world, self._numbers[index]
         if store.is_made(world, "signals"):
-            held = store.opened(store.folder(world, "signals"))
+            held = store.opened(store.folder(world, "signals"), "signals")
             begin, end = (0, *held["ends"].tolist())[number], held["ends"][number]
             values, activity = (np.array(held[name][begin:end]) for name in ("values", "activity"))
         else:
             values, activity = takes.session(world, number)
-        labels = self._labels(number)
+        labels = self.labels[index]
         return Signal(
             values=values,
             rate_hz=world.signal_hz,

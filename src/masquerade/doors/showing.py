@@ -101,14 +101,14 @@ def film(videos: Sequence[Video]) -> bytes:
 
 def together(stage: Stage, index: int) -> str:
     """One video of Stage with its mask, its joints and what the actor's wrist would have felt."""
-    video, made = stage[index], stage.film(index)
+    video = stage[index]
     if not isinstance(video, Video) or video.person_mask is None or video.joints is None:
         raise ValueError(f"Expected a stage of videos, got kind={stage.kind}.")
     joints = video.joints
     times = np.linspace(0, len(video.frames) - 1, min(_ACROSS, len(video.frames))).astype(int)
     frames = [video.frames[time] for time in times]
     masks = [np.repeat(video.person_mask[time, ..., None], 3, axis=2) for time in times]
-    wrist = stage.wrist(made, subject=str(video.subject))
+    wrist = stage.wrist(index)
     rows = [
         sheet.Row(label=str(video.activity), cells=[sheet.Cell(image=frame) for frame in frames]),
         sheet.Row(

@@ -22,7 +22,7 @@ from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, explain
 from masquerade.receipt import Receipt
-from masquerade.recipes import audits, films, papers
+from masquerade.recipes import audits, films, papers, world
 from masquerade.recipes.budget import spend_until_refused
 from masquerade.report import page, plot
 
@@ -162,6 +162,7 @@ class Demo:
             played = audits.play_all(chosen, lambda _: progress.advance(task))
             task = progress.add_task("releasing a video", total=len(films.ways()))
             clip = films.release_all(self.out, lambda _: progress.advance(task))
+        people = _people(self.out)
         evidence = [audits.row(name, *pair) for name, pair in played.items()]
         story = spend_until_refused(self.out, high=MOST_STEPS)
         again = Options(heading=True, if_standing=IfStanding.OVERWRITE)
@@ -177,7 +178,7 @@ class Demo:
                 done.receipt,
                 story,
                 evidence,
-                films.sections(*clip),
+                [*people, *films.sections(*clip)],
             ),
             lead="Everyone dances; nobody is recognised.",
         )
@@ -205,6 +206,14 @@ class Demo:
                 f"The page: {report}",
             ],
         )
+
+
+def _people(folder: Path) -> list[page.Section]:
+    """Stage's pictures, also as files."""
+    drawn = world.pictures()
+    for name, text in drawn.items():
+        atomic.write_whole(folder / f"stage-{name}", text.encode())
+    return world.sections(drawn)
 
 
 def _table(title: str, heading: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

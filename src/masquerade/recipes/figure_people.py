@@ -80,12 +80,12 @@ def _asked(labels: Sequence[Any], values: Sequence[tuple[str, Any]]) -> np.ndarr
 
 def pose_from_photo(progress: Progress) -> dict[str, float]:
     """PCKh@0.5 over the 16 MPII joints inside the picture, on people it has not seen."""
-    stage = Stage(kind=Kind.PHOTOS, joints="mpii", subjects=84, photos=3_888, photo_px=96)
+    stage = Stage(kind=Kind.PHOTOS, joints="mpii", subjects=84, photos=3_888, photo_px=64)
     stage.make(progress=progress)
     images, joints, _ = _photos(stage, ("public", "train"))
     unseen, right, heads = _photos(stage, ("test",))
-    net = conv.PoseNet(len(stage.joint_names))
-    course = Course(epochs=24, batch=32, rate=3e-3)
+    net = conv.PoseNet(len(stage.joint_names), widths=(16, 32, 64, 96))
+    course = Course(epochs=20, batch=32, rate=4e-3)
     _fit(net, images, joints, _distance, course, progress)
     apart = np.linalg.norm(learning.predict(net, unseen) - right, axis=2)
     inside = ((right >= 0) & (right <= 1)).all(axis=2)

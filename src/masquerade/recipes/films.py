@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from masquerade import assets
 from masquerade.audit.game import Claim, MechanismGame
 from masquerade.audit.video_dprp_value import VideoDprpValue
 from masquerade.doors.audit import audit
 from masquerade.doors.outputs import IfStanding
 from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.doors.utility import measure_files
-from masquerade.errors import BadInput
-from masquerade.files import atomic
 from masquerade.guarantee import explain
 from masquerade.mechanism import Heuristic, Mechanism
 from masquerade.receipt import Receipt
-from masquerade.recipes import scene
+from masquerade.recipes import world
 from masquerade.report import page
 from masquerade.scores import Evidence
 from masquerade.utility.picture import PictureQuality
-from masquerade.video import probe, read, write
 
 HEADING = ("release", "guarantee", "evidence: at least", "PSNR dB", "SSIM", "seconds")
-FRAMES, TRIALS = 64, 1500
+TRIALS = 1500
 _TARGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
 
 
@@ -57,30 +52,12 @@ class Shown:
     played: tuple[Claim, Evidence] | None
 
 
-def clip(path: Path) -> str:
-    """Write the clip and say where it is from: filmed where it can be had, else generated."""
-    try:
-        source = assets.fetch("carphone")
-    except (BadInput, OSError):
-        scene.write(path)
-        return "A generated person who never lived: the filmed clip could not be fetched."
-    inside = probe.probe(source)
-
-    def cut(stream: BinaryIO) -> None:
-        frames = itertools.islice(read.frames(source), FRAMES)
-        write.write(stream, frames, suffix=".mp4", rate=inside.rate, aspect=inside.aspect)
-
-    with atomic.staged(path, cut, is_private=True) as (_, commit):
-        commit()
-    return f"A filmed clip. {assets.describe(assets.find('carphone'))}"
-
-
 def release_all(
     folder: Path, told: Callable[[str], None] = lambda _: None
 ) -> tuple[str, Path, list[Shown]]:
     """Release the clip in every way; the original stays beside, marked private."""
     original = folder / "clip.private.mp4"
-    said = clip(original)
+    world.write(original)
     found = []
     for name, mechanism in ways().items():
         target, start = folder / f"clip-{name}.mp4", time.perf_counter()
@@ -99,7 +76,7 @@ def release_all(
             )
         )
         told(name)
-    return said, original, found
+    return "A person of Stage, who never lived.", original, found
 
 
 def _played(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:

@@ -21,7 +21,7 @@ from masquerade.errors import BadInput, MissingExtra
 from masquerade.files import atomic
 from masquerade.guarantee import Guarantee, explain
 from masquerade.mechanism import Mechanism
-from masquerade.recipes import scene
+from masquerade.recipes import world
 from masquerade.recordings import Video
 from masquerade.utility import picture
 from masquerade.utility.picture import PictureQuality
@@ -75,7 +75,7 @@ class Entry:
     @property
     def source(self) -> str:
         """Name of the video that it is shown on."""
-        return "portrait" if self.name in _NEAR else "scene"
+        return "portrait" if self.name in _NEAR else "clip"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,8 +183,8 @@ higher is closer to the original. They say what is left to see, not what is prot
 guarantee says that. The noise is live, so every run differs a little. Get the two videos with
 
 ```sh
-python -c "from masquerade.recipes import scene; scene.write('scene.mp4')"
-python -c "from masquerade.recipes import scene; scene.write('portrait.mp4', scene.portrait())"
+python -c "from masquerade.recipes import world; world.write('clip.mp4')"
+python -c "from masquerade.recipes import world; world.write('portrait.mp4', world.portrait())"
 ```"""
 
 
@@ -230,7 +230,7 @@ def _section(shown: Shown, folder: str) -> list[str]:
 
 def build(folder: Path, told: Callable[[str], None] = lambda name: None) -> list[Shown]:
     """Write every picture into a folder."""
-    videos = {"scene": scene.walking(), "portrait": scene.portrait()}
+    videos = {"clip": world.clip(), "portrait": world.portrait()}
     found = []
     for entry in entries():
         found.append(show(entry, videos[entry.source], folder))
@@ -240,7 +240,7 @@ def build(folder: Path, told: Callable[[str], None] = lambda name: None) -> list
 
 @dataclass(frozen=True, kw_only=True)
 class Gallery:
-    """Release a generated scene by every mechanism; write before and after, and the docs page.
+    """Release a generated person by every mechanism; write before and after, and the docs page.
 
     Args:
         out: folder of the pictures; the page stands beside it, with .md behind its name.

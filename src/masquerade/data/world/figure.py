@@ -13,7 +13,8 @@ from masquerade.data.world.places import Light
 from masquerade.data.world.skeleton import Posed
 
 _SAMPLES = 2  # along each side of a pixel
-_SKIN_DEPTH = 0.13  # a joint lies this deep at most; what is nearer hides it
+_DEPTH = 0.13  # a joint lies this deep in the body at most; what is nearer hides it
+_SKIN_DEPTH = 0.05  # the same for points on the skin: nose, eyes, ears, crown
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,7 +188,8 @@ def _joints(
         at = np.floor((seen[:, :2] - corner[:2]) * _SAMPLES).astype(int)
         inside = ((at >= 0) & (at < [width, height])).all(axis=1) & (seen[:, 2] > raster.NEAR)
         j, i = at[inside].T
-        visible[number, inside] = 1 / buffer.nearness[i, j] > seen[inside, 2] - _SKIN_DEPTH
+        deep = np.where([vertex is None for _, vertex in model.joint_places], _DEPTH, _SKIN_DEPTH)
+        visible[number, inside] = 1 / buffer.nearness[i, j] > (seen[:, 2] - deep)[inside]
     return found, visible
 
 

@@ -35,7 +35,7 @@ HAIR: tuple[Colour, ...] = (
     (0.45, 0.20, 0.10),
     (0.62, 0.61, 0.60),
 )
-_WAIST, _ANKLE, _KNEE, _SHOE = 0.105, -0.715, -0.40, -0.752
+_WAIST, _ANKLE, _KNEE, _SHOE = 0.125, -0.715, -0.40, -0.752
 _HAIRLINE_Y = (-0.17, -0.13, -0.09, -0.05, 0.0, 0.05)
 _HAIRLINE_Z = (0.815, 0.800, 0.765, 0.715, 0.672, 0.655)
 
@@ -95,7 +95,7 @@ def any_look(*, is_feminine: bool, age: float, rng: np.random.Generator) -> Look
         top_second=_cloth(rng),
         pattern=("plain", "stripes", "bars", "panel")[int(rng.integers(4))],
         sleeve=float(rng.uniform(0.35, 0.8) if rng.random() < 0.5 else rng.uniform(1.7, 1.95)),
-        hem=float(rng.uniform(0.0, 0.06)),
+        hem=float(rng.uniform(0.06, 0.11)),
         bottom=_cloth(rng, dark=True),
         leg=leg,
         shoe=_cloth(rng, dark=bool(rng.random() < 0.6)),
@@ -199,7 +199,8 @@ def _on_hair(at: _Places, look: Look) -> np.ndarray:
         return np.asarray((at.head > 0.5) & (at.z > 0.768))
     line = np.interp(at.y, _HAIRLINE_Y, _HAIRLINE_Z)
     if look.hair_style == "long":
-        sides = np.where(at.y > -0.075, 0.56, line)
+        behind = np.where(at.z < 0.67, -0.02, -0.075)  # the throat stays free
+        sides = np.where(at.y > behind, 0.56, line)
         return np.asarray(
             (at.head + at.neck > 0.35) & (at.z > np.minimum(line, sides)) & (at.y > -0.15)
         )

@@ -97,7 +97,7 @@ def _standing(time: np.ndarray, style: Style, rng: np.random.Generator) -> np.nd
 
 def _walk(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
     rate = 0.95 * style.tempo
-    gait = _Gait(rate=rate, reach=0.42, lift=1.0, swing=0.42, elbow=0.15)
+    gait = _Gait(rate=rate, reach=0.36, lift=1.0, swing=0.42, elbow=0.15)
     _stride(pose, time, style, gait, rng=rng)
     _add(pose, pelvis_pitch=0.03, tilt=0.02)
 
@@ -135,8 +135,8 @@ def _stride(
         bend = np.clip(np.sin(turn + 0.35), 0, None) ** 2
         load = np.clip(-np.sin(turn - 0.9), 0, None) ** 4
         _add_side(pose, side, hip=size * more * gait.reach * (-np.cos(turn)) + 0.10 * lift)
-        _add_side(pose, side, knee=size * lift * (0.95 * bend + 0.14 * load), flat=-1.0)
-        _add_side(pose, side, ankle=size * (0.18 * np.sin(turn - 0.4) - 0.30 * bend * lift / 1.4))
+        _add_side(pose, side, knee=lift * (1.05 * bend + 0.14 * size * load), flat=-1.0)
+        _add_side(pose, side, ankle=0.16 * size * np.sin(turn - 0.4) + 0.12 * bend)
         reached = gait.swing * style.swing * size * (1 - sign * style.asymmetry)
         _add_side(pose, side, arm=reached * np.cos(turn) + 0.04, arm_side=-0.75, arm_twist=0.4)
         _add_side(pose, side, elbow=gait.elbow + 0.3 * reached * (1 + np.cos(turn)))

@@ -21,7 +21,8 @@ Split = Literal["public", "train", "test", "all"]
 SPLITS = ("public", "train", "test")
 VIEWS = 6  # of a place
 _ENDS = (1 / 2, 5 / 6, 1.0)  # where each split ends: half is public, a third private, a sixth test
-_MAKING = 2  # a change in what is made from the same plan makes everyone make it again
+_TURNS = ("public", "train", "public", "train", "public", "test")  # people take turns
+_MAKING = 4  # a change in what is made from the same plan makes everyone make it again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class World:
         places: where they can be.
         correlation: the chance that an activity happens at one of its own places; 0 to 1.
         bystanders: the chance that a second person stands by in a video.
-        is_disjoint: whether nobody is in two splits.
+        shares_subjects: whether everybody may be in every split.
         videos: how many.
         frames: of a video.
         height: of a frame, in pixels.
@@ -51,7 +52,7 @@ class World:
     places: int = 48
     correlation: float = 0.0
     bystanders: float = 0.1
-    is_disjoint: bool = True
+    shares_subjects: bool = False
     videos: int = 648
     frames: int = 16
     height: int = 96
@@ -133,12 +134,22 @@ def members(split: str, count: int) -> range:
     return range(begin, round(count * _ENDS[place]))
 
 
+def people(split: str, count: int) -> list[int]:
+    """The people of a split, among the first ``count``; the same whether filmed or measured.
+
+    Example:
+        >>> people("public", 7), people("train", 7), people("test", 7)
+        ([0, 2, 4, 6], [1, 3], [5])
+    """
+    return [number for number in range(count) if split in ("all", _TURNS[number % len(_TURNS)])]
+
+
 def take(world: World, number: int, *, kind: str) -> Take:
     """The plan of video or photo ``number``."""
     count = world.videos if kind == "videos" else world.photos
     rng = np.random.default_rng((world.seed, 2, ("videos", "photos").index(kind), number))
     split = next(name for name in SPLITS if number in members(name, count))
-    group = members(split if world.is_disjoint else "all", world.subjects)
+    group = people("all" if world.shares_subjects else split, world.subjects)
     rounds, act = divmod(number - members(split, count).start, len(ACTIVITIES))
     subject = group[(rounds + 5 * act) % len(group)]
     at_home = rng.random() < world.correlation

@@ -27,7 +27,7 @@ from masquerade.files import atomic
 Progress: TypeAlias = Callable[[int, int], None]
 Layout: TypeAlias = dict[str, tuple[tuple[int, ...], str]]
 
-_FILMED = ("subjects", "places", "is_disjoint", "correlation")
+_FILMED = ("subjects", "places", "shares_subjects", "correlation")
 FIELDS = {
     "videos": (*_FILMED, "bystanders", "videos", "frames", "height", "width", "rate_hz"),
     "photos": (*_FILMED, "photos", "photo_px"),
@@ -62,6 +62,8 @@ def make(world: World, kind: str, *, progress: Progress, num_processes: int = 0)
     with atomic.alone(target):
         if is_made(world, kind):
             return target
+        for dead in target.parent.glob(f".{target.name}-*.part"):  # of a killed run: we are alone
+            shutil.rmtree(dead)
         part = target.parent / f".{target.name}-{secrets.token_hex(4)}.part"
         part.mkdir()
         try:
@@ -75,10 +77,11 @@ def make(world: World, kind: str, *, progress: Progress, num_processes: int = 0)
 
 
 @cache
-def opened(path: Path) -> dict[str, np.ndarray]:
+def opened(path: Path, kind: str) -> dict[str, np.ndarray]:
     """The arrays of a folder, read as they are needed."""
+    names = ("values", "activity", "ends") if kind == "signals" else _layout(World(), kind)
     try:
-        return {file.stem: np.load(file, mmap_mode="r") for file in sorted(path.glob("*.npy"))}
+        return {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in names}
     except (OSError, ValueError) as error:
         raise BadInput(f"Expected whole arrays in {path}, got {error}; delete it.") from error
 
@@ -161,15 +164,18 @@ def photo_arrays(film: takes.Film) -> dict[str, np.ndarray]:
     found = {name: array[0] for name, array in video_arrays(film).items()}
     head = film.head_box[0, 0]
     return found | {
-        "head_px": 0.6 * np.hypot(head[2], head[3]),  # as MPII measures heads
-        "box": film.box[0, 0],
+        "head_px": np.float32(0.6 * np.hypot(head[2], head[3])),  # as MPII measures heads
+        "box": film.box[0, 0].astype(np.float32),
     }
 
 
-def take_labels(world: World, take: plan.Take, visible: np.ndarray) -> dict[str, Any]:
-    """Labels of a video or photo; ``visible`` (T, J) decides whether the face is seen."""
+def take_labels(world: World, take: plan.Take, visible: np.ndarray | None = None) -> dict[str, Any]:
+    """Labels of a video or photo; ``visible`` (T, J) says whether the face is seen."""
     subject = subjects.make(take.subject, seed=world.seed)
-    face = visible[:, bodies.JOINTS.index("nose")].mean() >= 0.5
+    face = {}
+    if visible is not None:
+        is_seen = visible[:, bodies.JOINTS.index("nose")].mean() >= 0.5
+        face = {"face": "visible" if is_seen else "hidden"}
     return {
         "number": take.number,
         "split": take.split,
@@ -177,7 +183,7 @@ def take_labels(world: World, take: plan.Take, visible: np.ndarray) -> dict[str,
         "activity": take.activity,
         "place": places.name_of(take.place),
         "view": f"v{take.view}",
-        "attributes": subject.attributes | {"face": "visible" if face else "hidden"},
+        "attributes": subject.attributes | face,
     }
 
 
@@ -220,10 +226,8 @@ def _make_signals(
 def wearer_labels(world: World, number: int) -> dict[str, Any]:
     """Labels of a session."""
     subject = subjects.make(number, seed=world.seed)
-    split = next(name for name in plan.SPLITS if number in plan.members(name, world.wearers))
     return {
         "number": number,
-        "split": split,
         "subject": subject.name,
         "attributes": subject.attributes | {"channels": len(sensors.channels())},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class Subject:
         }
 
 
+@lru_cache(maxsize=1024)
 def make(number: int, *, seed: int) -> Subject:
     """Subject ``number`` of the world ``seed``; the others do not matter."""
     rng = np.random.default_rng((seed, 1, number))

@@ -63,12 +63,10 @@ def film(world: World, take: Take) -> Film:
     rng = np.random.default_rng((world.seed, 3, take.number))
     place, camera, light = _set_up(world, take, rng=rng)
     seconds = (world.frames - 1) / world.rate_hz
-    people = [_played(world, take, seconds, rng=rng)]
+    people = [(_figure(take.subject, world.seed), _played(world, take, seconds, rng=rng))]
     if take.bystander is not None:
         people.append(_standing_by(world, take.bystander, seconds, rng=rng))
-    first = round(_PAD_S * RATE_HZ)
-    rows = first + np.rint(np.arange(world.frames) * RATE_HZ / world.rate_hz).astype(int)
-    return _drawn(people, rows, place=place, camera=camera, light=light)
+    return _drawn(people, _rows(world), place=place, camera=camera, light=light)
 
 
 def empty(world: World, take: Take) -> np.ndarray:
@@ -91,7 +89,7 @@ def photo(world: World, take: Take) -> Film:
     """One frame of a take, framed around the person."""
     rng = np.random.default_rng((world.seed, 4, take.number))
     place = _place(take.place, world.seed)
-    person, posed = _played(world, take, 1.5, rng=rng)
+    person, posed = _figure(take.subject, world.seed), _played(world, take, 1.5, rng=rng)
     rows = np.array([round(rng.uniform(_PAD_S, _PAD_S + 1.5) * RATE_HZ)])
     side = world.photo_px
     camera = places.camera(place, take.view, height=side, width=side, rng=rng)
@@ -99,6 +97,28 @@ def photo(world: World, take: Take) -> Film:
     body = figure.joints_3d(bodies.model(), person, posed.at(rows))[0]
     framed = _around(body, camera, rng=rng)
     return _drawn([(person, posed)], rows, place=place, camera=framed, light=light)
+
+
+def portrait(world: World, number: int) -> Film:
+    """Somebody's head from near by, looking about."""
+    rng = np.random.default_rng((world.seed, 7, number))
+    place = _place(int(rng.integers(world.places)), world.seed)
+    wide = places.camera(place, 2, height=world.height, width=world.width, rng=rng)
+    light = places.lit(place, rng=rng)
+    away = np.subtract(wide.eye[:2], wide.target[:2])
+    heading = float(np.arctan2(away[0], -away[1]))  # towards the camera
+    seconds = (world.frames - 1) / world.rate_hz
+    subject, body = subjects.make(number, seed=world.seed), _body(number, world.seed)
+    pose = motion.perform("stand", subject.style, seconds + 2 * _PAD_S, rng=rng)
+    time = np.arange(len(pose)) / RATE_HZ
+    skeleton.column(pose, "head_yaw")[:] += 0.45 * np.sin(2 * np.pi * 0.4 * time)
+    posed = skeleton.solve(pose, body, heading=heading)
+    posed = _moved(posed, -posed.heads[:, 0, :2].mean(axis=0))
+    head = posed.heads[:, bodies.BONES.index("head")].mean(axis=0)
+    spot = np.append(head[:2] + 1.6 * away / np.linalg.norm(away), head[2] + 0.05)
+    near = replace(wide, eye=tuple(spot.tolist()), target=tuple(head.tolist()), fov_deg=20.0)
+    person = (_figure(number, world.seed), posed)
+    return _drawn([person], _rows(world), place=place, camera=near, light=light)
 
 
 def session(world: World, wearer: int) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +131,7 @@ def session(world: World, wearer: int) -> tuple[np.ndarray, np.ndarray]:
     subject, body = subjects.make(wearer, seed=world.seed), _body(wearer, world.seed)
     poses, labels = [], []
     for name in _order(rng):
-        repeats, seconds = (3, 2.4) if name in _ONCE else (1, 6.0)
+        repeats, seconds = (3, 3.0) if name in _ONCE else (1, 7.0)
         for _ in range(repeats):
             poses.append(motion.perform(name, subject.style, seconds, rng=rng))
             labels.append(motion.ACTIVITIES.index(name))
@@ -125,14 +145,23 @@ def session(world: World, wearer: int) -> tuple[np.ndarray, np.ndarray]:
     return values, label[sensors.times(len(pose), rate_hz=world.signal_hz)]
 
 
-def worn(world: World, number: int, film: Film) -> np.ndarray:
-    """(T, 3) m/s2 at the acting person's wrist, at ``signal_hz``, while the film was made."""
-    subject = subjects.make(number, seed=world.seed)
-    rng = np.random.default_rng((world.seed, 6, number))
-    mount = sensors.any_mount(is_left=subject.style.is_left_handed, rng=rng)
-    body = _body(number, world.seed)
-    values = sensors.read(film.posed[0], body, mount, rate_hz=world.signal_hz, rng=rng)
-    return values[:, :3]
+def worn(world: World, take: Take) -> np.ndarray:
+    """(T, 3) m/s2 at the acting person's wrist, at ``signal_hz``, while a video is made."""
+    rng = np.random.default_rng((world.seed, 3, take.number))
+    _set_up(world, take, rng=rng)  # draws what the film draws
+    posed = _played(world, take, (world.frames - 1) / world.rate_hz, rng=rng)
+    subject, body = subjects.make(take.subject, seed=world.seed), _body(take.subject, world.seed)
+    own = np.random.default_rng((world.seed, 6, take.number))
+    mount = sensors.any_mount(is_left=subject.style.is_left_handed, rng=own)
+    values = sensors.read(posed, body, mount, rate_hz=world.signal_hz, rng=own)
+    rows, at = _rows(world), sensors.times(len(posed.heads), rate_hz=world.signal_hz)
+    return values[(at >= rows[0]) & (at <= rows[-1]), :3]
+
+
+def _rows(world: World) -> np.ndarray:
+    """The rows of a motion that the frames of a video show."""
+    after = np.rint(np.arange(world.frames) * RATE_HZ / world.rate_hz).astype(int)
+    return np.asarray(round(_PAD_S * RATE_HZ) + after)
 
 
 def _order(rng: np.random.Generator) -> list[str]:
@@ -141,28 +170,26 @@ def _order(rng: np.random.Generator) -> list[str]:
 
 
 def _joined(poses: list[np.ndarray], labels: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """One motion out of many, each fading into the next."""
+    """One motion out of many: each goes on while it fades into the next."""
     fade = round(_FADE_S * RATE_HZ)
     s = (np.arange(fade) + 1) / (fade + 1)
     part = (s**3 * (10 - 15 * s + 6 * s * s))[:, None]
-    whole, label = [poses[0]], [np.full(len(poses[0]), labels[0])]
+    whole, label = [poses[0][:-fade]], [np.full(len(poses[0]) - fade, labels[0])]
     for before, after, name in zip(poses, poses[1:], labels[1:], strict=False):
-        whole += [before[-1] + part * (after[0] - before[-1]), after]
-        label += [np.full(fade, -1), np.full(len(after), name)]
+        whole += [before[-fade:] + part * (after[:fade] - before[-fade:]), after[fade:-fade]]
+        label += [np.full(fade, -1), np.full(len(after) - 2 * fade, name)]
     return np.concatenate(whole), np.concatenate(label)
 
 
-def _played(
-    world: World, take: Take, seconds: float, *, rng: np.random.Generator
-) -> tuple[figure.Figure, Posed]:
-    """The acting person, in the middle of the stage."""
+def _played(world: World, take: Take, seconds: float, *, rng: np.random.Generator) -> Posed:
+    """How the person acts, in the middle of the stage."""
     subject, body = subjects.make(take.subject, seed=world.seed), _body(take.subject, world.seed)
     pose = motion.perform(take.activity, subject.style, seconds + 2 * _PAD_S, rng=rng)
     heading, turning = float(rng.uniform(0, 2 * np.pi)), float(rng.choice([-1.0, 1.0]))
     drift = turning * {"walk": 0.8, "run": 1.5}.get(take.activity, 0.0)
     posed = skeleton.solve(pose, body, heading=heading, drift=drift)
     middle = posed.heads[:, 0, :2].mean(axis=0) - rng.uniform(-0.25, 0.25, 2)
-    return _figure(take.subject, world.seed), _moved(posed, -middle)
+    return _moved(posed, -middle)
 
 
 def _standing_by(

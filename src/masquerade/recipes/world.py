@@ -1,0 +1,101 @@
+"""Stage in pictures: the contact sheet, the film, and one video with all that is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import BinaryIO
+
+from masquerade.collection import Kind
+from masquerade.data.stage import Stage
+from masquerade.doors import showing
+from masquerade.doors.answer import Answer
+from masquerade.doors.progress import waiting
+from masquerade.files import atomic
+from masquerade.recordings import Video
+from masquerade.report import page
+from masquerade.video import write as writer
+
+FILM = Stage(height=120, width=160, frames=64, rate_hz=25.0, bystanders=0.0)
+_SHEET = Stage(height=96, width=96, split="test")
+_PHOTOS = Stage(kind=Kind.PHOTOS, split="test", joints="coco")
+_TOGETHER = 2  # someone who jumps
+
+
+def clip(index: int = 0) -> Video:
+    """A short video of somebody who never lived."""
+    made = FILM[index]
+    if not isinstance(made, Video):
+        raise TypeError(f"Expected a video, got {type(made).__name__}.")
+    return made
+
+
+def portrait(subject: int = 1) -> Video:
+    """Another one from near by."""
+    return FILM.portrait(subject)
+
+
+def write(path: Path | str, video: Video | None = None) -> Path:
+    """Write the clip, or another video, to a file such as ``clip.mp4``; give back its path."""
+    video, path = video or clip(), Path(path)
+    rate = Fraction(video.rate_hz).limit_denominator(1001)
+
+    def save(stream: BinaryIO) -> None:
+        writer.write(stream, iter(video.frames), suffix=path.suffix, rate=rate)
+
+    with atomic.staged(path, save) as (_, commit):
+        commit()
+    return path
+
+
+def pictures() -> dict[str, str]:
+    """The sheets, as SVG text by file name."""
+    chosen = [_SHEET[index] for index in showing.pick(_SHEET, 12)]
+    photos = [_PHOTOS[index] for index in range(16)]
+    return {
+        "sheet.svg": showing.video_sheet(chosen),  # type: ignore[arg-type]
+        "photos.svg": showing.photo_sheet(photos, _PHOTOS.joint_names),  # type: ignore[arg-type]
+        "together.svg": showing.together(_SHEET, _TOGETHER),
+    }
+
+
+def sections(drawn: dict[str, str]) -> list[page.Section]:
+    """Stage on the page: nobody in it ever lived, so it can be shown to all."""
+    words = {
+        "together.svg": "One video, its person mask, its joints, and what an accelerometer at the "
+        "wrist would have read (m/s2).",
+        "sheet.svg": "The activities, done by people of the test split at places drawn by chance.",
+    }
+    body = page.paragraphs(
+        ["Bodies, motion, places and sensors are generated; every label is exact."]
+    )
+    for name, said in words.items():
+        body += page.paragraphs([said]) + page.figure(drawn[name])
+    return [page.Section(title="Stage: people who never lived", body=body)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Write the pictures of Stage that stand in the docs.
+
+    Args:
+        out: folder for them; it is made.
+    """
+
+    out: Path = Path("docs/stage")
+
+    def run(self) -> Answer:
+        """Draw and write."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        with waiting("drawing people", seconds=30):
+            files = {name: text.encode() for name, text in pictures().items()}
+            shown = [clip(index) for index in showing.pick(FILM, 12)]
+            files["film.mp4"] = showing.film(shown)
+        for name, data in files.items():
+            atomic.write_whole(self.out / name, data)
+        lines = [f"Wrote {self.out / name}" for name in files]
+        return Answer(data={"files": [str(self.out / name) for name in files]}, lines=lines)
+
+
+EXAMPLE = World()
