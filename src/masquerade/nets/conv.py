@@ -14,7 +14,7 @@ Tensor = Any  # torch.Tensor
 Network = Any  # torch.nn.Module
 
 _CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
-_GROUPS = 8
+_TOGETHER = 8  # channels that are normalised as one group
 
 
 def classifier(
@@ -41,7 +41,7 @@ def classifier(
 
 def _block(axes: int, channels: int, width: int, stride: Any) -> list[Any]:
     convolution = _CONV[axes](channels, width, 3, stride=stride, padding=1, bias=False)
-    return [convolution, nn.GroupNorm(min(_GROUPS, width), width), nn.ReLU(inplace=True)]
+    return [convolution, nn.GroupNorm(max(1, width // _TOGETHER), width), nn.ReLU(inplace=True)]
 
 
 class _Mean(Module):  # type: ignore[misc]  # the checker does not see torch

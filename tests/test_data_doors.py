@@ -1,0 +1,149 @@
+"""`masquerade data`: list, check, show, make, and the sheets of pictures."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as Tree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import masquerade as mq
+from masquerade import catalog
+from masquerade.collection import Kind
+from masquerade.data.stage import Stage
+from masquerade.doors import showing
+from masquerade.doors.data import read_video
+from masquerade.report import sheet
+from video_files import moving
+
+TINY = ("--subjects", "6", "--places", "4", "--videos", "24", "--frames", "3", "--height", "32")
+TINY += ("--width", "40", "--photos", "12", "--photo-px", "32", "--wearers", "6")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(autouse=True)
+def _cache(in_world: Any) -> None:
+    """Every test here works in the tests' own cache."""
+
+
+def of_folder(root: Path, classes: int = 2) -> Path:
+    from masquerade.recipes import world
+
+    for number in range(classes):
+        (root / f"class_{number}").mkdir(parents=True)
+        video = mq.Video(frames=moving(4, 32, 48, seed=number), rate_hz=10)
+        world.write(root / f"class_{number}" / "a.mp4", video)
+    return root
+
+
+def test_list_names_every_data_set_with_licence_and_citation(command: Any) -> None:
+    done = command("data", "list", "--json")
+    assert set(done.json) == set(catalog.names("data"))
+    for name, about in done.json.items():
+        assert about["licence"] and about["title"], name
+        assert about["citation"] or name == "folder"
+    assert "Soomro" in command("data", "list").out
+
+
+def test_check_counts_and_says_what_is_missing(command: Any, tmp_path: Path) -> None:
+    done = command("data", "check", "folder", "--root", of_folder(tmp_path / "set"), "--json")
+    assert done.code == 0 and done.json["is_right"]
+    done = command("data", "check", "ucf101", "--root", tmp_path / "nowhere")
+    assert done.code == 4 and "nowhere" in done.err
+
+
+def test_an_unknown_or_missing_name_lists_the_data_sets(command: Any) -> None:
+    done = command("data", "check", "ucf11")
+    assert done.code == 2 and "did you mean ucf101" in done.err
+    done = command("data", "check", "--root", "x")
+    assert done.code == 2 and "Expected NAME" in done.err and "stage" in done.err
+
+
+def test_make_makes_three_kinds_once(command: Any) -> None:
+    first = command("data", "make", "stage", *TINY, "--seed", "5", "--json").json
+    assert {kind: first[kind]["count"] for kind in first} == {
+        "videos": 24,
+        "photos": 12,
+        "signals": 6,
+    }
+    folder = Path(first["videos"]["folder"])
+    before = (folder / "frames.npy").stat().st_mtime_ns
+    assert command("data", "make", "stage", *TINY, "--seed", "5", "--json").json == first
+    assert (folder / "frames.npy").stat().st_mtime_ns == before
+
+
+def test_only_stage_is_made(command: Any, tmp_path: Path) -> None:
+    done = command("data", "make", "folder", "--root", tmp_path)
+    assert done.code == 2 and "Expected stage" in done.err
+
+
+def test_show_writes_a_sheet_and_a_film(command: Any, tmp_path: Path) -> None:
+    done = command("data", "show", "stage", *TINY, "--out", tmp_path / "new" / "deep")
+    assert done.code == 0, done.err
+    assert "PRIVATE" not in done.out, "nobody on Stage ever lived"
+    text = (tmp_path / "new" / "deep" / "sheet.svg").read_text()
+    assert len(Tree.fromstring(text).findall(f".//{SVG}image")) == 12 * 3
+    film = read_video(tmp_path / "new" / "deep" / "film.mp4")
+    assert film.frames.shape == (36, 32, 40, 3) and film.rate_hz == 10
+
+
+@pytest.mark.parametrize("kind", ["photos", "signals"])
+def test_show_draws_photos_and_signals(command: Any, tmp_path: Path, kind: str) -> None:
+    done = command("data", "show", "stage", *TINY, "--kind", kind, "--out", tmp_path)
+    assert done.code == 0, done.err
+    drawn = Tree.fromstring((tmp_path / "sheet.svg").read_text())
+    assert drawn.findall(f".//{SVG}circle" if kind == "photos" else f".//{SVG}polyline")
+
+
+def test_what_is_shown_of_real_recordings_is_called_private(command: Any, tmp_path: Path) -> None:
+    root = of_folder(tmp_path / "set")
+    done = command("data", "show", "folder", "--root", root, "--out", tmp_path / "out")
+    assert done.code == 0 and done.out.startswith("PRIVATE")
+
+
+def test_show_of_nothing_is_refused(command: Any, tmp_path: Path) -> None:
+    done = command("data", "show", "stage", *TINY, "--count", "0", "--out", tmp_path)
+    assert done.code == 2 and "count" in done.err
+
+
+def test_pick_takes_one_of_each_activity_first() -> None:
+    stage = Stage(subjects=6, videos=48)
+    chosen = showing.pick(stage, 14)
+    assert len(set(chosen)) == 14
+    assert {stage.labels[index].activity for index in chosen} == set(stage.activities)
+    assert len(showing.pick(stage, 100)) == 48
+
+
+def test_the_wrist_is_drawn_for_as_long_as_the_film() -> None:
+    stage = Stage(subjects=6, places=4, videos=24, frames=8, height=48, width=48)
+    wrist = stage.wrist(2)
+    assert wrist.shape == (36, 3), "0.7 s at 50 Hz, both ends included"
+    drawn = Tree.fromstring(showing.together(stage, 2))
+    assert len(drawn.findall(f".//{SVG}image")) == 24
+    assert len(drawn.findall(f".//{SVG}polyline")) == 3
+    with pytest.raises(ValueError, match="videos"):
+        showing.together(Stage(kind=Kind.SIGNALS, wearers=6), 0)
+
+
+def test_joints_that_are_missing_or_outside_are_not_drawn() -> None:
+    image = np.zeros((20, 20, 3), np.uint8)
+    joints = np.array([[5.0, 5.0], [np.nan, 3.0], [50.0, 5.0]])
+    names = ("left_shoulder", "left_elbow", "nose")
+    text = sheet.sheet(
+        [sheet.Row(label="<a&b>", cells=[sheet.Cell(image=image, joints=joints)])],
+        joint_names=names,
+    )
+    drawn = Tree.fromstring(text)
+    assert len(drawn.findall(f".//{SVG}circle")) == 1 and not drawn.findall(f".//{SVG}line")
+
+
+def test_a_collection_comes_by_name_and_refuses_what_it_does_not_know() -> None:
+    assert len(mq.make_collection("stage", split="test")) == 108
+    with pytest.raises(ValueError, match="Unknown data set"):
+        mq.make_collection("imagenet")
+    with pytest.raises(ValueError, match="Unknown split"):
+        mq.make_collection("stage", split="everything")
+    with pytest.raises(IndexError):
+        _ = mq.make_collection("stage", split="test")[108]
