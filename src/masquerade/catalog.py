@@ -21,7 +21,12 @@ from typing import Any
 from masquerade import _check
 
 _ROOT = Path(__file__).parent
-_KINDS = {"release": "mechanism", "account.published": "paper", "data": "data set"}
+_KINDS = {
+    "release": "mechanism",
+    "account.published": "paper",
+    "data": "data set",
+    "train": "method",
+}
 
 
 @cache

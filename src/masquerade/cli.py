@@ -101,8 +101,8 @@ def _dispatch(arguments: list[str]) -> int:
 def _run(program: str, command: Any, rest: list[str]) -> int:
     fields: list[Any] = [("options", command)]
     about = [command.__doc__.strip().splitlines()[0]]
-    if hasattr(command, "ENTRY"):
-        flag, room = command.ENTRY
+    wanted = getattr(command, "ENTRIES", (command.ENTRY,) if hasattr(command, "ENTRY") else ())
+    for place, (flag, room) in enumerate(wanted):
         name, rest = _take(rest, f"--{flag}") if flag else _first(rest)
         spelled = f"--{flag} NAME" if flag else "NAME"
         if name is None and not {"-h", "--help"} & set(rest):
@@ -110,11 +110,11 @@ def _run(program: str, command: Any, rest: list[str]) -> int:
         about.append(f"{spelled} is one of: {', '.join(catalog.names(room))}.")
         if name is not None:
             entry = type(catalog.example(room, name))
-            fields.append(("entry", entry))
+            fields.append((f"entry_{place}", entry))
             about.append(f"{name}: {_summary(entry)}")
     fields.append(("json", bool, dataclasses.field(default=False)))
     chosen = _parse(program, dataclasses.make_dataclass("Arguments", fields), rest, about)
-    entries = [chosen.entry] if hasattr(chosen, "entry") else []
+    entries = [getattr(chosen, field[0]) for field in fields[1:-1]]
     answer = chosen.options.run(*entries)
     if chosen.json:
         print(json.dumps(_finite(answer.data), allow_nan=False))

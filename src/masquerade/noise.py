@@ -21,16 +21,18 @@ import math
 import os
 import threading
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from masquerade import _check
+from masquerade import _check, _device_noise
 from masquerade._cells import EXPONENTIAL, HALF_NORMAL, Law, cells_of
 from masquerade._keystream import CHUNK, EXTRA_BITS, extra_bits, keystream
 
+Tensor = Any  # torch.Tensor
 GRID_BITS = 20  # sigma is at least 2^20 cells wide
 _MOST_CELLS = 2.0**30  # a scale: beyond, too many numbers would need mpmath
 _WORDS_PER_BLOCK = 8
@@ -154,6 +156,25 @@ class Noise:
         """N(0, sigma^2) rounded to ``grid`` (default: `grid_for`), exactly sampled, float64."""
         return self._symmetric(HALF_NORMAL, sigma, shape, grid)
 
+    def gaussian_on(
+        self, device: str, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
+    ) -> Tensor:
+        """The very noise of `gaussian`, drawn on a torch device, in cells of the grid.
+
+        Cells are int64, so that they add up with integer sums exactly; times ``grid`` (default:
+        `grid_for`) in float64 they are what `gaussian` returns from the same place of the stream.
+
+        Args:
+            device: "cpu", "cuda", "cuda:1".
+            sigma: standard deviation.
+            shape: of the result.
+            grid: a power of two.
+        """
+        ratio = sigma / _checked_grid(sigma, grid)
+        count = math.prod(_as_shape(shape))
+        cells = _device_noise.gaussian_cells(device, ratio, count, self._spans(count))
+        return cells.reshape(_as_shape(shape))
+
     def laplace(
         self, scale: float, shape: int | tuple[int, ...], *, grid: float | None = None
     ) -> np.ndarray:
@@ -226,14 +247,8 @@ class Noise:
     def _symmetric(
         self, law: Law, scale: float, shape: int | tuple[int, ...], grid: float | None
     ) -> np.ndarray:
-        _check.positive(scale=scale)
-        grid = grid_for(scale) if grid is None else grid
+        grid = _checked_grid(scale, grid)
         ratio = scale / grid
-        if math.frexp(grid)[0] != 0.5 or not ratio < _MOST_CELLS:
-            raise ValueError(
-                f"Expected grid to be a power of two above scale 2^-30, got grid={grid} for "
-                f"scale={scale}."
-            )
         out = np.empty(math.prod(_as_shape(shape)), dtype=np.float64)
         for start in range(0, out.size, CHUNK):
             part = out[start : start + CHUNK]
@@ -246,16 +261,35 @@ class Noise:
         """``count`` words, the key they come from and the index of the first one under it."""
         if isinstance(count, bool) or count < 0:
             raise ValueError(f"Expected count to be >= 0, got count={count}.")
-        blocks = -(-count // _WORDS_PER_BLOCK)
+        blocks = _blocks(count)
         if blocks > _BLOCKS_PER_KEY:
             raise ValueError(f"Expected at most 2^34 words in one call, got count={count}.")
         with self._lock:
-            if self._pid != os.getpid() or self._used + blocks > _BLOCKS_PER_KEY:
-                self._rekey()
-            key, block = self._key, self._used
+            key, block = self._key_with(blocks), self._used
             self._used += blocks
         stream = keystream(key, lane=bytes(12), block=block, num_bytes=8 * count)
         return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False), key, 8 * block
+
+    def _spans(self, count: int) -> Iterator[_device_noise.Span]:
+        """The words that `_symmetric` would read, for a device to make.
+
+        A key is replaced where `_symmetric`, which reads chunk by chunk, would replace it.
+        """
+        while count > 0:
+            with self._lock:
+                key = self._key_with(_blocks(min(count, CHUNK)))
+                room = _BLOCKS_PER_KEY - self._used
+                fitting = count if _blocks(count) <= room else room // _blocks(CHUNK) * CHUNK
+                span = _device_noise.Span(min(fitting, _device_noise.SPAN), key, self._used)
+                self._used += _blocks(span.numbers)
+            count -= span.numbers
+            yield span
+
+    def _key_with(self, blocks: int) -> bytes:
+        """The key, new if it was another process's or has fewer blocks left; under the lock."""
+        if self._pid != os.getpid() or self._used + blocks > _BLOCKS_PER_KEY:
+            self._rekey()
+        return self._key
 
     def _rekey(self) -> None:
         self._pid, self._used = os.getpid(), 0
@@ -282,6 +316,21 @@ os.register_at_fork(after_in_child=_forget_all)
 
 def _entropy() -> bytes:
     return os.urandom(32)
+
+
+def _blocks(words: int) -> int:
+    return -(-words // _WORDS_PER_BLOCK)
+
+
+def _checked_grid(scale: float, grid: float | None) -> float:
+    _check.positive(scale=scale)
+    grid = grid_for(scale) if grid is None else grid
+    if math.frexp(grid)[0] != 0.5 or not scale / grid < _MOST_CELLS:
+        raise ValueError(
+            f"Expected grid to be a power of two above scale 2^-30, got grid={grid} for "
+            f"scale={scale}."
+        )
+    return grid
 
 
 def _as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ def fit(
     rng: np.random.Generator,
     progress: Callable[[int, int], None],
 ) -> None:
-    """Train in place.
+    """Train in place, on the device where the network is.
 
     Args:
         net: takes a batch of inputs.
@@ -59,15 +59,16 @@ def fit(
     steps = -(-len(inputs) // course.batch) * course.epochs
     best = torch.optim.AdamW(net.parameters(), lr=course.rate, weight_decay=0.01)
     rates = torch.optim.lr_scheduler.OneCycleLR(best, course.rate, total_steps=steps)
+    device = next(net.parameters()).device
     net.train()
     done = 0
     for _ in range(course.epochs):
         order = rng.permutation(len(inputs))
         for start in range(0, len(order), course.batch):
             rows = np.sort(order[start : start + course.batch])
-            batch = _jittered(as_tensor(inputs[rows]), course, rng)
+            batch = _jittered(as_tensor(inputs[rows]).to(device), course, rng)
             best.zero_grad()
-            loss(net(batch), torch.from_numpy(targets[rows])).backward()
+            loss(net(batch), torch.from_numpy(targets[rows]).to(device)).backward()
             best.step()
             rates.step()
             done += 1
@@ -77,12 +78,14 @@ def fit(
 
 def predict(net: Network, inputs: np.ndarray, *, batch: int = 64) -> np.ndarray:
     """The network's outputs, one batch after the other."""
+    device = next(net.parameters()).device
     net.eval()
     with torch.no_grad():
         parts = [
-            net(as_tensor(inputs[start : start + batch])) for start in range(0, len(inputs), batch)
+            net(as_tensor(inputs[start : start + batch]).to(device))
+            for start in range(0, len(inputs), batch)
         ]
-    found: np.ndarray = torch.cat(parts).numpy()
+    found: np.ndarray = torch.cat(parts).cpu().numpy()
     return found
 
 

@@ -1,0 +1,123 @@
+"""Measure a trained model on the test split of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from tyro.conf import Positional
+
+from masquerade._optional import require
+from masquerade.collection import Collection
+from masquerade.doors.answer import Answer
+from masquerade.doors.lessons import films_of
+from masquerade.doors.progress import bars
+from masquerade.doors.training import load_model
+from masquerade.errors import BadInput
+
+torch = require("torch", extra="train")
+_BATCH, _BAR = 8, 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """How often a model is right.
+
+    Args:
+        top_1: share of recordings.
+        per_class: share of each class that has recordings, by name.
+    """
+
+    top_1: float
+    per_class: dict[str, float]
+
+    @property
+    def mean_per_class(self) -> float:
+        """The mean over classes, however many recordings each has."""
+        return float(np.mean(list(self.per_class.values())))
+
+
+def accuracy(
+    net: Any,
+    collection: Collection[Any],
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Accuracy:
+    """Test a network on every recording's middle segment."""
+    device = next(net.parameters()).device
+    held: list[Any] = []
+    guessed: list[int] = []
+    right: list[int] = []
+
+    def flush() -> None:
+        with torch.no_grad():
+            guessed.extend(net(torch.cat(held).to(device)).argmax(dim=1).tolist())
+        held.clear()
+
+    net.eval()
+    for film, target in films_of(collection, net.name, progress=progress):
+        held.append(film)
+        right.append(target)
+        if len(held) == _BATCH:
+            flush()
+    if held:
+        flush()
+    if not right:
+        raise BadInput("Expected at least one recording to test on, got none.")
+    is_right, wanted = np.equal(guessed, right), np.array(right)
+    per_class = {
+        name: float(is_right[wanted == number].mean())
+        for number, name in enumerate(collection.activities)
+        if (wanted == number).any()
+    }
+    return Accuracy(top_1=float(is_right.mean()), per_class=per_class)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Test a model that `masquerade train` wrote on a data set's test split.
+
+    Args:
+        model: the .safetensors file.
+    """
+
+    ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("data", "data"),)
+
+    model: Positional[Path]
+
+    def run(self, data: Collection[Any]) -> Answer:
+        """Top-1, the mean over classes, and a bar for each class."""
+        test = replace(data, split="test") if hasattr(data, "split") else data  # type: ignore[type-var]
+        net, activities = load_model(self.model)
+        if activities != test.activities:
+            raise BadInput(
+                f"Expected the classes of the model, {', '.join(activities[:3])}, ..., got a data "
+                "set with others."
+            )
+        with bars() as progress:
+            task = progress.add_task("testing", total=len(test))
+            found = accuracy(
+                net, test, progress=lambda done, _: progress.update(task, completed=done)
+            )
+        width = max(map(len, found.per_class))
+        lines = [
+            f"Top-1 {found.top_1:.4f}, mean over classes {found.mean_per_class:.4f}, "
+            f"{len(test)} recordings.",
+            *(
+                f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
+                for name, share in found.per_class.items()
+            ),
+        ]
+        data_out = {
+            "top_1": found.top_1,
+            "mean_per_class": found.mean_per_class,
+            "per_class": found.per_class,
+            "recordings": len(test),
+        }
+        return Answer(data=data_out, lines=lines)
+
+
+COMMAND = Evaluate

@@ -1,0 +1,216 @@
+"""Train a model privately and publish it: the Python side of `masquerade train`.
+
+The order is plan, reserve, learn, write, receipt, settle. What the run costs is known before a
+recording is read.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from masquerade import __version__, catalog
+from masquerade._optional import require
+from masquerade.collection import Collection
+from masquerade.doors import outputs
+from masquerade.doors.lessons import Lessons, Memory, classes_of, lessons
+from masquerade.errors import BadInput
+from masquerade.events import NoGuaranteeDpEvent, event_to_json
+from masquerade.files import atomic
+from masquerade.nets import mvit
+from masquerade.noise import Noise
+from masquerade.receipt import Receipt, Release
+from masquerade.train import loop
+from masquerade.train.coupling import refuse_coupling
+from masquerade.train.method import Method
+from masquerade.train.plan import Plan
+
+torch = require("torch", extra="train")
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """Which network is trained, and from which weights.
+
+    Args:
+        network: mvit_v1_b, mvit_v2_s or mvit_small.
+        weights: a file of public weights to begin with; for mvit_small ours if None.
+        from_scratch: begin with random weights instead.
+    """
+
+    network: str = "mvit_small"
+    weights: Path | None = None
+    from_scratch: bool = False
+
+    def make(self, classes: int, *, seed: int) -> Any:
+        """The network, its new head drawn from a public seed."""
+        torch.manual_seed(seed)
+        if self.from_scratch:
+            return mvit.make(self.network, classes=classes)
+        if self.weights is None and self.network == "mvit_small":
+            return mvit.pretrained(self.network, classes=classes)
+        if self.weights is None:
+            raise ValueError(
+                f"Expected --weights FILE with public weights of {self.network} (Kinetics-400), "
+                "or --from-scratch, got neither."
+            )
+        net = mvit.make(self.network, classes=classes)
+        mvit.load_weights(net, self.weights)
+        return net
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ways:
+    """How the work is done; nothing here changes what is promised."""
+
+    memory: Memory = field(default_factory=Memory)
+    work: loop.Work = field(default_factory=loop.Work)
+
+
+def make_method(name: str, /, **fields: Any) -> Method:
+    """The training method of that name with these fields.
+
+    Example:
+        >>> make_method("dp_sgd", epsilon=1, unit="video").met.value
+        'zero_out'
+    """
+    method: Method = type(catalog.example("train", name))(**fields)
+    return method
+
+
+def train(
+    collection: Collection[Any],
+    method: Method,
+    network: Network,
+    *,
+    noise: Noise | None = None,
+    ways: Ways | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> tuple[Any, Plan, Lessons]:
+    """A trained network, the plan it was trained by, and what it learned from (private).
+
+    Args:
+        collection: the private training recordings.
+        method: how.
+        network: what is trained.
+        noise: where noise and batches come from; by default the operating system.
+        ways: how the work is done.
+        progress: called with what is done, how far, and of how much.
+    """
+    ways, noise = ways or Ways(), noise or Noise()
+    net = network.make(len(classes_of(collection)), seed=method.public_seed)
+    net = net.to(ways.memory.device)
+    trunk, tail = mvit.split(net, method.part)
+    seen = mvit.NORMALISATION[net.name]
+    made_up = torch.rand(2, 3, seen.frames, seen.size_px, seen.size_px, device=ways.memory.device)
+    with torch.no_grad():
+        refuse_coupling(tail, trunk(made_up))
+    with lessons(
+        collection,
+        method,
+        net,
+        trunk,
+        memory=ways.memory,
+        progress=lambda done, total: progress("reading", done, total),
+    ) as found:
+        plan = method.plan(found.rows.units)
+        loop.run(
+            tail,
+            found.rows,
+            method,
+            plan,
+            noise=noise,
+            work=ways.work,
+            progress=lambda done, total: progress("training", done, total),
+        )
+    return net, plan, found
+
+
+def train_file(
+    collection: Collection[Any],
+    target: Path,
+    method: Method,
+    network: Network,
+    *,
+    noise: Noise | None = None,
+    ways: Ways | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> Release[Path]:
+    """Train, and write the model as safetensors with its receipt beside it."""
+    noise = noise or Noise()
+    target = outputs.final_name(Path(target), noise)
+    if target.suffix != ".safetensors":
+        raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
+    if target.exists():
+        raise FileExistsError(f"{target} stands already; training again would spend again.")
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
+    with atomic.alone(target):
+        net, plan, found = train(
+            collection, method, network, noise=noise, ways=ways, progress=progress
+        )
+        data = _encoded(net, classes_of(collection), method)
+        receipt = receipt_of(method, plan, noise, data, mask_sha256=found.mask_sha256)
+        receipt_bytes = receipt.to_json().encode()
+        with (
+            atomic.staged(target, atomic.writes(data)) as (_, commit),
+            atomic.staged(outputs.receipt_path(target), atomic.writes(receipt_bytes)) as (_, first),
+        ):
+            first()  # the receipt stands before the model does
+            commit()
+    return Release(value=target, receipt=receipt)
+
+
+def receipt_of(
+    method: Method, plan: Plan, noise: Noise, data: bytes, *, mask_sha256: str | None = None
+) -> Receipt:
+    """What was done and what is promised, tied to the model's bytes."""
+    guarantee = method.guarantee(plan)
+    event = method.event(plan)
+    fields = method.fields() | {
+        "noise_multiplier": plan.noise_multiplier,
+        "steps": plan.steps,
+        "expected_batch": plan.sampler.expected,
+        "mask_sha256": mask_sha256,
+    }
+    return Receipt(
+        mechanism=method.name,
+        fields=fields,
+        shapes=((plan.sampler.units,),),
+        guarantee=guarantee.as_rehearsal() if noise.is_rehearsal else guarantee,
+        event=event_to_json(NoGuaranteeDpEvent("rehearsal") if noise.is_rehearsal else event),
+        output_sha256=hashlib.sha256(data).hexdigest(),
+        random_source=noise.source,
+        is_rehearsal=noise.is_rehearsal,
+        code_version=__version__,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+    )
+
+
+def _encoded(net: Any, classes: tuple[str, ...], method: Method) -> bytes:
+    files = require("safetensors.torch", extra="train")
+    tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
+    said = {"name": net.name, "classes": str(len(classes)), "activities": json.dumps(classes)}
+    said["part"] = method.part
+    data: bytes = files.save(tensors, metadata=said)
+    return data
+
+
+def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
+    """A model that `train_file` wrote, and its classes."""
+    safetensors = require("safetensors", extra="train")
+    try:
+        with safetensors.safe_open(path, framework="pt") as held:
+            said = held.metadata() or {}
+        activities = tuple(json.loads(said["activities"]))
+        net = mvit.make(said["name"], classes=len(activities))
+    except (safetensors.SafetensorError, KeyError, ValueError, OSError) as error:
+        raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
+    mvit.load_weights(net, path, keep_head=True)
+    return net.eval(), activities

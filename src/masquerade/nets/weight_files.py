@@ -1,0 +1,151 @@
+"""Files of weights: read with every fault named, written all or nothing."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from masquerade._optional import require
+from masquerade.errors import BadInput
+
+torch = require("torch", extra="train")
+safetensors = require("safetensors", extra="train")
+files = require("safetensors.torch", extra="train")
+Tensor = Any  # torch.Tensor
+Network = Any  # torch.nn.Module
+
+HEAD = ("head.1.weight", "head.1.bias")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """What was read from a file of weights.
+
+    Args:
+        tensors: that were read.
+        classes: of the file's head.
+        has_head: whether the network has that head now; if not, it kept its own.
+    """
+
+    tensors: int
+    classes: int
+    has_head: bool
+
+    def __str__(self) -> str:
+        head = "its head too" if self.has_head else "not its head, which the network replaces"
+        return f"Read {self.tensors} tensors of a network of {self.classes} classes, {head}."
+
+
+def load_weights(net: Network, path: Path, *, keep_head: bool = False) -> Loaded:
+    """Put the weights of a file into the network; all of them must fit.
+
+    Args:
+        net: from `masquerade.nets.mvit.make`.
+        path: a safetensors file, or torch's own with nothing but tensors in it, such as
+            torchvision's Kinetics-400 weights.
+        keep_head: refuse a head for another number of classes, rather than leave it out.
+
+    Returns:
+        What was read; a head that was left out is said there.
+
+    Raises:
+        BadInput: if the file is not whole, or not this network's.
+    """
+    found, name = _read(path)
+    wanted = net.state_dict()
+    if name not in (None, net.name):
+        raise BadInput(f"Expected the weights of {net.name}, got those of {name}: {path}.")
+    _check_keys(found, wanted, net.name, path)
+    other = [key for key in wanted if found[key].shape != wanted[key].shape]
+    is_swapped = not keep_head and _is_head_of_other_classes(found, wanted, other)
+    if other and not is_swapped:
+        shapes = f"{tuple(found[other[0]].shape)}, not {tuple(wanted[other[0]].shape)}"
+        raise BadInput(
+            f"Expected the weights of {net.name} for {len(wanted[HEAD[0]])} classes, got {path} "
+            f"with other shapes of {_listed(other)}: {shapes}."
+        )
+    bad = [key for key, value in found.items() if not torch.isfinite(value).all()]
+    if bad:
+        raise BadInput(f"Expected finite weights, got {path} with others in {_listed(bad)}.")
+    kept = {key: wanted[key] for key in HEAD} if is_swapped else {}
+    net.load_state_dict(found | kept, strict=True)
+    return Loaded(
+        tensors=len(found) - len(kept), classes=len(found[HEAD[0]]), has_head=not is_swapped
+    )
+
+
+def _check_keys(
+    found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], name: str, path: Path
+) -> None:
+    strange = [key for key in found if key not in wanted]
+    missing = [key for key in wanted if key not in found]
+    if strange or missing:
+        raise BadInput(
+            f"Expected the weights of {name}, got {path} with {_listed(strange)} too many "
+            f"and {_listed(missing)} missing."
+        )
+
+
+def _is_head_of_other_classes(
+    found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], other: list[str]
+) -> bool:
+    weight, bias = (found[key] for key in HEAD)
+    is_head = weight.shape[1:] == wanted[HEAD[0]].shape[1:] and weight.shape[:1] == bias.shape
+    return set(other) == set(HEAD) and is_head
+
+
+def classes(path: Path) -> int:
+    """How many classes the head of a file has."""
+    found, _ = _read(path)
+    if HEAD[0] not in found:
+        raise BadInput(f"Expected a head in {path}, got a file without {HEAD[0]}.")
+    return len(found[HEAD[0]])
+
+
+def _listed(keys: list[str]) -> str:
+    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+    return f"{len(keys)} tensors ({', '.join(keys[:3])}{more})" if keys else "none"
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], str | None]:
+    """The tensors of a file, and the network's name where the file says it."""
+    try:
+        with path.open("rb") as stream:
+            is_safe = stream.read(9)[8:] == b"{"  # after the length of the header
+        if is_safe:
+            with safetensors.safe_open(path, framework="pt") as held:
+                name = (held.metadata() or {}).get("name")
+            return files.load_file(path), name
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except (
+        safetensors.SafetensorError,
+        *(pickle.UnpicklingError, RuntimeError, ValueError, TypeError, EOFError, KeyError),
+    ) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise BadInput(f"Expected a whole file of weights, got {path}: {first}") from error
+    is_flat = isinstance(found, Mapping) and all(torch.is_tensor(one) for one in found.values())
+    if not is_flat:
+        raise BadInput(f"Expected tensors by name, got {path} with {type(found).__name__} in it.")
+    return dict(found), None
+
+
+def save_weights(net: Network, path: Path) -> None:
+    """Write the weights as safetensors, all or nothing, with the network's name and classes."""
+    if not path.parent.is_dir():
+        raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
+    tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
+    said = {"name": net.name, "classes": str(net.head[1].out_features)}
+    part = path.with_name(f".masquerade-{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as stream:
+            stream.write(files.save(tensors, metadata=said))
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,60 @@
+"""Refuse networks in which one record can change another's gradient: clipping would be no bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from masquerade._optional import require
+
+torch = require("torch", extra="train")
+
+_APART = 1e-4  # relative; rounding differs a little with the size of a batch
+
+
+def refuse_coupling(net: Any, inputs: Any) -> None:
+    """Raise if a record's output depends on who else is in the batch, and name the layer.
+
+    Args:
+        net: in the mode in which it will be trained.
+        inputs: (N, ...) two records or more that differ; public or made up.
+
+    Raises:
+        ValueError: with the name of the first layer that mixes records.
+    """
+    for name, layer in net.named_modules():
+        if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.training:
+            raise ValueError(
+                f"Expected no batch statistics in training, got {type(layer).__name__} at "
+                f"{name!r}; fold it into the layer before it, or put it into eval mode."
+            )
+    together, alone = _outputs(net, inputs), _outputs(net, inputs[:1])
+    for name, found in together.items():
+        single = alone.get(name)
+        if single is None or single.shape[1:] != found.shape[1:] or len(found) % len(inputs):
+            continue
+        mine = found[: len(single)]
+        scale = float(single.abs().max()) + 1e-12
+        if float((mine - single).abs().max()) > _APART * scale:
+            raise ValueError(
+                f"Expected each record to be treated alone, got a layer that mixes them: {name!r}."
+            )
+
+
+def _outputs(net: Any, inputs: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    hooks = []
+    for name, layer in net.named_modules():
+        if not list(layer.children()) or layer is net:
+
+            def keep(_: Any, __: Any, out: Any, name: str = name or "the whole network") -> None:
+                if isinstance(out, torch.Tensor) and out.dim():
+                    found.setdefault(name, out.detach())
+
+            hooks.append(layer.register_forward_hook(keep))
+    try:
+        with torch.no_grad():
+            net(inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found

@@ -1,0 +1,237 @@
+"""Runs a plan: draws, clips, sums, adds noise, steps; with checkpoints that hold no random state.
+
+Nothing about private records leaves the loop but the weights: what it tells is the step and the
+time, never a loss.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade import _check
+from masquerade._optional import require
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+from masquerade.noise import Noise
+from masquerade.train import gradients, step
+from masquerade.train.method import Method
+from masquerade.train.plan import Plan
+from masquerade.train.rows import Rows, gathered
+from masquerade.train.sampling import PublicBatches
+
+torch = require("torch", extra="train")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """How a run is worked off; nothing here changes what it promises or, rounding aside, gives.
+
+    Args:
+        physical: units whose gradients are computed at once; smaller takes less memory.
+        checkpoint: file that holds the state of the run, or None.
+        every: steps between two checkpoints.
+    """
+
+    physical: int = 16
+    checkpoint: Path | None = None
+    every: int = 50
+
+    def __post_init__(self) -> None:
+        _check.count(physical=self.physical, every=self.every)
+
+
+def rate_at(method: Method, number: int, steps: int) -> float:
+    """The learning rate of a step: up in a line, then down along a cosine.
+
+    Example:
+        >>> from masquerade.train.dp_sgd import EXAMPLE
+        >>> rate_at(EXAMPLE, 0, 100), round(rate_at(EXAMPLE, 10, 100), 3)
+        (0.05, 0.5)
+    """
+    rise = max(1, round(method.warmup * steps))
+    if number < rise:
+        return method.learning_rate * (number + 1) / rise
+    along = (number - rise) / max(1, steps - rise)
+    return method.learning_rate * 0.5 * (1 + math.cos(math.pi * along))
+
+
+def run(
+    tail: Any,
+    rows: Rows,
+    method: Method,
+    plan: Plan,
+    *,
+    noise: Noise,
+    work: Work,
+    progress: Callable[[int, int], None],
+) -> None:
+    """Train the tail's trainable weights in place.
+
+    Args:
+        tail: the part of a network that is trained; its other weights stay.
+        rows: what it learns from.
+        method: whose parts of the equation.
+        plan: of these very rows.
+        noise: of batches and updates.
+        work: how it is worked off.
+        progress: called with the steps done and their total.
+    """
+    if plan.sampler.units != rows.units:
+        raise ValueError(
+            f"Expected a plan for {rows.units} units, got one for {plan.sampler.units}."
+        )
+    weights = {name: held for name, held in tail.named_parameters() if held.requires_grad}
+    if not weights:
+        raise ValueError("Expected weights to train, got a network without any.")
+    best = _optimiser(method, list(weights.values()))
+    done = _resume(work.checkpoint, weights, best, plan, method)
+    loss = _loss(tail, method, rows)
+    for number in range(done, plan.steps):
+        found = _gradient(loss, weights, rows, method, plan, number, noise=noise, work=work)
+        for group in best.param_groups:
+            group["lr"] = rate_at(method, number, plan.steps)
+        for name, held in weights.items():
+            held.grad = found[name].to(held.dtype)
+        best.step()
+        progress(number + 1, plan.steps)
+        if work.checkpoint is not None and (number + 1) % work.every == 0:
+            _save(work.checkpoint, weights, best, plan, method, number + 1)
+
+
+def _gradient(
+    loss: gradients.Loss,
+    weights: Mapping[str, Any],
+    rows: Rows,
+    method: Method,
+    plan: Plan,
+    number: int,
+    *,
+    noise: Noise,
+    work: Work,
+) -> dict[str, Any]:
+    """The right-hand side of the equation at one step."""
+    held = {name: value.detach() for name, value in weights.items()}
+    units = plan.sampler.draw(noise)
+    private = public = None
+    if method.HAS_PRIVATE:
+        cells = _private_cells(loss, held, rows, units, plan, work.physical)
+        private = step.noisy(cells, plan, noise)
+    if method.HAS_PUBLIC and rows.public is not None:
+        if not method.shares_batch:
+            rng = np.random.default_rng((method.public_seed, 1, number))
+            size = min(getattr(method, "public_batch", plan.sampler.expected), rows.units)
+            units = PublicBatches(units=rows.units, size=size).draw(rng=rng)
+        public = _public_mean(loss, held, rows, units, work.physical)
+    return step.combined(private, public, weight=method.public_weight)
+
+
+def _private_cells(
+    loss: gradients.Loss,
+    weights: Mapping[str, Any],
+    rows: Rows,
+    units: np.ndarray,
+    plan: Plan,
+    physical: int,
+) -> dict[str, Any]:
+    """The sum over a batch, in pieces of one shape; the last is filled up with nobody."""
+    total = {
+        name: torch.zeros(value.shape, dtype=torch.int64, device=value.device)
+        for name, value in weights.items()
+    }
+    for start in range(0, len(units), physical):
+        piece = np.full(physical, -1)
+        some = units[start : start + physical]
+        piece[: len(some)] = some
+        inputs, targets, shares = gathered(rows, piece)
+        found = gradients.per_record(loss, weights, inputs, (targets, shares), chunk=physical)
+        present = torch.from_numpy(piece >= 0).to(shares.device)
+        cells = gradients.clipped_cells(found, present, clip_norm=plan.clip_norm, grid=plan.grid)
+        for name, value in cells.items():
+            total[name] += value
+    return total
+
+
+def _public_mean(
+    loss: gradients.Loss,
+    weights: Mapping[str, Any],
+    rows: Rows,
+    units: np.ndarray,
+    physical: int,
+) -> dict[str, Any] | None:
+    if not len(units):
+        return {name: torch.zeros_like(value) for name, value in weights.items()}
+    seen = Rows(private=rows.public, public=None, targets=rows.targets, slots=rows.slots)
+    inputs, targets, shares = gathered(seen, units)
+    return gradients.mean_of(loss, weights, inputs, (targets, shares), chunk=physical)
+
+
+def _loss(tail: Any, method: Method, rows: Rows) -> gradients.Loss:
+    """The loss of one unit: the mean over its rows."""
+    given = torch.tensor(method.class_weights or (), device=rows.targets.device)
+
+    def loss(weights: Mapping[str, Any], inputs: Any, wanted: Any) -> Any:
+        targets, shares = wanted
+        out = torch.func.functional_call(tail, dict(weights), (inputs,))
+        each = torch.nn.functional.cross_entropy(out, targets, reduction="none")
+        each = each * given[targets] if len(given) else each
+        return (each * shares).sum()
+
+    return loss
+
+
+def _optimiser(method: Method, weights: list[Any]) -> Any:
+    if method.optimiser == "adam":
+        return torch.optim.Adam(weights, lr=method.learning_rate)
+    return torch.optim.SGD(weights, lr=method.learning_rate, momentum=0.9)
+
+
+def _save(
+    path: Path, weights: Mapping[str, Any], best: Any, plan: Plan, method: Method, done: int
+) -> None:
+    """All that a run needs to go on; batches and noise are drawn anew, so no state of theirs."""
+    state = {
+        "run": json.dumps(_identity(plan, method)),
+        "done": done,
+        "weights": {name: value.detach().cpu() for name, value in weights.items()},
+        "optimiser": best.state_dict(),
+    }
+    stream = io.BytesIO()
+    torch.save(state, stream)
+    atomic.write_whole(path, stream.getvalue(), is_private=True)
+
+
+def _resume(
+    path: Path | None, weights: Mapping[str, Any], best: Any, plan: Plan, method: Method
+) -> int:
+    if path is None or not path.is_file():
+        return 0
+    try:
+        state = torch.load(path, weights_only=True)
+        is_same = json.loads(state["run"]) == _identity(plan, method)
+    except Exception as error:  # whatever a damaged file makes the reader raise
+        raise BadInput(f"Expected a checkpoint in {path}, got {error}; delete it.") from error
+    if not is_same:
+        raise BadInput(
+            f"Expected the checkpoint of this very run in {path}, got another run's; delete it or "
+            "choose another output."
+        )
+    with torch.no_grad():
+        for name, value in weights.items():
+            value.copy_(state["weights"][name])
+    best.load_state_dict(state["optimiser"])
+    return int(state["done"])
+
+
+def _identity(plan: Plan, method: Method) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        json.dumps({"plan": asdict(plan), "method": method.name, "fields": method.fields()})
+    )
+    return found

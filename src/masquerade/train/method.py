@@ -1,0 +1,183 @@
+"""What a training method must offer: its public fields, its parts of the equation, its promise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from masquerade import _check, _json, catalog
+from masquerade.events import DpEvent, NoGuaranteeDpEvent
+from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
+from masquerade.train.plan import Plan, calibrated
+from masquerade.train.sampling import Poisson
+
+_UNITS = (UnitName.VIDEO, UnitName.SUBJECT)
+_NUMERICS = (
+    "each contribution is clipped a hair below the bound in float64, truncated on a grid and "
+    "summed as whole numbers; Gaussian noise exactly sampled on that grid, batches by 64-bit "
+    "words, both from ChaCha20 keyed by the operating system (so the guarantee is computational)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """How a model is learned; every field is public.
+
+    Args:
+        epsilon: of the whole run; inf trains without privacy, and the receipt says so.
+        delta: with it.
+        unit: what is protected: video, one recording, or subject, all recordings of a person.
+        relation: zero_out, replace_one or add_remove: the one whose epsilon is met.
+        batch: units in a private batch, on average.
+        epochs: how often a unit is drawn, on average.
+        clip_norm: C, the most that one unit can add.
+        learning_rate: the largest; it warms up, then falls along a cosine.
+        warmup: share of the steps in which it rises.
+        optimiser: sgd (momentum 0.9) or adam.
+        part: what is trained: head, last_norms, norms or all.
+        segments: stretches of a recording that are averaged before clipping.
+        recordings: of one subject that are averaged before clipping.
+        class_weights: public weights of the classes in the loss; empty for 1 each.
+        public_seed: of public randomness: the new head, public batches. Never of noise.
+    """
+
+    HEADLINE: ClassVar[Relation] = Relation.ZERO_OUT
+    HAS_PRIVATE: ClassVar[bool] = True
+    HAS_PUBLIC: ClassVar[bool] = False
+
+    epsilon: float
+    delta: float = 1e-5
+    unit: str | None = None
+    relation: str | None = None
+    batch: int = 32
+    epochs: float = 20.0
+    clip_norm: float = 1.0
+    learning_rate: float = 0.5
+    warmup: float = 0.1
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    part: Literal["head", "last_norms", "norms", "all"] = "last_norms"
+    segments: int = 1
+    recordings: int = 4
+    class_weights: tuple[float, ...] = ()
+    public_seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.epsilon != math.inf:
+            _check.positive(epsilon=self.epsilon)
+        _check.delta(delta=self.delta)
+        _check.positive(epochs=self.epochs, clip_norm=self.clip_norm)
+        _check.positive(learning_rate=self.learning_rate)
+        _check.count(batch=self.batch, segments=self.segments, recordings=self.recordings)
+        if not 0 <= self.warmup < 1:
+            raise ValueError(f"Expected warmup from 0 to below 1, got warmup={self.warmup}.")
+        if self.unit is None:
+            raise ValueError(
+                "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
+                + units_help(_UNITS)
+            )
+        if _check.choice(UnitName, unit=self.unit) not in _UNITS:
+            raise ValueError(f"Expected unit video or subject in training, got unit={self.unit}.")
+        if self.relation is not None:
+            _check.choice(Relation, relation=self.relation)
+
+    @property
+    def name(self) -> str:
+        """The method's name: its file's."""
+        return catalog.name_of(self)
+
+    @property
+    def met(self) -> Relation:
+        """The relation whose epsilon is met."""
+        return self.HEADLINE if self.relation is None else Relation(self.relation)
+
+    @property
+    def shares_batch(self) -> bool:
+        """Whether the public part uses the private batch, which reveals who is in it."""
+        return False
+
+    @property
+    def public_weight(self) -> float:
+        """lambda."""
+        return 0.0
+
+    def fields(self) -> dict[str, Any]:
+        """The public fields, as plain JSON values."""
+        found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        found["epsilon"] = None if self.epsilon == math.inf else self.epsilon
+        return dict(_json.encode(found))
+
+    def plan(self, units: int) -> Plan:
+        """What a run over this many units does; known before any of them is read."""
+        expected = min(self.batch, units)
+        sampler = Poisson(units=units, expected=expected, is_revealed=self.shares_batch)
+        steps = max(1, round(self.epochs * units / expected))
+        if self.epsilon == math.inf or not self.HAS_PRIVATE:
+            return Plan(
+                sampler=sampler,
+                steps=steps,
+                clip_norm=self.clip_norm,
+                noise_multiplier=0.0,
+                delta=self.delta,
+            )
+        return calibrated(
+            self.epsilon,
+            delta=self.delta,
+            sampler=sampler,
+            steps=steps,
+            clip_norm=self.clip_norm,
+            relation=self.met,
+        )
+
+    def event(self, plan: Plan) -> DpEvent:
+        """The run, for an accountant."""
+        if plan.noise_multiplier == 0:
+            return NoGuaranteeDpEvent(f"{self.name} without noise")
+        return plan.event()
+
+    def guarantee(self, plan: Plan) -> Guarantee:
+        """What is promised for the model."""
+        is_private = plan.noise_multiplier > 0
+        proof = Accountant.REVEALED_EXACT if self.shares_batch else Accountant.PLD_POISSON
+        return Guarantee(
+            kind=(Kind.FORMAL_RELAXED if self.HAS_PUBLIC else Kind.FORMAL)
+            if is_private
+            else Kind.NONE,
+            unit=Unit(name=UnitName(str(self.unit))),
+            relation=self.met,
+            released="the trained weights, and every iterate on the way",
+            epsilon=plan.epsilon(self.met) if is_private else None,
+            delta=self.delta if is_private else None,
+            accountant=proof if is_private else Accountant.NONE,
+            numerics=_NUMERICS,
+            composition=f"{plan.steps} batches of this run; other runs, and tuning on the same "
+            "data, are not included",
+            assumed_public=self._public(plan),
+            not_protected=self._not_protected(),
+            caveats=self._caveats(plan) if is_private else (),
+            published_claim=self._claimed(),
+        )
+
+    def _public(self, plan: Plan) -> tuple[str, ...]:
+        sampler = plan.sampler
+        return (
+            f"that there are {sampler.units} units, and that a batch has {sampler.expected} on "
+            f"average over {plan.steps} steps",
+            "the list of classes, class weights, normalisation and the network's first weights",
+            *(("which recordings are of one person",) if self.unit == "subject" else ()),
+        )
+
+    def _not_protected(self) -> tuple[str, ...]:
+        if self.unit == "subject":
+            return ("people who are seen beside the one named with a recording",)
+        return ("a person who is in several recordings: choose --unit subject",)
+
+    def _caveats(self, plan: Plan) -> tuple[str, ...]:
+        others = [r for r in (Relation.ZERO_OUT, Relation.REPLACE_ONE) if r is not self.met]
+        said = [f"The same run has epsilon {plan.epsilon(r):g} under {r.value}." for r in others]
+        return tuple(said)
+
+    def _claimed(self) -> str | None:
+        return None

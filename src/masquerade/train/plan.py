@@ -1,0 +1,81 @@
+"""Sampler, clipping, noise and steps bound together: what was proved together stays together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from masquerade import _check
+from masquerade._round import up_decimals
+from masquerade.account.calibrate import calibrate
+from masquerade.account.compose import epsilon
+from masquerade.events import DpEvent
+from masquerade.guarantee import Relation
+from masquerade.noise import grid_for
+from masquerade.train.sampling import Poisson
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All that decides the privacy of a run; every field is public.
+
+    Args:
+        sampler: who is in a batch.
+        steps: updates in all.
+        clip_norm: C, the largest norm of one unit's contribution.
+        noise_multiplier: z; the noise on the sum has standard deviation z C. 0 is no privacy.
+        delta: of the guarantee.
+    """
+
+    sampler: Poisson
+    steps: int
+    clip_norm: float
+    noise_multiplier: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _check.count(steps=self.steps)
+        _check.positive(clip_norm=self.clip_norm)
+        _check.not_negative(noise_multiplier=self.noise_multiplier)
+        _check.delta(delta=self.delta)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on a sum of contributions."""
+        return self.noise_multiplier * self.clip_norm
+
+    @property
+    def grid(self) -> float:
+        """The grid on which contributions and noise are summed as whole numbers."""
+        return grid_for(self.sigma if self.noise_multiplier > 0 else self.clip_norm)
+
+    def event(self) -> DpEvent:
+        """The whole run, for an accountant."""
+        return self.sampler.event(self.noise_multiplier, self.steps)
+
+    def epsilon(self, relation: Relation) -> float:
+        """What the run costs, rounded up."""
+        return up_decimals(epsilon(self.event(), delta=self.delta, relation=relation))
+
+
+def calibrated(
+    target: float,
+    *,
+    delta: float,
+    sampler: Poisson,
+    steps: int,
+    clip_norm: float,
+    relation: Relation,
+) -> Plan:
+    """The plan with the least noise whose epsilon, for ``relation``, is at most ``target``."""
+    z = calibrate(
+        target,
+        delta=delta,
+        sampling_prob=sampler.sampling_prob,
+        steps=steps,
+        relation=relation,
+        is_revealed=sampler.is_revealed,
+    )
+    plan = Plan(sampler=sampler, steps=steps, clip_norm=clip_norm, noise_multiplier=z, delta=delta)
+    while plan.epsilon(relation) > target:  # printed with four decimals, rounded up
+        plan = replace(plan, noise_multiplier=plan.noise_multiplier * (1 + 1e-5))
+    return plan

@@ -1,0 +1,91 @@
+"""What a run learns from: rows of inputs, and which rows belong to which protected unit."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from masquerade import _check
+from masquerade._optional import require
+from masquerade.errors import BadInput
+
+torch = require("torch", extra="train")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rows:
+    """Inputs of the trainable part, one row a stretch of a recording.
+
+    Args:
+        private: (R, ...) what only clipped and noised gradients may see.
+        public: (R, ...) what everyone may see, or None.
+        targets: (R,) the class of each row.
+        slots: (U, k) rows of each protected unit; -1 where it has fewer.
+    """
+
+    private: Any
+    public: Any | None
+    targets: Any
+    slots: np.ndarray
+
+    def __post_init__(self) -> None:
+        _check.shape("U K", slots=self.slots)
+        if len(self.private) != len(self.targets):
+            raise ValueError(
+                f"Expected a target for each of {len(self.private)} rows, got {len(self.targets)}."
+            )
+        if self.public is not None and self.public.shape != self.private.shape:
+            raise ValueError(
+                f"Expected public and private rows of one shape, got {tuple(self.public.shape)} "
+                f"and {tuple(self.private.shape)}."
+            )
+        used = self.slots[self.slots >= 0]
+        if len(used) != len(np.unique(used)):
+            raise ValueError("Expected each row to belong to one unit, got a row in two.")
+
+    @property
+    def units(self) -> int:
+        """How many are protected, each as a whole."""
+        return len(self.slots)
+
+
+def slots_of(owners: Sequence[Hashable], *, segments: int, most: int) -> np.ndarray:
+    """(U, most * segments): the rows of each owner's first ``most`` recordings.
+
+    Args:
+        owners: of each recording; its own number where recordings are protected one by one.
+        segments: rows of a recording, one after the other.
+        most: recordings of one owner that are used; a rule that looks at that owner alone.
+
+    Example:
+        >>> slots_of(["a", "b", "a"], segments=2, most=2)
+        array([[ 0,  1,  4,  5],
+               [ 2,  3, -1, -1]])
+    """
+    _check.count(segments=segments, most=most)
+    if not len(owners):
+        raise BadInput("Expected at least one recording to learn from, got none.")
+    held: dict[Hashable, list[int]] = {}
+    for recording, owner in enumerate(owners):
+        held.setdefault(owner, []).append(recording)
+    found = np.full((len(held), most * segments), -1)
+    for unit, recordings in enumerate(held.values()):
+        rows = [r * segments + s for r in recordings[:most] for s in range(segments)]
+        found[unit, : len(rows)] = rows
+    return found
+
+
+def gathered(rows: Rows, units: np.ndarray) -> tuple[Any, Any, Any]:
+    """Inputs (B, k, ...), targets (B, k) and shares (B, k) of some units; -1 is nobody.
+
+    The shares of a unit add up to 1, of nobody to 0; rows that only fill up have share 0.
+    """
+    slots = np.where((units >= 0)[:, None], rows.slots[np.maximum(units, 0)], -1)
+    is_real = slots >= 0
+    count = np.maximum(is_real.sum(axis=1, keepdims=True), 1)
+    index = torch.from_numpy(np.maximum(slots, 0))
+    shares = torch.from_numpy(is_real / count).float()
+    return rows.private[index], rows.targets[index], shares.to(rows.targets.device)
