@@ -9,9 +9,8 @@ EPSILON, DELTA, SITES = 8.0, 1e-4, 16
 stage = mq.make_collection("stage", kind="videos", frames=32, height=96, width=128, rate_hz=25)
 film = stage[0]
 print(f"{film.subject} does '{film.activity}' in {film.place}, seen from {film.view}.")
-print(
-    f"The mask covers {film.person_mask.mean():.1%} of the film; it has {film.joints.shape[1]} joints."
-)
+share, count = film.person_mask.mean(), film.joints.shape[1]
+print(f"The mask covers {share:.1%} of the film; {count} joints are known.")
 
 mechanism = mq.make_mechanism(
     "cosine_gaussian", epsilon=EPSILON, delta=DELTA, unit="pixels", pixels=SITES

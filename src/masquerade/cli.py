@@ -102,8 +102,9 @@ def _run(program: str, command: Any, rest: list[str]) -> int:
     fields: list[Any] = [("options", command)]
     about = [command.__doc__.strip().splitlines()[0]]
     wanted = getattr(command, "ENTRIES", (command.ENTRY,) if hasattr(command, "ENTRY") else ())
-    for place, (flag, room) in enumerate(wanted):
+    for place, (flag, room, *usual) in enumerate(wanted):
         name, rest = _take(rest, f"--{flag}") if flag else _first(rest)
+        name = usual[0] if name is None and usual else name
         spelled = f"--{flag} NAME" if flag else "NAME"
         if name is None and not {"-h", "--help"} & set(rest):
             raise ValueError(f"Expected {spelled}; choose from {', '.join(catalog.names(room))}.")

@@ -36,7 +36,7 @@ def show(collection: Collection[Any], folder: Path, *, count: int = 12) -> list[
     if not chosen:
         raise ValueError("Expected at least one recording, got an empty collection.")
     folder.mkdir(parents=True, exist_ok=True)
-    names = collection.joint_names if isinstance(collection, Stage) else ()
+    names = getattr(collection, "joint_names", getattr(collection, "JOINTS", ()))
     if isinstance(chosen[0], Signal):
         files = {"sheet.svg": _signals(chosen[0], collection.activities).encode()}
     elif isinstance(chosen[0], Photo):

@@ -83,6 +83,6 @@ class PoseNet(Module):  # type: ignore[misc]  # the checker does not see torch
         maps = self.out(pictures)
         height, width = maps.shape[2:]
         share = maps.flatten(2).softmax(dim=2).unflatten(2, (height, width))
-        x = (torch.arange(width) + 0.5) / width
-        y = (torch.arange(height) + 0.5) / height
+        x = (torch.arange(width, device=maps.device) + 0.5) / width
+        y = (torch.arange(height, device=maps.device) + 0.5) / height
         return torch.stack([(share.sum(2) * x).sum(2), (share.sum(3) * y).sum(2)], dim=2)
