@@ -122,7 +122,7 @@ def test_a_published_network_has_its_published_size(name: str) -> None:
 
 def test_the_parts_are_those_of_the_papers() -> None:
     with torch.device("meta"):
-        second, first = (mvit.make(name, classes=60) for name in ("mvit_v2_s", "mvit_v1_b"))
+        second, first = mvit.make("mvit_v2_s", classes=60), mvit.make("mvit_v1_b", classes=101)
     named = mvit.trainable(second, "last_norms")
     assert {name.split(".")[1] for name in named if name.startswith("blocks")} == {"14", "15"}
     assert all("norm" in name or name in weight_files.HEAD for name in named)
@@ -130,6 +130,8 @@ def test_the_parts_are_those_of_the_papers() -> None:
     assert mvit.trainable(second, "head") == weight_files.HEAD
     mvit.split(second, "last_norms")
     assert mvit.describe(second).trainable == pytest.approx(50_000, rel=0.1)  # the paper's "50k"
+    mvit.split(first, "norms")
+    assert mvit.describe(first).trainable == pytest.approx(110_000, rel=0.01)  # and its "110k"
     other = mvit.trainable(first, "norms")
     assert {name.split(".")[1] for name in other if "blocks" in name} == set(map(str, range(16)))
     assert set(named) < set(mvit.trainable(second, "norms")) < set(mvit.trainable(second, "all"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ from tyro.conf import Positional
 from masquerade import catalog
 from masquerade.collection import Collection, Count, Kind, cite
 from masquerade.data.stage import Stage
+from masquerade.data.world import bodies
 from masquerade.doors import showing
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
@@ -46,13 +48,14 @@ def make_stage(stage: Stage, *, is_shown: bool = False) -> dict[str, Path]:
     """Put the videos, photos and signals of a world into the cache; give their folders."""
     found = {}
     with bars(is_shown=is_shown) as progress:
+
+        def bar(what: str) -> Callable[[int, int], None]:
+            task = progress.add_task(what, total=None)
+            return lambda done, total: progress.update(task, completed=done, total=total)
+
+        bodies.model(progress=bar("baking bodies"))
         for kind in Kind:
-            task = progress.add_task(f"making {kind}", total=None)
-
-            def tell(done: int, total: int, task: Any = task) -> None:
-                progress.update(task, completed=done, total=total)
-
-            found[str(kind)] = replace(stage, kind=kind).make(progress=tell)
+            found[str(kind)] = replace(stage, kind=kind).make(progress=bar(f"making {kind}"))
     return found
 
 

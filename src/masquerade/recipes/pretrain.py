@@ -35,7 +35,7 @@ class Pretrain:
     Args:
         network: which one; the published ones are far too large for two cores.
         out: where the weights go, as safetensors.
-        epochs: passes over the films.
+        epochs: passes over the films; one takes a minute on one core, two seconds on a large GPU.
         device: where it is trained.
         videos: public films, those held out among them; above 1,296, those of further worlds.
     """
@@ -94,7 +94,7 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
         films[~is_held],
         targets[~is_held],
         learning.cross_entropy,
-        course=learning.Course(epochs=plan.epochs, rate=1e-3, flips=True, shifts=4),
+        course=learning.Course(epochs=plan.epochs, rate=3e-4, flips=True, shifts=4),
         rng=np.random.default_rng(0),
         progress=progress,
     )
