@@ -59,10 +59,17 @@ def test_a_pose_network_finds_a_bright_spot() -> None:
     net = conv.PoseNet(1, widths=(8, 16))
     course = learning.Course(epochs=8, batch=16, rate=1e-2)
     rng = np.random.default_rng(1)
-    loss = figure_people._distance
+    loss = conv.heat_loss
     learning.fit(net, spots[:128], places[:128], loss, course=course, rng=rng, progress=quiet)
-    error = np.abs(learning.predict(net, spots[128:]) - places[128:]).mean()
+    found = conv.joints_of(torch.from_numpy(learning.predict(net, spots[128:]))).numpy()
+    error = np.abs(found - places[128:]).mean()
     assert error < 0.04, "guessing the middle gives 0.15"
+
+
+def test_a_second_hot_place_does_not_move_a_joint() -> None:
+    maps = torch.full((1, 1, 16, 16), -20.0)
+    maps[0, 0, 4, 10], maps[0, 0, 14, 1] = 5.0, 4.5
+    assert torch.allclose(conv.joints_of(maps) * 16, torch.tensor([[[10.5, 4.5]]]))
 
 
 def test_training_learns_what_can_be_learned_and_not_what_cannot() -> None:
@@ -113,9 +120,9 @@ def test_a_person_is_cut_out_of_the_frame() -> None:
     mask = np.zeros((64, 64), bool)
     mask[10:50, 20:30] = True
     frame[mask] = 200
-    cut = figure_people._cut(frame, mask)
+    cut = figure_people._cut(frame, mask, (64, 48))
     assert cut.shape == (64, 48, 3) and cut[:, 24].min() == 200
-    assert figure_people._cut(frame, np.zeros_like(mask)).shape == (64, 48, 3)
+    assert figure_people._cut(frame, np.zeros_like(mask), (64, 48)).shape == (64, 48, 3)
 
 
 def test_frames_are_made_smaller_by_means() -> None:

@@ -141,7 +141,8 @@ def test_a_stature_that_nobody_has_is_refused(model: Model, stature_m: float) ->
     ("name", "value"),
     [
         *(("stature_m", value) for value in (0.0, -1.7, np.nan, np.inf)),
-        *((name, value) for name in ("gender", "weight", "age") for value in (-0.01, 1.01, np.nan)),
+        *((name, value) for name in ("gender", "muscle", "age") for value in (-0.01, 1.01, np.nan)),
+        *(("weight", value) for value in (-1.01, 2.51, np.nan)),
         *(("origin", value) for value in ((0, 0, 0), (1, 1, np.nan), (2, -1, 0), (1, 1))),
     ],
 )

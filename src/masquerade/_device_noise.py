@@ -11,7 +11,7 @@ The same keystream, the same rule (`masquerade._cells`), another inverse: the po
     Otherwise the number goes to the processor's routine, which reads the further bits of the
     number's own index. So devices may differ in what they leave undecided, never in the noise.
 
-About ratio 2^-47 of the numbers are left over: one in a hundred million on the default grid.
+About ratio 2^-48 of the numbers are left over: below one in 100 million on the default grid.
 On a GPU one Triton kernel does it all; without Triton, tensor operations do.
 """
 
@@ -128,7 +128,7 @@ def stream(state: Tensor, blocks: int) -> Tensor:
         _quarter_rounds(a, b, c, d)
         b, c, d = b.roll(1, 0), c.roll(2, 0), d.roll(3, 0)
     words = torch.stack([a, b, c, d]).add_(start).view(16, blocks)
-    return words.t().contiguous().view(torch.int64).flatten()  # (blocks * 8)
+    return words.t().reshape(-1).view(torch.int64)  # (blocks * 8)
 
 
 def magnitude(whole: Tensor, columns: Tensor) -> Tensor:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,12 +17,13 @@ import numpy as np
 from masquerade._optional import require
 from masquerade._quantile import ROW_BITS, TERMS, table
 
-triton: Any = None  # without it, tensor operations draw the same noise
-if find_spec("triton") is not None:
-    triton, tl = import_module("triton"), import_module("triton.language")
+try:
+    import triton  # type: ignore[import-not-found,unused-ignore]
+    import triton.language as tl  # type: ignore[import-not-found,unused-ignore]
+except ImportError:  # tensor operations draw the same noise
+    triton = None
 
-Tensor = Any  # torch.Tensor, or inside a kernel triton.language.tensor
-constexpr = Any  # known when the kernel is compiled: Triton reads the name
+Tensor = Any  # torch.Tensor
 _BLOCKS = 128  # of ChaCha20 in a program: one for each thread of four warps
 
 
@@ -63,10 +62,11 @@ def _rows_on(device: Any) -> Tensor:
 
 
 def _jit(function: Any) -> Any:
-    return function if triton is None else triton.jit(function)
+    return function if triton is None else triton.jit(function, do_not_specialize=["count"])
 
 
-def _quarter_round(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Any:
+@_jit
+def quarter_round(a: tl.tensor, b: tl.tensor, c: tl.tensor, d: tl.tensor) -> Any:
     a = a + b
     d = d ^ a
     d = (d << 16) | (d >> 16)
@@ -82,32 +82,24 @@ def _quarter_round(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Any:
     return a, b, c, d
 
 
-quarter_round = _jit(_quarter_round)
-
-
-def _first_word(state: Tensor, place: constexpr, like: Tensor) -> Any:
+@_jit
+def first_word(state: tl.tensor, place: tl.constexpr, like: tl.tensor) -> Any:
     return tl.load(state + place).to(tl.uint32, bitcast=True) + tl.zeros_like(like)
 
 
-first_word = _jit(_first_word)
-
-
-def _glue(low: Tensor, high: Tensor) -> Any:
+@_jit
+def glue(low: tl.tensor, high: tl.tensor) -> Any:
     return low.to(tl.uint64) | (high.to(tl.uint64) << 32)
 
 
-glue = _jit(_glue)
-
-
-def _pair(state: Tensor, place: constexpr, low: Tensor, high: Tensor) -> Any:
+@_jit
+def pair(state: tl.tensor, place: tl.constexpr, low: tl.tensor, high: tl.tensor) -> Any:
     """Two words after the rounds, plus what they were before, as one of 64 bits."""
     return glue(low + first_word(state, place, low), high + first_word(state, place + 1, low))
 
 
-pair = _jit(_pair)
-
-
-def _words(state: Tensor, BLOCKS: constexpr) -> Any:
+@_jit
+def words(state: tl.tensor, BLOCKS: tl.constexpr) -> Any:
     """The words of this program's blocks, (8 * BLOCKS) of uint64."""
     count = tl.program_id(0).to(tl.uint64) * BLOCKS + tl.arange(0, BLOCKS).to(tl.uint64)
     count += tl.load(state + 12).to(tl.uint32, bitcast=True).to(tl.uint64)
@@ -138,31 +130,27 @@ def _words(state: Tensor, BLOCKS: constexpr) -> Any:
     return tl.reshape(tl.join(even, odd), [8 * BLOCKS])
 
 
-words = _jit(_words)
-
-
-def _stream_kernel(
-    out: Tensor,
-    state: Tensor,
-    count: Tensor,
-    BLOCKS: constexpr,
+@_jit
+def stream_kernel(
+    out: tl.tensor,
+    state: tl.tensor,
+    count: tl.tensor,
+    BLOCKS: tl.constexpr,
 ) -> None:
     place = tl.program_id(0).to(tl.int64) * 8 * BLOCKS + tl.arange(0, 8 * BLOCKS)
     tl.store(out + place, words(state, BLOCKS).to(tl.int64, bitcast=True), place < count)
 
 
-stream_kernel = _jit(_stream_kernel)
-
-
-def _cells_kernel(
-    out: Tensor,
-    state: Tensor,
-    numbers: Tensor,
-    rows: Tensor,
-    count: Tensor,
-    BLOCKS: constexpr,
-    ROW_BITS: constexpr,
-    TERMS: constexpr,
+@_jit
+def cells_kernel(
+    out: tl.tensor,
+    state: tl.tensor,
+    numbers: tl.tensor,
+    rows: tl.tensor,
+    count: tl.tensor,
+    BLOCKS: tl.constexpr,
+    ROW_BITS: tl.constexpr,
+    TERMS: tl.constexpr,
 ) -> None:
     word = words(state, BLOCKS)
     whole = ((word >> 11).to(tl.int64) + 1).to(tl.float64)  # j + 1, exact
@@ -182,6 +170,3 @@ def _cells_kernel(
     decided = (place >= error) & (room > tl.load(numbers + 3))
     index = tl.program_id(0).to(tl.int64) * 8 * BLOCKS + tl.arange(0, 8 * BLOCKS)
     tl.store(out + index, tl.where(decided, signed, 1 << 62), index < count)  # or UNDECIDED
-
-
-cells_kernel = _jit(_cells_kernel)

@@ -14,6 +14,8 @@ Tensor = Any  # torch.Tensor
 Network = Any  # torch.nn.Module
 
 _CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+_NEAR = 2  # cells around the hottest one that decide where a joint is
+_HILL = 1.0  # cells; how wide a joint's hill is
 _TOGETHER = 8  # channels that are normalised as one group
 
 
@@ -53,7 +55,7 @@ class _Mean(Module):  # type: ignore[misc]  # the checker does not see torch
 
 
 class PoseNet(Module):  # type: ignore[misc]  # the checker does not see torch
-    """Joints of the person in a picture: a small hourglass whose heat maps give their mean place.
+    """Joints of the person in a picture: a small hourglass that gives a heat map for each.
 
     Args:
         joints: how many.
@@ -72,7 +74,7 @@ class PoseNet(Module):  # type: ignore[misc]  # the checker does not see torch
         self.out = nn.Conv2d(widths[0], joints, 1)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Pictures (N, 3, H, W) to joints (N, J, 2), x and y from 0 to 1 across the picture."""
+        """Pictures (N, 3, H, W) to heat maps (N, J, H/2, W/2)."""
         kept = []
         for step in self.down:
             pictures = step(pictures)
@@ -80,9 +82,39 @@ class PoseNet(Module):  # type: ignore[misc]  # the checker does not see torch
         for step, beside in zip(self.up, kept[-2::-1], strict=True):
             larger = nn.functional.interpolate(pictures, size=beside.shape[2:], mode="nearest")
             pictures = step(torch.cat([larger, beside], dim=1))
-        maps = self.out(pictures)
-        height, width = maps.shape[2:]
-        share = maps.flatten(2).softmax(dim=2).unflatten(2, (height, width))
-        x = (torch.arange(width, device=maps.device) + 0.5) / width
-        y = (torch.arange(height, device=maps.device) + 0.5) / height
-        return torch.stack([(share.sum(2) * x).sum(2), (share.sum(3) * y).sum(2)], dim=2)
+        return self.out(pictures)
+
+
+def joints_of(maps: Tensor) -> Tensor:
+    """Where heat maps (N, J, H, W) are hottest: x and y from 0 to 1, (N, J, 2).
+
+    The hottest cell and its neighbours are averaged by their heat, so a second hot place far away
+    does not pull the joint towards the middle.
+    """
+    height, width = maps.shape[2:]
+    flat = maps.flatten(2)
+    best = flat.argmax(dim=2, keepdim=True)
+    rows = torch.arange(height, device=maps.device).repeat_interleave(width)
+    columns = torch.arange(width, device=maps.device).repeat(height)
+    near = (rows - best // width).abs().le(_NEAR) & (columns - best % width).abs().le(_NEAR)
+    share = flat.masked_fill(~near, -torch.inf).softmax(dim=2)
+    x, y = ((share * (at + 0.5)).sum(dim=2) for at in (columns, rows))
+    return torch.stack([x / width, y / height], dim=2)
+
+
+def heat_loss(maps: Tensor, joints: Tensor) -> Tensor:
+    """How far heat maps are from a small hill at each joint that lies inside the picture.
+
+    Args:
+        maps: (N, J, H, W).
+        joints: (N, J, 2), x and y from 0 to 1.
+    """
+    height, width = maps.shape[2:]
+    y = (torch.arange(height, device=maps.device) + 0.5)[:, None]
+    x = torch.arange(width, device=maps.device) + 0.5
+    across, down = (joints[..., k, None, None] * size for k, size in ((0, width), (1, height)))
+    hill = -((x - across).square() + (y - down).square()) / (2 * _HILL**2)
+    inside = ((joints >= 0) & (joints <= 1)).all(dim=2)
+    wanted = hill.flatten(2).softmax(dim=2)
+    each = -(wanted * maps.flatten(2).log_softmax(dim=2)).sum(dim=2)
+    return each[inside].mean()

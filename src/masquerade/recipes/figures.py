@@ -111,7 +111,7 @@ FIGURES: dict[str, Figure] = {
         asked=">= 0.80",
         least=0.80,
         most=1.0,
-        said="skin tone, gender, face, build, clothing, hair: cMAP, unseen people",
+        said="skin tone, gender, face, build, clothing: cMAP, unseen people",
     ),
     "place": Figure(
         module="figure_places",

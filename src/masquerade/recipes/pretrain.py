@@ -78,10 +78,7 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
     """
     learning = import_module("masquerade.recipes.learning")
     mvit = import_module("masquerade.nets.mvit")
-    if plan.device == "cuda" and not learning.torch.cuda.is_available():
-        raise ValueError("Expected a GPU for device=cuda, found none; take device=cpu.")
-    if not plan.out.parent.is_dir():
-        raise ValueError(f"Expected the folder {plan.out.parent} to exist; make it first.")
+    _refuse_impossible(plan, has_gpu=learning.torch.cuda.is_available())
     learning.torch.manual_seed(0)
     net = mvit.make(plan.network, classes=len(Stage().activities))
     films, targets, people = _films(plan.videos, progress)
@@ -111,6 +108,13 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
         "chance": 1 / len(Stage().activities),
         "weights": str(plan.out),
     }
+
+
+def _refuse_impossible(plan: Pretrain, *, has_gpu: bool) -> None:
+    if plan.device == "cuda" and not has_gpu:
+        raise ValueError("Expected a GPU for device=cuda, found none; take device=cpu.")
+    if not plan.out.parent.is_dir():
+        raise ValueError(f"Expected the folder {plan.out.parent} to exist; make it first.")
 
 
 def _held_out(people: np.ndarray) -> np.ndarray:

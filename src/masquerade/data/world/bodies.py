@@ -57,14 +57,14 @@ _FORMAT = 1  # of the cached file; a change makes everyone bake again
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What decides a body, each from 0 to 1 except the stature.
+    """What decides a body; the model's own range is from 0 to 1.
 
     Args:
         stature_m: from sole to crown.
         gender: 0 for a female body, 1 for a male one.
         age: 0 for about 25 years, 1 for about 75.
         muscle: from slack to trained.
-        weight: from thin to heavy.
+        weight: from thin to heavy; from -1 to 2.5, beyond the model's range along its lines.
         proportions: from unusual to ideal.
         origin: how much of the three faces of the model: African, Asian, Caucasian.
     """
@@ -79,9 +79,9 @@ class Shape:
 
     def __post_init__(self) -> None:
         for name in ("gender", "age", "muscle", "weight", "proportions"):
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise ValueError(f"Expected {name} from 0 to 1, got {name}={value!r}.")
+            value, (low, high) = getattr(self, name), (-1, 2.5) if name == "weight" else (0, 1)
+            if not low <= value <= high:
+                raise ValueError(f"Expected {name} from {low} to {high}, got {name}={value!r}.")
         _check.not_negative(**dict(zip(bake.ORIGINS, self.origin, strict=True)))
         _check.positive(stature_m=self.stature_m, origin=sum(self.origin))
 
@@ -133,10 +133,13 @@ class Model:
         word |= {"minheight": 1 - height, "maxheight": height}
         word |= {"uncommonproportions": 1 - shape.proportions}
         word |= {"idealproportions": shape.proportions}
-        for words, value in ((bake.MUSCLES, shape.muscle), (bake.WEIGHTS, shape.weight)):
-            word |= {words[0]: max(0.0, 1 - 2 * value), words[2]: max(0.0, 2 * value - 1)}
-            word[words[1]] = 1 - abs(2 * value - 1)
-        parts = [np.prod([word.get(name, 1.0) for name in names]) for names in bake.target_names()]
+        word |= _steps(bake.MUSCLES, shape.muscle)
+        inside = word | _steps(bake.WEIGHTS, min(max(shape.weight, 0.0), 1.0))
+        word |= _steps(bake.WEIGHTS, shape.weight)  # beyond the range in width, never in height
+        parts = [
+            np.prod([(word if names[0] == "universal" else inside).get(of, 1.0) for of in names])
+            for names in bake.target_names()
+        ]
         return Body(
             vertices=self.template + np.tensordot(parts, self.shapes, 1),
             heads=self.heads + np.tensordot(parts, self.head_shapes, 1),
@@ -174,6 +177,15 @@ class Model:
     def head_vertices(self) -> np.ndarray:
         """Which vertices belong to the head."""
         return np.flatnonzero(self.weights[:, BONES.index("head")] > 0.5)
+
+
+def _steps(words: tuple[str, ...], value: float) -> dict[str, float]:
+    """How much of least, middle and most; they add up to 1, also beyond 0 and 1."""
+    return {
+        words[0]: max(0.0, 1 - 2 * value),
+        words[1]: 1 - abs(2 * value - 1),
+        words[2]: max(0.0, 2 * value - 1),
+    }
 
 
 def model(*, progress: Callable[[int, int], None] | None = None) -> Model:

@@ -22,7 +22,7 @@ SPLITS = ("public", "train", "test")
 VIEWS = 6  # of a place
 _ENDS = (1 / 2, 5 / 6, 1.0)  # where each split ends: half is public, a third private, a sixth test
 _TURNS = ("public", "train", "public", "train", "public", "test")  # people take turns
-_MAKING = 4  # a change in what is made from the same plan makes everyone make it again
+_MAKING = 5  # a change in what is made from the same plan makes everyone make it again
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import numpy as np
 from masquerade.data.world import look, motion
 from masquerade.data.world.bodies import Shape
 
-BUILDS = ("slim", "medium", "heavy")
+BUILDS = {"slim": (-0.9, -0.4), "medium": (0.3, 0.8), "heavy": (1.7, 2.4)}  # weights of a shape
 SKIN_TONES = ("light", "medium", "dark")
 
 
@@ -38,7 +38,9 @@ class Subject:
         return {
             "skin_tone": SKIN_TONES[self.look.skin // 2],
             "gender": "feminine" if self.is_feminine else "masculine",
-            "build": BUILDS[int(np.searchsorted((0.36, 0.64), self.shape.weight))],
+            "build": next(
+                name for name, (low, high) in BUILDS.items() if low <= self.shape.weight <= high
+            ),
             "hair": self.look.hair_style,
             "clothing": self.look.clothing,
             "handedness": "left" if self.style.is_left_handed else "right",
@@ -58,7 +60,7 @@ def make(number: int, *, seed: int) -> Subject:
         gender=float(rng.uniform(0, 0.12) if is_feminine else rng.uniform(0.88, 1)),
         age=age,
         muscle=float(rng.uniform(0.3, 0.8)),
-        weight=float(rng.uniform(0.08, 0.92)),
+        weight=float(rng.uniform(*tuple(BUILDS.values())[int(rng.integers(3))])),
         proportions=float(rng.uniform(0.3, 0.9)),
         origin=tuple((0.05 + rng.random(3)).tolist()),
     )
