@@ -66,7 +66,7 @@ def check_undecided() -> None:
     _device_noise._PER_POSITION = before
     if not np.array_equal(wide, Noise(seed=2).gaussian(2.0**20, 10_000, grid=1.0)):
         raise SystemExit("Numbers that the GPU left undecided differ.")
-    print("a margin 2^27 times as wide: nothing changes")
+    print("a margin far too wide, so that many go to the processor: nothing changes")
 
 
 def best_ns(draw: Callable[[], object], *, numbers: int) -> float:
