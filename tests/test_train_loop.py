@@ -97,12 +97,12 @@ def test_a_toy_task_is_learned_without_privacy(optimiser: Any) -> None:
 def test_a_toy_task_is_learned_at_epsilon_8_and_not_at_a_hundredth() -> None:
     scores = {}
     for epsilon in (8.0, 0.01):
-        nets = [tail(seed) for seed in range(3)]
+        nets = [tail(seed) for seed in range(6)]
         for net in nets:
             run(net, plan_of(epsilon), method(epsilon))
         scores[epsilon] = float(np.mean([accuracy(net) for net in nets]))
-    assert scores[8.0] > 0.8
-    assert scores[0.01] < 0.6 < scores[8.0], "chance is 0.25"
+    assert scores[8.0] > 0.9
+    assert scores[0.01] < 0.7, "chance is 0.25; one run in many is lucky"
 
 
 def test_weights_that_are_not_trained_stay() -> None:
@@ -168,11 +168,6 @@ def test_a_class_counts_as_much_as_its_weight() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 5])
-@pytest.mark.xfail(
-    strict=True,
-    raises=(IndexError, pytest.fail.Exception),
-    reason="too few end in an IndexError, too many are taken without a word",
-)
 def test_class_weights_for_another_number_of_classes_are_refused(count: int) -> None:
     with pytest.raises(ValueError, match="class_weights"):
         run(tail(), short(2), method(class_weights=(1.0,) * count))
@@ -288,11 +283,6 @@ def deep(seed: int) -> Any:
 
 
 @pytest.mark.parametrize("which", networks())
-@pytest.mark.xfail(
-    strict=True,
-    raises=(RuntimeError, KeyError, ValueError, pytest.fail.Exception),
-    reason="the network is no part of a run's identity: a raw error, or a mixture of two",
-)
 def test_the_checkpoint_of_another_network_is_refused(which: str, tmp_path: Path) -> None:
     first = deep(seed=7) if which == "another frozen part" else tail()
     path = saved(tmp_path / "c", net=first)
@@ -313,9 +303,6 @@ def test_a_damaged_checkpoint_is_refused(how: str, tmp_path: Path) -> None:
         run(tail(), short(), work=Work(checkpoint=path))
 
 
-@pytest.mark.xfail(
-    strict=True, raises=pytest.fail.Exception, reason="a checkpoint has no sum over its own bytes"
-)
 def test_a_checkpoint_with_one_bit_turned_is_refused(tmp_path: Path) -> None:
     path = saved(tmp_path / "c")
     held = torch.load(path, weights_only=True)["weights"]["weight"].numpy().tobytes()

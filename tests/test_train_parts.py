@@ -135,11 +135,6 @@ def test_a_calibrated_plan_keeps_its_target_and_wastes_little(
     assert less.epsilon(relation) > 3.0
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=TimeoutError,
-    reason="the noise grows by 1e-5 a turn, whatever there is to go: hours at 0.00015",
-)
 def test_a_target_finer_than_what_is_printed_is_met_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

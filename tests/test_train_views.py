@@ -132,11 +132,6 @@ def test_a_long_video_is_thinned_and_segments_are_spread() -> None:
         views.segments(numbered(4), count=0, length=4)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="one segment starts at the first frame; films_of and accuracy call it the middle one",
-)
 def test_a_single_segment_is_the_middle_one() -> None:
     (some,) = times(31, count=1, length=16)
     assert some == list(range(7, 23)) or some == list(range(8, 24))
@@ -206,11 +201,6 @@ def test_a_layer_that_mixes_records_is_refused_by_name(how: str) -> None:
 
 @pytest.mark.parametrize(
     "layer", [Mixes("sum so far"), ByTime()], ids=["sum so far", "lstm over records"]
-)
-@pytest.mark.xfail(
-    strict=True,
-    raises=pytest.fail.Exception,
-    reason="only the first record is compared, and nobody comes before it",
 )
 def test_a_layer_in_which_records_see_those_before_them_is_refused(layer: Any) -> None:
     with pytest.raises(ValueError, match="mixes"):

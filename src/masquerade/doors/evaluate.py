@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from tyro.conf import Positional
 from masquerade._optional import require
 from masquerade.collection import Collection
 from masquerade.doors.answer import Answer
-from masquerade.doors.lessons import films_of
+from masquerade.doors.lessons import films_of, split_of
 from masquerade.doors.progress import bars
 from masquerade.doors.training import load_model
 from masquerade.errors import BadInput
@@ -90,7 +90,7 @@ class Evaluate:
 
     def run(self, data: Collection[Any]) -> Answer:
         """Top-1, the mean over classes, and a bar for each class."""
-        test = replace(data, split="test") if hasattr(data, "split") else data  # type: ignore[type-var]
+        test = split_of(data, "test")
         net, activities = load_model(self.model)
         if activities != test.activities:
             raise BadInput(

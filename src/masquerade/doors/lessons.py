@@ -10,14 +10,16 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from masquerade import _check
 from masquerade._optional import require
-from masquerade.collection import Collection
+from masquerade.collection import Collection, Kind
+from masquerade.data.folder import Folder
 from masquerade.errors import BadInput
 from masquerade.nets import mvit
 from masquerade.recordings import Video
@@ -46,6 +48,13 @@ class Memory:
     is_kept: bool = False
     device: str = "cpu"
 
+    def __post_init__(self) -> None:
+        _check.not_negative(most_mb=self.most_mb)
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
+        if self.device not in ("cpu", "cuda"):
+            raise ValueError(_check.unknown("device", self.device, ("cpu", "cuda")))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lessons:
@@ -58,6 +67,21 @@ class Lessons:
 
     rows: Rows
     mask_sha256: str | None
+
+
+def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
+    """The part of a data set that is meant, unless its own flag names another one.
+
+    Raises:
+        BadInput: if it holds no videos.
+    """
+    if getattr(collection, "kind", collection.ABOUT.kind) != Kind.VIDEOS:
+        raise BadInput(f"Expected a data set of videos, got {collection.ABOUT.title}.")
+    usual = type(collection).__dataclass_fields__.get("split")  # type: ignore[attr-defined]
+    is_chosen = usual is None or getattr(collection, "split", None) != usual.default
+    if is_chosen or (isinstance(collection, Folder) and not (collection.root / wanted).is_dir()):
+        return collection
+    return replace(collection, split=wanted)  # type: ignore[type-var]
 
 
 def classes_of(collection: Collection[Any]) -> tuple[str, ...]:
@@ -95,6 +119,8 @@ def lessons(
             if method.HAS_PUBLIC:
                 shown["public"] = views.filled(video.frames, video.person_mask, private)
                 masks.append(video.person_mask)
+            if not method.HAS_PRIVATE:
+                shown["private"] = shown["public"]
             for view, frames in shown.items():
                 sinks[view].add(_activations(frames, method, net, trunk, memory.device))
             targets += [_target(video, names, collection.labels[index].name)] * method.segments

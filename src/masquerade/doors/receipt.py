@@ -14,7 +14,7 @@ from masquerade import _json, catalog
 from masquerade.doors.answer import Answer
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent, NoGuaranteeDpEvent
-from masquerade.guarantee import explain
+from masquerade.guarantee import Guarantee, explain
 from masquerade.receipt import SUFFIX, Receipt
 
 
@@ -48,10 +48,13 @@ def check_receipt(path: Path | str) -> Receipt:
 
 def _compare_with_mechanism(receipt: Receipt) -> None:
     try:
-        mechanism = type(catalog.example("release", receipt.mechanism))(**receipt.fields)
-        guarantee = mechanism.guarantee(receipt.shapes)
-        event = mechanism.event(receipt.shapes)
-    except (ValueError, TypeError) as error:
+        if receipt.mechanism in catalog.names("train"):
+            guarantee, event = _trained(receipt)
+        else:
+            mechanism = type(catalog.example("release", receipt.mechanism))(**receipt.fields)
+            guarantee = mechanism.guarantee(receipt.shapes)
+            event = mechanism.event(receipt.shapes)
+    except (ValueError, TypeError, IndexError) as error:
         raise BadInput(f"Expected a mechanism and fields that we know; {error}") from error
     if receipt.kept_sound:
         guarantee = guarantee.with_sound()
@@ -62,6 +65,17 @@ def _compare_with_mechanism(receipt: Receipt) -> None:
             f"Expected the guarantee that {receipt.mechanism} gives for these fields; the receipt "
             "states another one. It was edited, or written by another version."
         )
+
+
+def _trained(receipt: Receipt) -> tuple[Guarantee, DpEvent]:
+    """What the method promises for this many units."""
+    fields = {name: value for name, value in receipt.fields.items() if name != "mask_sha256"}
+    fields["class_weights"] = tuple(fields["class_weights"])
+    if fields["epsilon"] is None:
+        fields["epsilon"] = math.inf
+    method = type(catalog.example("train", receipt.mechanism))(**fields)
+    plan = method.plan(receipt.shapes[0][0])
+    return method.guarantee(plan), method.event(plan)
 
 
 def _alike(one: DpEvent, other: DpEvent) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from masquerade import _json
 from masquerade.collection import Collection
 from masquerade.doors import outputs, training
 from masquerade.doors.answer import Answer
-from masquerade.doors.lessons import Memory
+from masquerade.doors.lessons import Memory, split_of
 from masquerade.doors.progress import bars
 from masquerade.guarantee import explain
 from masquerade.noise import Noise
@@ -44,7 +44,7 @@ class Train:
     network: Literal["mvit_small", "mvit_v1_b", "mvit_v2_s"] = "mvit_small"
     weights: Path | None = None
     from_scratch: bool = False
-    device: str = "cpu"
+    device: Literal["cpu", "cuda"] = "cpu"
     physical: int = 16
     cache_mb: int = 4096
     keep_cache: bool = False
@@ -54,7 +54,7 @@ class Train:
 
     def run(self, method: Method, data: Collection[Any]) -> Answer:
         """Plan, learn, write."""
-        private = replace(data, split="train") if hasattr(data, "split") else data  # type: ignore[type-var]
+        private = split_of(data, "train")
         if self.dry_run:
             return self._preview(method, private)
         noise = Noise(seed=self.rehearsal_seed)
@@ -62,8 +62,9 @@ class Train:
             tasks: dict[str, Any] = {}
 
             def tell(what: str, done: int, total: int) -> None:
-                task = tasks.setdefault(what, progress.add_task(what, total=total))
-                progress.update(task, completed=done)
+                if what not in tasks:
+                    tasks[what] = progress.add_task(what, total=total)
+                progress.update(tasks[what], completed=done)
 
             done = training.train_file(
                 private,

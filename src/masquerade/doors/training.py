@@ -1,7 +1,7 @@
 """Train a model privately and publish it: the Python side of `masquerade train`.
 
-The order is plan, reserve, learn, write, receipt, settle. What the run costs is known before a
-recording is read.
+What a run costs is known from the number of units, before it learns anything; the receipt stands
+before the model does. A ledger is not charged yet.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from masquerade.train.plan import Plan
 
 torch = require("torch", extra="train")
 Progress = Callable[[str, int, int], None]
+MASKS = "mask_sha256"  # in a receipt's fields: the fingerprint of the public masks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,10 @@ class Network:
     network: str = "mvit_small"
     weights: Path | None = None
     from_scratch: bool = False
+
+    def __post_init__(self) -> None:
+        if self.from_scratch and self.weights is not None:
+            raise ValueError("Expected weights or from_scratch, got both.")
 
     def make(self, classes: int, *, seed: int) -> Any:
         """The network, its new head drawn from a public seed."""
@@ -147,11 +152,11 @@ def train_file(
     target = outputs.final_name(Path(target), noise)
     if target.suffix != ".safetensors":
         raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
-    if target.exists():
-        raise FileExistsError(f"{target} stands already; training again would spend again.")
     if not target.parent.is_dir():
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
     with atomic.alone(target):
+        if target.exists():
+            raise FileExistsError(f"{target} stands already; training again would spend again.")
         net, plan, found = train(
             collection, method, network, noise=noise, ways=ways, progress=progress
         )
@@ -173,12 +178,8 @@ def receipt_of(
     """What was done and what is promised, tied to the model's bytes."""
     guarantee = method.guarantee(plan)
     event = method.event(plan)
-    fields = method.fields() | {
-        "noise_multiplier": plan.noise_multiplier,
-        "steps": plan.steps,
-        "expected_batch": plan.sampler.expected,
-        "mask_sha256": mask_sha256,
-    }
+    masks = {} if mask_sha256 is None else {MASKS: mask_sha256}
+    fields = method.fields() | masks
     return Receipt(
         mechanism=method.name,
         fields=fields,
@@ -196,9 +197,9 @@ def receipt_of(
 def _encoded(net: Any, classes: tuple[str, ...], method: Method) -> bytes:
     files = require("safetensors.torch", extra="train")
     tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
-    said = {"name": net.name, "classes": str(len(classes)), "activities": json.dumps(classes)}
-    said["part"] = method.part
-    data: bytes = files.save(tensors, metadata=said)
+    said = {"network": net.name, "activities": classes, "part": method.part}
+    # one key: with several their order would differ from file to file
+    data: bytes = files.save(tensors, metadata={"masquerade": json.dumps(said)})
     return data
 
 
@@ -207,9 +208,9 @@ def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
     safetensors = require("safetensors", extra="train")
     try:
         with safetensors.safe_open(path, framework="pt") as held:
-            said = held.metadata() or {}
-        activities = tuple(json.loads(said["activities"]))
-        net = mvit.make(said["name"], classes=len(activities))
+            said = json.loads((held.metadata() or {})["masquerade"])
+        activities = tuple(said["activities"])
+        net = mvit.make(said["network"], classes=len(activities))
     except (safetensors.SafetensorError, KeyError, ValueError, OSError) as error:
         raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
     mvit.load_weights(net, path, keep_head=True)

@@ -27,17 +27,20 @@ def refuse_coupling(net: Any, inputs: Any) -> None:
                 f"Expected no batch statistics in training, got {type(layer).__name__} at "
                 f"{name!r}; fold it into the layer before it, or put it into eval mode."
             )
-    together, alone = _outputs(net, inputs), _outputs(net, inputs[:1])
+    together = _outputs(net, inputs)
+    every = [_outputs(net, inputs[place : place + 1]) for place in range(len(inputs))]
     for name, found in together.items():
-        single = alone.get(name)
-        if single is None or single.shape[1:] != found.shape[1:] or len(found) % len(inputs):
-            continue
-        mine = found[: len(single)]
-        scale = float(single.abs().max()) + 1e-12
-        if float((mine - single).abs().max()) > _APART * scale:
-            raise ValueError(
-                f"Expected each record to be treated alone, got a layer that mixes them: {name!r}."
-            )
+        for place, alone in enumerate(every):
+            single = alone.get(name)
+            if single is None or single.shape[1:] != found.shape[1:] or len(found) % len(inputs):
+                continue
+            mine = found[place * len(single) : (place + 1) * len(single)]
+            scale = float(single.abs().max()) + 1e-12
+            if float((mine - single).abs().max()) > _APART * scale:
+                raise ValueError(
+                    "Expected each record to be treated alone, got a layer that mixes them: "
+                    f"{name!r}."
+                )
 
 
 def _outputs(net: Any, inputs: Any) -> dict[str, Any]:

@@ -47,7 +47,9 @@ def per_record(
 
 def norms(gradients: Tensors) -> Tensor:
     """(N,) float64: the norm over all weights together."""
-    squares = [g.detach().double().flatten(1).square().sum(dim=1) for g in gradients.values()]
+    squares = [
+        g.detach().double().reshape(len(g), -1).square().sum(dim=1) for g in gradients.values()
+    ]
     return torch.stack(squares).sum(dim=0).sqrt()
 
 

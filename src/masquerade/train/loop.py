@@ -6,6 +6,7 @@ time, never a loss.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -28,6 +29,7 @@ from masquerade.train.rows import Rows, gathered
 from masquerade.train.sampling import PublicBatches
 
 torch = require("torch", extra="train")
+_DIGEST = 32  # bytes before a checkpoint's content: its SHA-256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +93,10 @@ def run(
     weights = {name: held for name, held in tail.named_parameters() if held.requires_grad}
     if not weights:
         raise ValueError("Expected weights to train, got a network without any.")
+    _check_classes(method, rows, tail)
     best = _optimiser(method, list(weights.values()))
-    done = _resume(work.checkpoint, weights, best, plan, method)
+    run_id = _identity(plan, method, tail) if work.checkpoint is not None else {}
+    done = _resume(work.checkpoint, weights, best, run_id)
     loss = _loss(tail, method, rows)
     for number in range(done, plan.steps):
         found = _gradient(loss, weights, rows, method, plan, number, noise=noise, work=work)
@@ -103,7 +107,18 @@ def run(
         best.step()
         progress(number + 1, plan.steps)
         if work.checkpoint is not None and (number + 1) % work.every == 0:
-            _save(work.checkpoint, weights, best, plan, method, number + 1)
+            _save(work.checkpoint, weights, best, run_id, number + 1)
+
+
+def _check_classes(method: Method, rows: Rows, tail: Any) -> None:
+    if not method.class_weights:
+        return
+    with torch.no_grad():
+        classes = tail(rows.private[:1].to(rows.targets.device)).shape[-1]
+    if len(method.class_weights) != classes:
+        raise ValueError(
+            f"Expected class_weights for {classes} classes, got {len(method.class_weights)}."
+        )
 
 
 def _gradient(
@@ -194,30 +209,31 @@ def _optimiser(method: Method, weights: list[Any]) -> Any:
 
 
 def _save(
-    path: Path, weights: Mapping[str, Any], best: Any, plan: Plan, method: Method, done: int
+    path: Path, weights: Mapping[str, Any], best: Any, run_id: dict[str, Any], done: int
 ) -> None:
     """All that a run needs to go on; batches and noise are drawn anew, so no state of theirs."""
     state = {
-        "run": json.dumps(_identity(plan, method)),
+        "run": json.dumps(run_id),
         "done": done,
         "weights": {name: value.detach().cpu() for name, value in weights.items()},
         "optimiser": best.state_dict(),
     }
     stream = io.BytesIO()
     torch.save(state, stream)
-    atomic.write_whole(path, stream.getvalue(), is_private=True)
+    data = stream.getvalue()
+    atomic.write_whole(path, hashlib.sha256(data).digest() + data, is_private=True)
 
 
 def _resume(
-    path: Path | None, weights: Mapping[str, Any], best: Any, plan: Plan, method: Method
+    path: Path | None, weights: Mapping[str, Any], best: Any, run_id: dict[str, Any]
 ) -> int:
     if path is None or not path.is_file():
         return 0
-    try:
-        state = torch.load(path, weights_only=True)
-        is_same = json.loads(state["run"]) == _identity(plan, method)
-    except Exception as error:  # whatever a damaged file makes the reader raise
-        raise BadInput(f"Expected a checkpoint in {path}, got {error}; delete it.") from error
+    held = path.read_bytes()
+    if hashlib.sha256(held[_DIGEST:]).digest() != held[:_DIGEST]:
+        raise BadInput(f"Expected a whole checkpoint in {path}, got a damaged one; delete it.")
+    state = torch.load(io.BytesIO(held[_DIGEST:]), weights_only=True)
+    is_same = json.loads(state["run"]) == run_id
     if not is_same:
         raise BadInput(
             f"Expected the checkpoint of this very run in {path}, got another run's; delete it or "
@@ -230,8 +246,15 @@ def _resume(
     return int(state["done"])
 
 
-def _identity(plan: Plan, method: Method) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
-        json.dumps({"plan": asdict(plan), "method": method.name, "fields": method.fields()})
-    )
+def _identity(plan: Plan, method: Method, tail: Any) -> dict[str, Any]:
+    """What makes a run this run: its plan, its method, and the network but for what is trained."""
+    frozen, shapes = hashlib.sha256(), {}
+    trained = {name for name, held in tail.named_parameters() if held.requires_grad}
+    for name, held in tail.state_dict().items():
+        shapes[name] = list(held.shape)
+        if name not in trained:
+            frozen.update(held.detach().cpu().contiguous().numpy().tobytes())
+    known = {"plan": asdict(plan), "method": method.name, "fields": method.fields()}
+    known |= {"weights": shapes, "frozen": frozen.hexdigest()}
+    found: dict[str, Any] = json.loads(json.dumps(known))
     return found

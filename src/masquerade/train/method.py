@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import typing
 from abc import ABC
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -82,6 +83,19 @@ class Method(ABC):
             raise ValueError(f"Expected unit video or subject in training, got unit={self.unit}.")
         if self.relation is not None:
             _check.choice(Relation, relation=self.relation)
+        self._check_choices("optimiser", "part")
+        if isinstance(self.public_seed, bool) or self.public_seed < 0:
+            raise ValueError(f"Expected public_seed >= 0, got public_seed={self.public_seed}.")
+        for number, weight in enumerate(self.class_weights):
+            _check.not_negative(**{f"class_weights[{number}]": weight})
+
+    def _check_choices(self, *names: str) -> None:
+        """Refuse a word that is not among those of its field."""
+        hints = typing.get_type_hints(type(self))
+        for name in names:
+            choices = typing.get_args(hints[name])
+            if getattr(self, name) not in choices:
+                raise ValueError(_check.unknown(name, getattr(self, name), choices))
 
     @property
     def name(self) -> str:
@@ -151,13 +165,13 @@ class Method(ABC):
             epsilon=plan.epsilon(self.met) if is_private else None,
             delta=self.delta if is_private else None,
             accountant=proof if is_private else Accountant.NONE,
-            numerics=_NUMERICS,
+            numerics=_NUMERICS if is_private else "no privacy noise",
             composition=f"{plan.steps} batches of this run; other runs, and tuning on the same "
             "data, are not included",
             assumed_public=self._public(plan),
             not_protected=self._not_protected(),
             caveats=self._caveats(plan) if is_private else (),
-            published_claim=self._claimed(),
+            published_claim=self._claimed() if is_private else None,
         )
 
     def _public(self, plan: Plan) -> tuple[str, ...]:

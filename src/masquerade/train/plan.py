@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from masquerade import _check
@@ -12,6 +13,8 @@ from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.noise import grid_for
 from masquerade.train.sampling import Poisson
+
+_LEAST = 1e-4  # epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +69,14 @@ def calibrated(
     clip_norm: float,
     relation: Relation,
 ) -> Plan:
-    """The plan with the least noise whose epsilon, for ``relation``, is at most ``target``."""
+    """The plan with the least noise whose epsilon, for ``relation``, is at most ``target``.
+
+    Epsilon is stated with four decimals, rounded up; a target is met as if it had four as well.
+    """
+    _check.positive(epsilon=target)
+    if target < _LEAST:
+        raise ValueError(f"Expected epsilon >= {_LEAST}, the least that is stated, got {target}.")
+    target = math.floor(target * 1e4 * (1 + 1e-12)) / 1e4
     z = calibrate(
         target,
         delta=delta,
@@ -76,6 +86,8 @@ def calibrated(
         is_revealed=sampler.is_revealed,
     )
     plan = Plan(sampler=sampler, steps=steps, clip_norm=clip_norm, noise_multiplier=z, delta=delta)
-    while plan.epsilon(relation) > target:  # printed with four decimals, rounded up
-        plan = replace(plan, noise_multiplier=plan.noise_multiplier * (1 + 1e-5))
+    growth = 1e-5
+    while plan.epsilon(relation) > target:  # rounded up, it may be one in the last decimal above
+        plan = replace(plan, noise_multiplier=plan.noise_multiplier * (1 + growth))
+        growth *= 2
     return plan

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from masquerade.train.mask_dp import MaskDp
+from masquerade.train.masked import Masked
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublicPart(MaskDp):
+class PublicPart(Masked):
     """Learn from public pixels only, without noise.
 
     Guarantee:

@@ -86,6 +86,8 @@ def gathered(rows: Rows, units: np.ndarray) -> tuple[Any, Any, Any]:
     slots = np.where((units >= 0)[:, None], rows.slots[np.maximum(units, 0)], -1)
     is_real = slots >= 0
     count = np.maximum(is_real.sum(axis=1, keepdims=True), 1)
-    index = torch.from_numpy(np.maximum(slots, 0))
+    own = np.where(is_real, slots, slots[:, :1])  # filled up with the unit's own, never another's
+    index = torch.from_numpy(np.maximum(own, 0))
     shares = torch.from_numpy(is_real / count).float()
-    return rows.private[index], rows.targets[index], shares.to(rows.targets.device)
+    device = rows.targets.device
+    return rows.private[index].to(device), rows.targets[index], shares.to(device)

@@ -48,11 +48,14 @@ def segments(frames: np.ndarray, *, count: int, length: int) -> np.ndarray:
     total = len(frames)
     step = max(1, total // length)  # the whole of a long video, thinned
     reach = (length - 1) * step + 1
-    starts = np.rint(np.linspace(0, max(0, total - reach), count)).astype(int)
+    last = max(0, total - reach)
+    spread = np.linspace(0, last, count) if count > 1 else np.array([last / 2])  # or the middle
+    starts = np.floor(spread + 0.5).astype(int)
     times = starts[:, None] + step * np.arange(length)
     cycle = max(1, 2 * total - 2)
     folded = times % cycle
-    return frames[np.where(folded < total, folded, cycle - folded)]
+    found: np.ndarray = frames[np.where(folded < total, folded, cycle - folded)]
+    return found
 
 
 def fingerprint(masks: list[np.ndarray]) -> str:
