@@ -8,27 +8,27 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 
+from few_films import Few, same, trains
 from masquerade.cli import main
-from masquerade.collection import About, Collection, Count, Kind, Labels
 from masquerade.data.stage import Stage
 from masquerade.doors import progress, training
 from masquerade.doors import train as door
 from masquerade.doors.lessons import Memory
-from masquerade.doors.training import Network, Ways, load_model, make_method, train_file
+from masquerade.doors.training import Ways, load_model
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
-from masquerade.recordings import Video
 from masquerade.train import loop
+from masquerade.train.dp_sgd import DpSgd
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -61,62 +61,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@dataclass(frozen=True, kw_only=True)
-class Few(Collection[Video]):
-    """Eight films of noise."""
-
-    ABOUT: ClassVar[About] = About(
-        title="Few", kind=Kind.VIDEOS, licence="none", home="", citation=""
-    )
-    strange: str | None = None
-    has_mask: bool = True
-    subject: str | None = "s"
-
-    @property
-    def activities(self) -> tuple[str, ...]:
-        return ("walk", "run")
-
-    def check(self) -> tuple[Count, ...]:
-        return ()
-
-    def _find(self) -> list[Labels]:
-        return [Labels(name=f"film {number}", subject=self.subject) for number in range(8)]
-
-    def _load(self, index: int) -> Video:
-        rng = np.random.default_rng(index)
-        activity = self.strange if index == 5 and self.strange else self.activities[index % 2]
-        mask = np.zeros((16, 64, 64), bool)
-        mask[:, 10:40, 20:40] = True
-        return Video(
-            frames=rng.integers(0, 256, (16, 64, 64, 3), np.uint8),
-            rate_hz=10,
-            activity=activity,
-            subject=self.subject and f"{self.subject}{index % 3}",
-            person_mask=mask if self.has_mask else None,
-        )
-
-
-def trains(
-    path: Path, data: Any = None, name: str = "dp_sgd", *, noise: Noise | None = None, **other: Any
-) -> Any:
-    fields = {"epsilon": float("inf"), "unit": "video", "part": "head", "batch": 4, "epochs": 2.0}
-    ways, tell = other.pop("ways", None), other.pop("progress", lambda *told: None)
-    return train_file(
-        data or Few(),
-        path,
-        make_method(name, **(fields | other)),
-        Network(from_scratch=True),
-        noise=noise or Noise(),
-        ways=ways,
-        progress=tell,
-    )
-
-
-def same(one: Path, other: Path) -> bool:
-    found = [load_model(path)[0].state_dict() for path in (one, other)]
-    return all(torch.equal(found[0][name], found[1][name]) for name in found[0])
-
-
 def test_a_model_is_written_with_its_receipt(model: Path) -> None:
     names = {file.name for file in model.parent.iterdir()}
     assert names == {"m.safetensors", "m.safetensors.receipt.json", "said.json"}
@@ -125,7 +69,7 @@ def test_a_model_is_written_with_its_receipt(model: Path) -> None:
     assert receipt.mechanism == "dp_sgd" and receipt.shapes == ((12,),)
     assert said["guarantee"]["epsilon"] == receipt.guarantee.epsilon <= 8
     assert "6 steps" in receipt.guarantee.assumed_public[0] and receipt.fields["batch"] == 4
-    assert receipt.fields["mask_sha256"] is None and not receipt.is_rehearsal
+    assert set(receipt.fields) == {f.name for f in fields(DpSgd)} and not receipt.is_rehearsal
     net, activities = load_model(model)
     assert activities == Stage().activities and net.head[1].out_features == 12
 
@@ -205,10 +149,15 @@ def test_a_subject_is_learned_from_as_a_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["photos", "signals"])
-def test_photos_and_signals_are_refused(kind: str, command: Any, tmp_path: Path) -> None:
+def test_photos_and_signals_are_refused_before_anything_is_read(
+    kind: str, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stage, "_find", None)
     small = ("--photos", "36", "--photo-px", "32", "--wearers", "6", "--kind", kind)
-    done = command("train", tmp_path / "m.safetensors", *FREE, *TINY, *small)
-    assert done.code == 4 and "Expected videos" in done.err and not list(tmp_path.iterdir())
+    for words in (("train", tmp_path / "m.safetensors", *FREE), ("evaluate", tmp_path / "no")):
+        done = command(*words, *TINY, *small)
+        assert done.code == 4 and "Expected a data set of videos, got Stage" in done.err
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_activity_outside_the_list_or_a_missing_mask_is_refused(tmp_path: Path) -> None:
@@ -264,6 +213,7 @@ def test_a_rehearsal_says_so_in_its_name_and_promises_nothing(tmp_path: Path, co
 def test_a_rehearsal_gives_the_same_file_again(tmp_path: Path) -> None:
     made = [trains(tmp_path / f"{number}.safetensors", noise=Noise(seed=1)) for number in range(4)]
     assert all(same(made[0].value, one.value) for one in made[1:])
+    assert len({one.value.read_bytes() for one in made}) == 1
     assert len({one.receipt.output_sha256 for one in made}) == 1
 
 
@@ -320,6 +270,22 @@ def test_there_is_one_bar_for_reading_and_one_for_training(
     assert [task.description for task in shown.tasks] == ["reading", "training"]
 
 
-def test_an_unknown_device_is_refused(tmp_path: Path, command: Any) -> None:
-    done = command("train", tmp_path / "m.safetensors", *FREE, *TINY, "--device", "gpu9")
-    assert done.code == 2
+@pytest.mark.parametrize("name", ["gpu9", "mps", "cuda:1", ""])
+def test_an_unknown_device_is_refused(name: str, tmp_path: Path, command: Any) -> None:
+    done = command("train", tmp_path / "m.safetensors", *FREE, *TINY, "--device", name)
+    assert done.code == 2 and "cpu" in done.err and "cuda" in done.err
+    with pytest.raises(ValueError, match="device"):
+        Memory(device=name)
+
+
+def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="Expected a GPU for device=cuda, found none"):
+        Memory(device="cuda")
+
+
+def test_weights_to_begin_with_and_none_are_not_both_given(tmp_path: Path, command: Any) -> None:
+    words = ("train", tmp_path / "m.safetensors", *FREE, *TINY)  # FREE is from scratch
+    done = command(*words, "--weights", tmp_path / "w.safetensors")
+    assert done.code == 2 and "Expected weights or from_scratch, got both" in done.err
+    assert not list(tmp_path.iterdir())

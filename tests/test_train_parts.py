@@ -135,10 +135,22 @@ def test_a_calibrated_plan_keeps_its_target_and_wastes_little(
     assert less.epsilon(relation) > 3.0
 
 
-def test_a_target_finer_than_what_is_printed_is_met_at_once(
-    monkeypatch: pytest.MonkeyPatch,
+FIVE: dict[str, Any] = {
+    "delta": 1e-5,
+    "sampler": Poisson(units=9, expected=1),
+    "steps": 5,
+    "clip_norm": 1.0,
+    "relation": Relation.ZERO_OUT,
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "met"), [(0.00015, 0.0001), (0.0001, 0.0001), (2.99999, 2.9999), (0.3, 0.3)]
+)
+def test_a_target_is_met_as_if_it_had_four_decimals(
+    target: float, met: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    asked, aimed = [], []
 
     def epsilon(event: Any, **_: Any) -> float:
         asked.append(event)
@@ -146,17 +158,20 @@ def test_a_target_finer_than_what_is_printed_is_met_at_once(
             raise TimeoutError("asked a hundred times")
         return 1 / event.event.event.noise_multiplier
 
+    def calibrate(target: float, **_: Any) -> float:
+        aimed.append(target)
+        return 1 / target
+
     monkeypatch.setattr(plans, "epsilon", epsilon)
-    monkeypatch.setattr(plans, "calibrate", lambda target, **_: 1 / target)
-    plan = calibrated(
-        0.00015,
-        delta=1e-5,
-        sampler=Poisson(units=9, expected=1),
-        steps=5,
-        clip_norm=1.0,
-        relation=Relation.ZERO_OUT,
-    )
-    assert plan.epsilon(Relation.ZERO_OUT) <= 0.00015
+    monkeypatch.setattr(plans, "calibrate", calibrate)
+    plan = calibrated(target, **FIVE)
+    assert aimed == [met] and plan.epsilon(Relation.ZERO_OUT) <= met
+
+
+@pytest.mark.parametrize("target", [9.9999e-5, 1e-12])
+def test_a_target_below_the_last_decimal_is_refused(target: float) -> None:
+    with pytest.raises(ValueError, match=r"Expected epsilon >= 0\.0001, the least that is stated"):
+        calibrated(target, **FIVE)
 
 
 def test_the_noise_of_an_update_has_the_stated_scale_and_lies_on_the_grid() -> None:

@@ -121,7 +121,7 @@ def test_a_short_video_is_played_to_and_fro() -> None:
 
 
 def test_a_long_video_is_thinned_and_segments_are_spread() -> None:
-    assert times(8, count=1, length=4) == [[0, 2, 4, 6]]
+    assert times(8, count=2, length=4) == [[0, 2, 4, 6], [1, 3, 5, 7]]
     assert times(16, count=1, length=16) == [list(range(16))]
     three = times(22, count=3, length=16)
     assert [some[0] for some in three] == [0, 3, 6] and three[-1][-1] == 21
@@ -133,8 +133,17 @@ def test_a_long_video_is_thinned_and_segments_are_spread() -> None:
 
 
 def test_a_single_segment_is_the_middle_one() -> None:
-    (some,) = times(31, count=1, length=16)
-    assert some == list(range(7, 23)) or some == list(range(8, 24))
+    for total in (16, 17, 30, 31, 47, 100, 250):
+        (some,) = times(total, count=1, length=16)
+        assert 0 <= some[0] - (total - 1 - some[-1]) <= 1, "as much before as after"
+
+
+def test_several_segments_are_spread_from_the_first_to_the_last_frame() -> None:
+    for total in (17, 31, 64, 100, 250):
+        for count in (2, 3, 5):
+            some = times(total, count=count, length=16)
+            assert some[0][0] == 0 and some[-1][-1] == total - 1
+            assert np.ptp(np.diff([one[0] for one in some])) <= 1, "evenly"
 
 
 def test_the_fingerprint_changes_with_any_mask() -> None:

@@ -55,6 +55,11 @@ class Folder(VideoFiles):
         video_files.among(Split, split=self.split)
 
     @property
+    def has_splits(self) -> bool:
+        """Whether the root holds train and test folders rather than classes."""
+        return bool(self._splits)
+
+    @property
     def activities(self) -> tuple[str, ...]:
         """The names of the class folders of all splits, sorted."""
         places = [self.root / name for name in self._splits] or [self.root]

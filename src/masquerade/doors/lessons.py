@@ -79,7 +79,7 @@ def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
         raise BadInput(f"Expected a data set of videos, got {collection.ABOUT.title}.")
     usual = type(collection).__dataclass_fields__.get("split")  # type: ignore[attr-defined]
     is_chosen = usual is None or getattr(collection, "split", None) != usual.default
-    if is_chosen or (isinstance(collection, Folder) and not (collection.root / wanted).is_dir()):
+    if is_chosen or (isinstance(collection, Folder) and not collection.has_splits):
         return collection
     return replace(collection, split=wanted)  # type: ignore[type-var]
 

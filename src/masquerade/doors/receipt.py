@@ -7,13 +7,14 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tyro.conf import Positional
 
 from masquerade import _json, catalog
 from masquerade.doors.answer import Answer
 from masquerade.errors import BadInput
-from masquerade.events import DpEvent, GaussianDpEvent, NoGuaranteeDpEvent
+from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
 from masquerade.guarantee import Guarantee, explain
 from masquerade.receipt import SUFFIX, Receipt
 
@@ -54,7 +55,7 @@ def _compare_with_mechanism(receipt: Receipt) -> None:
             mechanism = type(catalog.example("release", receipt.mechanism))(**receipt.fields)
             guarantee = mechanism.guarantee(receipt.shapes)
             event = mechanism.event(receipt.shapes)
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, IndexError, KeyError) as error:
         raise BadInput(f"Expected a mechanism and fields that we know; {error}") from error
     if receipt.kept_sound:
         guarantee = guarantee.with_sound()
@@ -80,9 +81,17 @@ def _trained(receipt: Receipt) -> tuple[Guarantee, DpEvent]:
 
 def _alike(one: DpEvent, other: DpEvent) -> bool:
     """Equal, up to the last digits in which two machines' arithmetic may differ."""
-    if isinstance(one, GaussianDpEvent) and isinstance(other, GaussianDpEvent):
-        return math.isclose(one.noise_multiplier, other.noise_multiplier, rel_tol=1e-9)
-    return one == other
+    return _close(event_to_json(one), event_to_json(other))
+
+
+def _close(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_close(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_close, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9)
+    return bool(one == other)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -211,7 +211,7 @@ def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
             said = json.loads((held.metadata() or {})["masquerade"])
         activities = tuple(said["activities"])
         net = mvit.make(said["network"], classes=len(activities))
-    except (safetensors.SafetensorError, KeyError, ValueError, OSError) as error:
+    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
         raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
     mvit.load_weights(net, path, keep_head=True)
     return net.eval(), activities

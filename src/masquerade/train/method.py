@@ -84,8 +84,12 @@ class Method(ABC):
         if self.relation is not None:
             _check.choice(Relation, relation=self.relation)
         self._check_choices("optimiser", "part")
-        if isinstance(self.public_seed, bool) or self.public_seed < 0:
-            raise ValueError(f"Expected public_seed >= 0, got public_seed={self.public_seed}.")
+        is_whole = isinstance(self.public_seed, int) and not isinstance(self.public_seed, bool)
+        if not is_whole or not 0 <= self.public_seed < 2**32:
+            raise ValueError(
+                f"Expected public_seed to be a whole number from 0 to below 2^32, got "
+                f"public_seed={self.public_seed!r}."
+            )
         for number, weight in enumerate(self.class_weights):
             _check.not_negative(**{f"class_weights[{number}]": weight})
 

@@ -32,7 +32,7 @@ def noisy(
         total = held
         if plan.noise_multiplier > 0:
             drawn = noise.gaussian(plan.sigma, tuple(held.shape), grid=plan.grid) / plan.grid
-            total = held + torch.from_numpy(np.rint(drawn).astype(np.int64)).to(held.device)
+            total = held + torch.from_numpy(np.asarray(np.rint(drawn), np.int64)).to(held.device)
         found[name] = (total.double() * (plan.grid / plan.sampler.expected)).float()
     return found if project is None else project(found)
 
