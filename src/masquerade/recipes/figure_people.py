@@ -93,7 +93,7 @@ def pose_from_photo(progress: Progress) -> dict[str, float]:
     images, joints, _ = _photos(stage, ("public", "train"))
     unseen, right, heads = _photos(stage, ("test",))
     net = conv.PoseNet(len(stage.joint_names))
-    _fit(net, images, joints, conv.heat_loss, Course(epochs=8), progress)
+    _fit(net, images, joints, conv.heat_loss, Course(epochs=12), progress)
     maps = learning.predict(net, unseen)
     apart = np.linalg.norm(conv.joints_of(torch.from_numpy(maps)).numpy() - right, axis=2)
     inside = ((right >= 0) & (right <= 1)).all(axis=2)
