@@ -69,7 +69,7 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path) -> None:
     for name in ("as-published", "orthonormal", "pooled", "cosine-16-sites", "cosine-frame"):
         assert name in done.out
         assert command("receipt", "check", tmp_path / f"clip-{name}.mp4").code == 0
-    assert text.count("<svg") == 2 and "PRIVATE" in text and "<script" not in text
+    assert text.count("<svg") == 4 and "PRIVATE" in text and "<script" not in text
     assert command("receipt", "check", tmp_path / "steps.csv").code == 0
     assert "was refused" in done.out and "was killed" in done.out and "REFUTED" in done.out
     verified = command(

@@ -64,7 +64,7 @@ class Stage(Collection[Recording]):
     Example:
         >>> stage = Stage(kind="videos", split="test")
         >>> len(stage), stage.labels[0].activity, stage.labels[0].subject
-        (108, 'walk', 's035')
+        (108, 'walk', 's005')
     """
 
     ABOUT: ClassVar[About] = About(
