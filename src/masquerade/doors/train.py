@@ -29,6 +29,7 @@ class Train:
         network: mvit_v1_b, mvit_v2_s or mvit_small.
         weights: public weights to begin with; for mvit_small ours if left out.
         from_scratch: begin with random weights instead.
+        keep_head: begin with the head of the public weights too, if its classes are the same.
         device: cpu or cuda.
         physical: units whose gradients are computed at once.
         cache_mb: of activations held in memory; more goes to a private file.
@@ -44,6 +45,7 @@ class Train:
     network: Literal["mvit_small", "mvit_v1_b", "mvit_v2_s"] = "mvit_small"
     weights: Path | None = None
     from_scratch: bool = False
+    keep_head: bool = False
     device: Literal["cpu", "cuda"] = "cpu"
     physical: int = 16
     cache_mb: int = 4096
@@ -105,7 +107,10 @@ class Train:
 
     def _network(self) -> training.Network:
         return training.Network(
-            network=self.network, weights=self.weights, from_scratch=self.from_scratch
+            network=self.network,
+            weights=self.weights,
+            from_scratch=self.from_scratch,
+            keep_head=self.keep_head,
         )
 
     def _checkpoint(self, noise: Noise) -> Path:

@@ -43,18 +43,28 @@ class Network:
         network: mvit_v1_b, mvit_v2_s or mvit_small.
         weights: a file of public weights to begin with; for mvit_small ours if None.
         from_scratch: begin with random weights instead.
+        keep_head: begin with the head of the public weights too, where their classes are the same;
+            otherwise with zeros.
     """
 
     network: str = "mvit_small"
     weights: Path | None = None
     from_scratch: bool = False
+    keep_head: bool = False
 
     def __post_init__(self) -> None:
         if self.from_scratch and self.weights is not None:
             raise ValueError("Expected weights or from_scratch, got both.")
 
     def make(self, classes: int, *, seed: int) -> Any:
-        """The network, its new head drawn from a public seed."""
+        """The network before it is trained; what is random in it comes from a public seed."""
+        net = self._begun(classes, seed)
+        if not self.keep_head:
+            for parameter in net.head.parameters():
+                torch.nn.init.zeros_(parameter)
+        return net
+
+    def _begun(self, classes: int, seed: int) -> Any:
         torch.manual_seed(seed)
         if self.from_scratch:
             return mvit.make(self.network, classes=classes)
