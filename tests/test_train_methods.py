@@ -131,6 +131,7 @@ def test_a_wrong_choice_is_refused_by_name(field: str, wrong: Any) -> None:
         ("mask_dp", "private", "people"),
         ("public_part", "private", "people"),
         ("public_part", "relation", "add_remove"),
+        ("dp_sgd", "relation", "add_remove"),
     ],
 )
 def test_a_wrong_public_part_is_refused_by_name(name: str, field: str, wrong: str) -> None:
@@ -266,7 +267,7 @@ def test_independent_batches_are_accounted_as_secret_and_claim_nothing_else() ->
 
 @pytest.mark.parametrize("form", ["independent", "as_published"])
 def test_who_is_there_is_not_hidden_by_mask_dp(form: Any) -> None:
-    with pytest.raises(ValueError, match="replace_one with a public part, got add_remove"):
+    with pytest.raises(ValueError, match="replace_one in training, got add_remove"):
         MaskDp(epsilon=8.0, unit="video", form=form, relation="add_remove")
     zero_out = MaskDp(epsilon=8.0, unit="video", form=form, relation="zero_out")
     assert zero_out.met is Relation.ZERO_OUT

@@ -350,7 +350,9 @@ def _headline(guarantee: Guarantee, protected: str) -> str:
             f"{protected}."
         )
     if guarantee.epsilon is not None:
-        relative = " (relative to what is public)" * (guarantee.kind is Kind.FORMAL_RELAXED)
+        is_relaxed = guarantee.kind is Kind.FORMAL_RELAXED
+        relative = " (relative to what is public)" * is_relaxed
+        protected = f"what is not public (see below) of {protected}" if is_relaxed else protected
         return (
             f"Differentially private with epsilon {shown(guarantee.epsilon)} and delta "
             f"{shown(guarantee.delta or 0.0)}{relative}: what is released would look almost the "

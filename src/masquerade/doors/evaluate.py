@@ -105,7 +105,7 @@ class Evaluate:
         width = max(map(len, found.per_class))
         lines = [
             f"Top-1 {found.top_1:.4f}, mean over classes {found.mean_per_class:.4f}, "
-            f"{len(test)} recordings.",
+            f"{len(test)} recordings of the split {getattr(test, 'split', 'all')}.",
             *(
                 f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
                 for name, share in found.per_class.items()
@@ -116,6 +116,7 @@ class Evaluate:
             "mean_per_class": found.mean_per_class,
             "per_class": found.per_class,
             "recordings": len(test),
+            "split": getattr(test, "split", "all"),
         }
         return Answer(data=data_out, lines=lines)
 

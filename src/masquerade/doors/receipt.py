@@ -75,6 +75,8 @@ def _trained(receipt: Receipt) -> tuple[Guarantee, DpEvent]:
     if fields["epsilon"] is None:
         fields["epsilon"] = math.inf
     method = type(catalog.example("train", receipt.mechanism))(**fields)
+    if method.HAS_PUBLIC and "mask_sha256" not in receipt.fields:
+        raise ValueError("the masks that it speaks of are not named (mask_sha256)")
     plan = method.plan(receipt.shapes[0][0])
     return method.guarantee(plan), method.event(plan)
 

@@ -14,6 +14,7 @@ from masquerade.doors import outputs, training
 from masquerade.doors.answer import Answer
 from masquerade.doors.lessons import Memory, split_of
 from masquerade.doors.progress import bars
+from masquerade.errors import BadInput
 from masquerade.guarantee import explain
 from masquerade.noise import Noise
 from masquerade.train.loop import Work
@@ -90,10 +91,14 @@ class Train:
     def _preview(self, method: Method, private: Collection[Any]) -> Answer:
         units = len(private)
         if method.unit == "subject":
-            units = len({labels.subject for labels in private.labels})
+            people = {labels.subject for labels in private.labels}
+            if None in people:
+                raise BadInput("Expected to know who is in every recording for --unit subject.")
+            units = len(people)
         plan = method.plan(units)
         lines = [
-            f"{units} units, {plan.sampler.expected} in a batch on average, {plan.steps} steps, "
+            f"{units} units of the split {getattr(private, 'split', 'all')}, "
+            f"{plan.sampler.expected} in a batch on average, {plan.steps} steps, "
             f"noise multiplier {plan.noise_multiplier:.4g}; nothing was written.",
             *explain(method.guarantee(plan)),
         ]

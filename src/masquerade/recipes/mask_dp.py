@@ -215,6 +215,7 @@ def markdown(cells: list[Cell]) -> str:
                 text += f" (zero_out {zero:.3g}, replace_one {replaced:.3g})"
             shown.append(text)
         lines.append("| " + " | ".join(shown) + " |")
+    lines += ["", "Each epsilon is that of one run alone; all runs of a table together cost more."]
     return "\n".join(lines) + "\n"
 
 

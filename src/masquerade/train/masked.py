@@ -33,11 +33,6 @@ class Masked(Method):
         _check.positive(weight=self.weight)
         _check.count(public_batch=self.public_batch)
         self._check_choices("private")
-        if self.met is Relation.ADD_REMOVE:
-            raise ValueError(
-                "Expected zero_out or replace_one with a public part, got add_remove: the public "
-                "part shows who is there."
-            )
 
     @property
     def public_weight(self) -> float:

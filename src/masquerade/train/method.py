@@ -31,7 +31,7 @@ class Method(ABC):
         epsilon: of the whole run; inf trains without privacy, and the receipt says so.
         delta: with it.
         unit: what is protected: video, one recording, or subject, all recordings of a person.
-        relation: zero_out, replace_one or add_remove: the one whose epsilon is met.
+        relation: zero_out or replace_one: the one whose epsilon is met.
         batch: units in a private batch, on average.
         epochs: how often a unit is drawn, on average.
         clip_norm: C, the most that one unit can add.
@@ -81,8 +81,13 @@ class Method(ABC):
             )
         if _check.choice(UnitName, unit=self.unit) not in _UNITS:
             raise ValueError(f"Expected unit video or subject in training, got unit={self.unit}.")
-        if self.relation is not None:
-            _check.choice(Relation, relation=self.relation)
+        if self.relation is not None and (
+            _check.choice(Relation, relation=self.relation) is Relation.ADD_REMOVE
+        ):
+            raise ValueError(
+                "Expected zero_out or replace_one in training, got add_remove: the number of units "
+                "is public and decides the plan, so it cannot be what neighbours differ in."
+            )
         self._check_choices("optimiser", "part")
         is_whole = isinstance(self.public_seed, int) and not isinstance(self.public_seed, bool)
         if not is_whole or not 0 <= self.public_seed < 2**32:
