@@ -195,8 +195,8 @@ def markdown(rows: list[tuple[str, ...]]) -> str:
         "Measured one by one, each by its own command; `make figures` runs them all. Small "
         "networks without privacy, one seed each, two cores, other jobs running. Chance is 0.083 "
         "for activities and 0.021 for places. The thumbnail beside the place is an 8 x 8 "
-        "picture, compared plainly or with light and tint taken out, whichever does better: where it is as good as the "
-        "network, a place is known by its colours alone.\n\n" + "\n".join(lines) + "\n"
+        "picture, compared plainly or with light and tint taken out, whichever does better: "
+        "where it is as good as the network, a place is known by its colours alone.\n\n" + "\n".join(lines) + "\n"
     )
 
 
