@@ -196,7 +196,9 @@ def markdown(rows: list[tuple[str, ...]]) -> str:
         "networks without privacy, one seed each, two cores, other jobs running. Chance is 0.083 "
         "for activities and 0.021 for places. The thumbnail beside the place is an 8 x 8 "
         "picture, compared plainly or with light and tint taken out, whichever does better: "
-        "where it is as good as the network, a place is known by its colours alone.\n\n" + "\n".join(lines) + "\n"
+        "where it is as good as the network, a place is known by its colours alone.\n\n"
+        + "\n".join(lines)
+        + "\n"
     )
 
 
