@@ -57,12 +57,14 @@ def trains(
 ) -> Any:
     fields = {"epsilon": float("inf"), "unit": "video", "part": "head", "batch": 4, "epochs": 2.0}
     ways, tell = other.pop("ways", None), other.pop("progress", lambda *told: None)
+    ledger = other.pop("ledger", None)
     return train_file(
         data or Few(),
         path,
         make_method(name, **(fields | other)),
         Network(from_scratch=True),
         noise=noise or Noise(),
+        ledger=ledger,
         ways=ways,
         progress=tell,
     )

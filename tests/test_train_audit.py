@@ -79,8 +79,9 @@ def updates(
 def many(value: float | None, plan: Plan, noise: Noise, count: int) -> np.ndarray:
     """The same for very many steps: the two sums that there can be, drawn and noised together."""
     weights, rows = {"w": torch.zeros(1)}, rows_with(value)
+    work = loop.Work(physical=UNITS)
     sums = [
-        loop._private_cells(loss, weights, rows, np.array(batch), plan, UNITS)["w"]
+        loop._private_cells(loss, weights, rows, np.array(batch), plan, work)["w"]
         for batch in ([1, 2, 3], [0, 1, 2, 3])
     ]
     is_in = [int(0 in plan.sampler.draw(noise)) for _ in range(count)]

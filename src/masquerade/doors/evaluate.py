@@ -13,8 +13,9 @@ from tyro.conf import Positional
 from masquerade._optional import require
 from masquerade.collection import Collection
 from masquerade.doors.answer import Answer
-from masquerade.doors.lessons import films_of, split_of
+from masquerade.doors.lessons import films_of
 from masquerade.doors.progress import bars
+from masquerade.doors.splits import split_of
 from masquerade.doors.training import load_model
 from masquerade.errors import BadInput
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from tyro.conf import Positional
 
 from masquerade import _check, _json
 from masquerade._round import shown
+from masquerade.collection import Collection, Kind
 from masquerade.doors import sources
 from masquerade.doors.answer import Answer
+from masquerade.doors.progress import bars
+from masquerade.doors.splits import split_of
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, Unit, UnitName, units_help
 from masquerade.ledger import Account, Book, Content, Ledger
+from masquerade.ledger.book import PEOPLE
 from masquerade.ledger.filter import FilterName
 from masquerade.ledger.ledger import fixed_list_epsilon
 from masquerade.receipt import SUFFIX, Receipt
@@ -35,6 +39,8 @@ class Open:
         pixels: m, for the units pixels and tube.
         relation: how neighbours differ.
         filter: gaussian for releases; renyi where sampled training will be charged as well.
+        public: what of every recording is public anyway (people: they are avatars, or background);
+            the budget is of the rest. Needed for methods that use it without noise.
     """
 
     account: Positional[str]
@@ -45,6 +51,7 @@ class Open:
     pixels: int | None = None
     relation: Literal["replace_one", "zero_out"] = "replace_one"
     filter: Literal["gaussian", "renyi"] = "gaussian"
+    public: Literal["nothing", "people", "background"] = "nothing"
 
     def run(self) -> Answer:
         """Open it."""
@@ -60,9 +67,11 @@ class Open:
             delta=self.delta,
             relation=Relation(self.relation),
             rule=FilterName(self.filter),
+            public=self.public,
         )
         said = f"Opened {opened.name}: epsilon {opened.cap.epsilon:g} and delta "
         said += f"{opened.cap.delta:g} for {opened.unit}, {opened.cap.relation.value}."
+        said += f" {opened.public.capitalize()}: assumed public." * (opened.public != "nothing")
         return Answer(data=_json.encode(opened), lines=[said])
 
 
@@ -105,6 +114,52 @@ class Add:
 
     def _read(self, path: Path) -> Content:
         return sources.find(path, heading=self.heading).content
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enroll:
+    """Put every recording of a data set into an account, all of them or none.
+
+    Where the unit is a subject, each recording goes to the subject that the data set names.
+
+    Args:
+        account: the account's name.
+        ledger: a path, or postgresql://...
+    """
+
+    ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("data", "data"),)
+
+    account: Positional[str]
+    ledger: str
+
+    def run(self, data: Collection[Any]) -> Answer:
+        """Read and hash all of them, then add them."""
+        kind = getattr(data, "kind", data.ABOUT.kind)
+        if kind == Kind.PHOTOS:
+            raise BadInput("Expected a data set of videos or signals, got photos.")
+        data = split_of(data, "train") if kind == Kind.VIDEOS else data
+        ledger = Ledger(self.ledger)
+        held = ledger.book().accounts.get(self.account)
+        if held is None:
+            raise ValueError(_check.unknown("account", self.account, list(ledger.book().accounts)))
+        needs_subject = held.unit.name in PEOPLE
+        found = []
+        with bars() as progress:
+            task = progress.add_task("reading", total=len(data))
+            for labels, recording in zip(data.labels, data, strict=True):
+                subject = recording.subject if needs_subject else None
+                if needs_subject and subject is None:
+                    raise BadInput(f"Expected to know who is in {labels.name}, got nobody.")
+                found.append((Content.of(recording), subject))
+                progress.advance(task)
+        members = ledger.add_all(self.account, found)
+        return Answer(
+            data={"account": self.account, "members": len(members)},
+            lines=[
+                f"{len(members)} recordings of the split {getattr(data, 'split', 'all')} are in "
+                f"{self.account}."
+            ],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,6 +329,7 @@ def _gist(payload: dict[str, Any]) -> str:
 COMMANDS = {
     "open": Open,
     "add": Add,
+    "enroll": Enroll,
     "show": Show,
     "history": History,
     "verify": Verify,

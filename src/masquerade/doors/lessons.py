@@ -10,20 +10,20 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from masquerade import _check
 from masquerade._optional import require
-from masquerade.collection import Collection, Kind
-from masquerade.data.folder import Folder
+from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.nets import mvit
 from masquerade.recordings import Video
 from masquerade.train import views
+from masquerade.train.loop import Precision, lowered
 from masquerade.train.method import Method
 from masquerade.train.rows import Rows, slots_of
 from masquerade.train.views import Private
@@ -41,12 +41,14 @@ class Memory:
         folder: on disk; the system's folder for temporary files if None.
         is_kept: whether the file stays. It is as private as the recordings.
         device: where the trunk runs and the rows lie.
+        precision: in which the trunk runs; bfloat16 on a GPU alone.
     """
 
     most_mb: int = 4096
     folder: Path | None = None
     is_kept: bool = False
     device: str = "cpu"
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         _check.not_negative(most_mb=self.most_mb)
@@ -54,6 +56,10 @@ class Memory:
             raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
         if self.device not in ("cpu", "cuda"):
             raise ValueError(_check.unknown("device", self.device, ("cpu", "cuda")))
+        if self.precision not in get_args(Precision):
+            raise ValueError(_check.unknown("precision", self.precision, get_args(Precision)))
+        if self.precision == "bfloat16" and self.device != "cuda":
+            raise ValueError("Expected device=cuda for precision=bfloat16; use precision=float32.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,25 +69,12 @@ class Lessons:
     Args:
         rows: to learn from.
         mask_sha256: fingerprint of the masks, where they are used.
+        units: the unit of each recording.
     """
 
     rows: Rows
     mask_sha256: str | None
-
-
-def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
-    """The part of a data set that is meant, unless its own flag names another one.
-
-    Raises:
-        BadInput: if it holds no videos.
-    """
-    if getattr(collection, "kind", collection.ABOUT.kind) != Kind.VIDEOS:
-        raise BadInput(f"Expected a data set of videos, got {collection.ABOUT.title}.")
-    usual = type(collection).__dataclass_fields__.get("split")  # type: ignore[attr-defined]
-    is_chosen = usual is None or getattr(collection, "split", None) != usual.default
-    if is_chosen or (isinstance(collection, Folder) and not collection.has_splits):
-        return collection
-    return replace(collection, split=wanted)  # type: ignore[type-var]
+    units: tuple[int, ...]
 
 
 def classes_of(collection: Collection[Any]) -> tuple[str, ...]:
@@ -104,6 +97,7 @@ def lessons(
     *,
     memory: Memory,
     progress: Progress,
+    see: Callable[[Video], None] = lambda video: None,
 ) -> Iterator[Lessons]:
     """Read every recording once and give the rows; what is on disk is removed afterwards."""
     names = classes_of(collection)
@@ -114,7 +108,8 @@ def lessons(
     targets, owners, masks = [], [], []
     try:
         for index in range(len(collection)):
-            video = _video(collection, index)
+            video = video_of(collection, index)
+            see(video)
             shown = {"private": video.frames}
             if method.HAS_PUBLIC:
                 shown["public"] = views.filled(video.frames, video.person_mask, private)
@@ -122,9 +117,9 @@ def lessons(
             if not method.HAS_PRIVATE:
                 shown["private"] = shown["public"]
             for view, frames in shown.items():
-                sinks[view].add(_activations(frames, method, net, trunk, memory.device))
+                sinks[view].add(_activations(frames, method, net, trunk, memory))
             targets += [_target(video, names, collection.labels[index].name)] * method.segments
-            owners.append(_owner(video, index, method, collection.labels[index].name))
+            owners.append(owner_of(video, index, method, collection.labels[index].name))
             progress(index + 1, len(collection))
         most = method.recordings if method.unit == "subject" else 1
         yield Lessons(
@@ -135,6 +130,7 @@ def lessons(
                 slots=slots_of(owners, segments=method.segments, most=most),
             ),
             mask_sha256=views.fingerprint([m for m in masks if m is not None]) if masks else None,
+            units=units_of(owners),
         )
     finally:
         for sink in sinks.values():
@@ -147,24 +143,36 @@ def films_of(
     """Each recording's middle segment as a network wants it, (1, 3, T, H, W), with its class."""
     names = classes_of(collection)
     for index in range(len(collection)):
-        video = _video(collection, index)
+        video = video_of(collection, index)
         cut = views.segments(video.frames, count=1, length=mvit.NORMALISATION[name].frames)
         yield mvit.prepare(cut, name), _target(video, names, collection.labels[index].name)
         progress(index + 1, len(collection))
 
 
-def _video(collection: Collection[Any], index: int) -> Video:
+def video_of(collection: Collection[Any], index: int) -> Video:
+    """A recording that must be a video."""
     video = collection[index]
     if not isinstance(video, Video):
         raise BadInput(f"Expected videos to learn from, got {type(video).__name__}s.")
     return video
 
 
-def _activations(frames: np.ndarray, method: Method, net: Any, trunk: Any, device: str) -> Any:
+def _activations(frames: np.ndarray, method: Method, net: Any, trunk: Any, memory: Memory) -> Any:
     length = mvit.NORMALISATION[net.name].frames
     films = mvit.prepare(views.segments(frames, count=method.segments, length=length), net.name)
-    with torch.no_grad():
-        return trunk(films.to(device))
+    with torch.no_grad(), lowered(memory.device, memory.precision):
+        return trunk(films.to(memory.device))
+
+
+def units_of(owners: Sequence[str | int]) -> tuple[int, ...]:
+    """The number of each owner, in the order in which they come up.
+
+    Example:
+        >>> units_of(["b", "a", "b"])
+        (0, 1, 0)
+    """
+    numbers = {owner: number for number, owner in enumerate(dict.fromkeys(owners))}
+    return tuple(numbers[owner] for owner in owners)
 
 
 def _target(video: Video, names: Sequence[str], what: str) -> int:
@@ -173,7 +181,8 @@ def _target(video: Video, names: Sequence[str], what: str) -> int:
     return names.index(video.activity)
 
 
-def _owner(video: Video, index: int, method: Method, what: str) -> str | int:
+def owner_of(video: Video, index: int, method: Method, what: str) -> str | int:
+    """Whose unit a recording is in: its own, or its subject's."""
     if method.unit != "subject":
         return index
     if video.subject is None:

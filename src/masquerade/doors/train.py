@@ -6,17 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from rich.progress import Progress
 from tyro.conf import Positional
 
 from masquerade import _json
 from masquerade.collection import Collection
-from masquerade.doors import outputs, training
+from masquerade.doors import billing, grid, outputs, training
 from masquerade.doors.answer import Answer
-from masquerade.doors.lessons import Memory, split_of
+from masquerade.doors.lessons import Memory
 from masquerade.doors.progress import bars
+from masquerade.doors.splits import split_of
 from masquerade.errors import BadInput
 from masquerade.guarantee import explain
+from masquerade.ledger import Ledger
 from masquerade.noise import Noise
+from masquerade.receipt import Release
 from masquerade.train.loop import Work
 from masquerade.train.method import Method
 
@@ -36,7 +40,10 @@ class Train:
         cache_mb: of activations held in memory; more goes to a private file.
         keep_cache: leave that file; it is as private as the recordings.
         checkpoint_every: steps between two checkpoints beside the target; 0 for none.
-        dry_run: print the guarantee and write nothing.
+        ledger: a path, or postgresql://...; everyone whose recordings are learned from is charged.
+        grid: several runs, such as "learning_rate=0.1,0.5 clip_norm=0.5,1", each charged and
+            written as TARGET-1, TARGET-2, ...; needs --ledger.
+        dry_run: print the guarantee and write nothing; with --ledger, whether it can be afforded.
         rehearsal_seed: seeded noise that protects nothing.
     """
 
@@ -52,63 +59,93 @@ class Train:
     cache_mb: int = 4096
     keep_cache: bool = False
     checkpoint_every: int = 0
+    ledger: str | None = None
+    grid: str | None = None
     dry_run: bool = False
     rehearsal_seed: int | None = None
 
     def run(self, method: Method, data: Collection[Any]) -> Answer:
         """Plan, learn, write."""
         private = split_of(data, "train")
-        if self.dry_run:
-            return self._preview(method, private)
+        if self.grid is not None and self.ledger is None:
+            raise ValueError(
+                "Expected --ledger with --grid: every run is paid for, and whoever chooses between "
+                "them has seen them all. Without a ledger, train once."
+            )
+        chosen = [({}, method)] if self.grid is None else grid.methods_of(method, self.grid)
+        if self.dry_run or len(chosen) > 1:
+            answer = self._preview([each for _, each in chosen], private)
+            if self.dry_run:
+                return answer
+        if self.grid is None:
+            return self._answer(self._train(self.target, method, private))
+        targets = [grid.target_of(self.target, number + 1) for number in range(len(chosen))]
+        done = [
+            self._train(target, each, private)
+            for target, (_, each) in zip(targets, chosen, strict=True)
+        ]
+        return _table([fields for fields, _ in chosen], done)
+
+    def _train(self, target: Path, method: Method, private: Collection[Any]) -> Release[Path]:
         noise = Noise(seed=self.rehearsal_seed)
         with bars() as progress:
-            tasks: dict[str, Any] = {}
-
-            def tell(what: str, done: int, total: int) -> None:
-                if what not in tasks:
-                    tasks[what] = progress.add_task(what, total=total)
-                progress.update(tasks[what], completed=done)
-
             done = training.train_file(
                 private,
-                self.target,
+                target,
                 method,
                 self._network(),
                 noise=noise,
-                ways=self._ways(noise),
-                progress=tell,
+                ledger=None if self.ledger is None else Ledger(self.ledger),
+                ways=self._ways(target, noise),
+                progress=_teller(progress),
             )
-        self._checkpoint(noise).unlink(missing_ok=True)
+        self._checkpoint(target, noise).unlink(missing_ok=True)
+        return done
+
+    def _answer(self, done: Release[Path]) -> Answer:
         return Answer(
             data={
                 "model": str(done.value),
                 "receipt": str(outputs.receipt_path(done.value)),
                 "guarantee": _json.encode(done.receipt.guarantee),
+                "ledger_sequence": done.receipt.ledger_sequence,
             },
             lines=[f"Wrote {done.value} and its receipt.", *explain(done.receipt.guarantee)],
         )
 
-    def _preview(self, method: Method, private: Collection[Any]) -> Answer:
-        units = len(private)
-        if method.unit == "subject":
-            people = {labels.subject for labels in private.labels}
-            if None in people:
-                raise BadInput("Expected to know who is in every recording for --unit subject.")
-            units = len(people)
-        plan = method.plan(units)
-        lines = [
-            f"{units} units of the split {getattr(private, 'split', 'all')}, "
-            f"{plan.sampler.expected} in a batch on average, {plan.steps} steps, "
-            f"noise multiplier {plan.noise_multiplier:.4g}; nothing was written.",
-            *explain(method.guarantee(plan)),
+    def _preview(self, methods: list[Method], private: Collection[Any]) -> Answer:
+        """What the runs would promise; under a ledger, raise if they cannot be afforded."""
+        units = _units(methods[0], private)
+        plans = [method.plan(units) for method in methods]
+        lines: list[str] = []
+        if self.ledger is not None:
+            with bars() as progress:
+                tell = _teller(progress)
+                billing.quote(
+                    Ledger(self.ledger),
+                    private,
+                    methods,
+                    plans,
+                    progress=lambda done, total: tell("asking the ledger", done, total),
+                )
+            lines.append(f"The ledger affords it: {len(plans)} runs.")
+        for method, plan in zip(methods, plans, strict=True):
+            lines += [
+                f"{units} units of the split {getattr(private, 'split', 'all')}, "
+                f"{plan.sampler.expected} in a batch on average, {plan.steps} steps, "
+                f"noise multiplier {plan.noise_multiplier:.4g}; nothing was written.",
+                *explain(method.guarantee(plan)),
+            ]
+        data = [
+            {
+                "units": units,
+                "steps": plan.steps,
+                "noise_multiplier": plan.noise_multiplier,
+                "guarantee": _json.encode(method.guarantee(plan)),
+            }
+            for method, plan in zip(methods, plans, strict=True)
         ]
-        data = {
-            "units": units,
-            "steps": plan.steps,
-            "noise_multiplier": plan.noise_multiplier,
-            "guarantee": _json.encode(method.guarantee(plan)),
-        }
-        return Answer(data=data, lines=lines)
+        return Answer(data=data[0] if len(data) == 1 else {"runs": data}, lines=lines)
 
     def _network(self) -> training.Network:
         return training.Network(
@@ -118,18 +155,61 @@ class Train:
             keep_head=self.keep_head,
         )
 
-    def _checkpoint(self, noise: Noise) -> Path:
-        final = outputs.final_name(self.target, noise)
+    def _checkpoint(self, target: Path, noise: Noise) -> Path:
+        final = outputs.final_name(target, noise)
         return final.with_name(f"{final.name}.private-checkpoint")
 
-    def _ways(self, noise: Noise) -> training.Ways:
-        checkpoint = self._checkpoint(noise) if self.checkpoint_every else None
+    def _ways(self, target: Path, noise: Noise) -> training.Ways:
+        checkpoint = self._checkpoint(target, noise) if self.checkpoint_every else None
         return training.Ways(
             memory=Memory(most_mb=self.cache_mb, is_kept=self.keep_cache, device=self.device),
             work=Work(
                 physical=self.physical, checkpoint=checkpoint, every=max(1, self.checkpoint_every)
             ),
         )
+
+
+def _units(method: Method, private: Collection[Any]) -> int:
+    if method.unit != "subject":
+        return len(private)
+    people = {labels.subject for labels in private.labels}
+    if None in people:
+        raise BadInput("Expected to know who is in every recording for --unit subject.")
+    return len(people)
+
+
+def _teller(progress: Progress) -> training.Progress:
+    """A bar for each kind of work."""
+    tasks: dict[str, Any] = {}
+
+    def tell(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = progress.add_task(what, total=total)
+        progress.update(tasks[what], completed=done)
+
+    return tell
+
+
+def _table(chosen: list[dict[str, Any]], done: list[Release[Path]]) -> Answer:
+    """The models of a grid and what each was trained with."""
+    lines = [
+        f"{release.value}: {', '.join(f'{name} {value}' for name, value in fields.items())}, "
+        f"epsilon {release.receipt.guarantee.epsilon:g}"
+        for fields, release in zip(chosen, done, strict=True)
+    ]
+    lines.append(
+        f"{len(done)} runs, each charged to the ledger: choose between them as you like. Each "
+        "receipt states its own run; what all of them cost stands in the ledger."
+    )
+    runs = [
+        {
+            "model": str(release.value),
+            "fields": fields,
+            "ledger_sequence": release.receipt.ledger_sequence,
+        }
+        for fields, release in zip(chosen, done, strict=True)
+    ]
+    return Answer(data={"runs": runs}, lines=lines)
 
 
 COMMAND = Train

@@ -1,7 +1,8 @@
 """Train a model privately and publish it: the Python side of `masquerade train`.
 
-What a run costs is known from the number of units, before it learns anything; the receipt stands
-before the model does. A ledger is not charged yet.
+What a run costs is known from the number of units, before it learns anything. The order is read,
+reserve, train, write, receipt, settle: the spend is on disk before the first step, and the receipt
+stands before the model does.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import datetime
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,16 @@ from masquerade import __version__, catalog
 from masquerade._optional import require
 from masquerade.collection import Collection
 from masquerade.doors import outputs
+from masquerade.doors.billing import Bill, settle_standing
 from masquerade.doors.lessons import Lessons, Memory, classes_of, lessons
 from masquerade.errors import BadInput
 from masquerade.events import NoGuaranteeDpEvent, event_to_json
 from masquerade.files import atomic
+from masquerade.ledger import Ledger
 from masquerade.nets import mvit
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt, Release
+from masquerade.recordings import Video
 from masquerade.train import loop
 from masquerade.train.coupling import refuse_coupling
 from masquerade.train.method import Method
@@ -107,6 +111,8 @@ def train(
     noise: Noise | None = None,
     ways: Ways | None = None,
     progress: Progress = lambda what, done, total: None,
+    see: Callable[[Video], None] = lambda video: None,
+    begin: Callable[[Plan, Lessons], None] = lambda plan, found: None,
 ) -> tuple[Any, Plan, Lessons]:
     """A trained network, the plan it was trained by, and what it learned from (private).
 
@@ -117,6 +123,8 @@ def train(
         noise: where noise and batches come from; by default the operating system.
         ways: how the work is done.
         progress: called with what is done, how far, and of how much.
+        see: called with each recording as it is read.
+        begin: called when all is read, before the first step; what it raises stops the run.
     """
     ways, noise = ways or Ways(), noise or Noise()
     net = network.make(len(classes_of(collection)), seed=method.public_seed)
@@ -133,8 +141,10 @@ def train(
         trunk,
         memory=ways.memory,
         progress=lambda done, total: progress("reading", done, total),
+        see=see,
     ) as found:
         plan = method.plan(found.rows.units)
+        begin(plan, found)
         loop.run(
             tail,
             found.rows,
@@ -154,24 +164,49 @@ def train_file(
     network: Network,
     *,
     noise: Noise | None = None,
+    ledger: Ledger | None = None,
     ways: Ways | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> Release[Path]:
-    """Train, and write the model as safetensors with its receipt beside it."""
-    noise = noise or Noise()
+    """Train, and write the model as safetensors with its receipt beside it.
+
+    Under a ledger everyone whose recordings are learned from is charged before the first step. A
+    run that was stopped and is called again is charged once.
+
+    Raises:
+        BudgetExceeded: if somebody cannot afford it.
+        FileExistsError: if a model stands there.
+    """
+    noise, ways = noise or Noise(), ways or Ways()
     target = outputs.final_name(Path(target), noise)
     if target.suffix != ".safetensors":
         raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
     if not target.parent.is_dir():
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
     with atomic.alone(target):
+        settle_standing(target, ledger)
         if target.exists():
             raise FileExistsError(f"{target} stands already; training again would spend again.")
-        net, plan, found = train(
-            collection, method, network, noise=noise, ways=ways, progress=progress
-        )
+        bill = Bill(ledger, target, noise)
+        try:
+            net, plan, found = train(
+                collection,
+                method,
+                network,
+                noise=noise,
+                ways=replace(ways, work=replace(ways.work, name=bill.run_id)),
+                progress=progress,
+                see=bill.see,
+                begin=lambda plan, found: bill.reserve(
+                    method, plan, found.units, _fields(method, found.mask_sha256)
+                ),
+            )
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(f"Interrupted; no model was written.{bill.owed}") from stop
         data = _encoded(net, classes_of(collection), method)
-        receipt = receipt_of(method, plan, noise, data, mask_sha256=found.mask_sha256)
+        receipt = receipt_of(
+            method, plan, noise, data, mask_sha256=found.mask_sha256, charged=bill.charged
+        )
         receipt_bytes = receipt.to_json().encode()
         with (
             atomic.staged(target, atomic.writes(data)) as (_, commit),
@@ -179,20 +214,25 @@ def train_file(
         ):
             first()  # the receipt stands before the model does
             commit()
+        bill.settle(receipt)
     return Release(value=target, receipt=receipt)
 
 
 def receipt_of(
-    method: Method, plan: Plan, noise: Noise, data: bytes, *, mask_sha256: str | None = None
+    method: Method,
+    plan: Plan,
+    noise: Noise,
+    data: bytes,
+    *,
+    mask_sha256: str | None = None,
+    charged: dict[str, Any] | None = None,
 ) -> Receipt:
     """What was done and what is promised, tied to the model's bytes."""
     guarantee = method.guarantee(plan)
     event = method.event(plan)
-    masks = {} if mask_sha256 is None else {MASKS: mask_sha256}
-    fields = method.fields() | masks
     return Receipt(
         mechanism=method.name,
-        fields=fields,
+        fields=_fields(method, mask_sha256),
         shapes=((plan.sampler.units,),),
         guarantee=guarantee.as_rehearsal() if noise.is_rehearsal else guarantee,
         event=event_to_json(NoGuaranteeDpEvent("rehearsal") if noise.is_rehearsal else event),
@@ -201,7 +241,13 @@ def receipt_of(
         is_rehearsal=noise.is_rehearsal,
         code_version=__version__,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **(charged or {}),
     )
+
+
+def _fields(method: Method, mask_sha256: str | None) -> dict[str, Any]:
+    """A method's fields as its receipt has them, with the public masks that it speaks of."""
+    return method.fields() | ({} if mask_sha256 is None else {MASKS: mask_sha256})
 
 
 def _encoded(net: Any, classes: tuple[str, ...], method: Method) -> bytes:

@@ -5,6 +5,8 @@ data from it.
 """
 
 from masquerade.ledger.book import Account, Book
-from masquerade.ledger.ledger import Content, Ledger, Reservation
+from masquerade.ledger.content import Content
+from masquerade.ledger.ledger import Ledger, Reservation
+from masquerade.ledger.runs import Run
 
-__all__ = ["Account", "Book", "Content", "Ledger", "Reservation"]
+__all__ = ["Account", "Book", "Content", "Ledger", "Reservation", "Run"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from masquerade import _json
+from masquerade import _check, _json
 from masquerade.account.sensitivity import refuse_add_remove
 from masquerade.errors import BudgetExceeded
 from masquerade.events import DpEvent, event_from_json, event_to_json
@@ -16,6 +16,7 @@ from masquerade.ledger.filter import Filter, FilterName
 from masquerade.ledger.store import Entry
 
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
+PUBLIC = ("nothing", "people", "background")  # what of a recording an account takes as known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,15 +27,20 @@ class Account:
         name: chosen by the steward.
         unit: what is protected.
         cap: epsilon, delta, relation, and the rule that keeps them.
+        public: what of every recording is known to everyone: nothing, people or background. The
+            budget is then of the rest, with masks and labels known as well.
     """
 
     name: str
     unit: Unit
     cap: Filter
+    public: str = PUBLIC[0]
 
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("Expected a name for the account.")
+        if self.public not in PUBLIC:
+            raise ValueError(_check.unknown("public", self.public, PUBLIC))
         refuse_add_remove(self.cap.relation)
 
     def to_payload(self) -> dict[str, Any]:
@@ -56,6 +62,7 @@ class Account:
                 relation=Relation(cap["relation"]),
                 order=cap["order"],
             ),
+            public=data.get("public", PUBLIC[0]),
         )
 
 
@@ -103,18 +110,22 @@ class Book:
         """Read the ledger from its first entry to its last."""
         book = cls()
         for entry in entries:
-            payload = entry.payload
-            if entry.kind == "open":
-                account = Account.from_payload(payload)
-                book.accounts[account.name] = account
-            elif entry.kind == "add":
-                book._add(payload)
-                book._charge(payload["carried"])
-            elif entry.kind == "reserve":
-                book._charge(payload["charges"])
-            elif entry.kind == "settle":
-                book.settled[payload["reservation"]] = payload["output_sha256"]
+            book.apply(entry)
         return book
+
+    def apply(self, entry: Entry) -> None:
+        """The next entry."""
+        payload = entry.payload
+        if entry.kind == "open":
+            account = Account.from_payload(payload)
+            self.accounts[account.name] = account
+        elif entry.kind == "add":
+            self._add(payload)
+            self._charge(payload["carried"])
+        elif entry.kind == "reserve":
+            self._charge(payload["charges"])
+        elif entry.kind == "settle":
+            self.settled[payload["reservation"]] = payload["output_sha256"]
 
     def _add(self, payload: dict[str, Any]) -> None:
         held = self.holders[payload["account"], payload["member"]]
@@ -146,7 +157,7 @@ class Book:
         if cost > left:
             fits = account.cap.epsilon_that_fits(left)
             remedy = (
-                f"a release of at most epsilon {int(fits * 1e4) / 1e4:g} at delta "
+                f"one of at most epsilon {int(fits * 1e4) / 1e4:g} at delta "
                 f"{account.cap.delta:g} would fit"
                 if fits >= 1e-4
                 else "nothing more fits"
@@ -154,7 +165,7 @@ class Book:
             raise BudgetExceeded(
                 f"The account {account.name} ({account.unit}, {account.cap.relation.value}) has "
                 f"{100 * max(left, 0) / account.cap.allowance:.1f} % of its budget left and this "
-                f"release needs {100 * cost / account.cap.allowance:.1f} %: {remedy}. Nothing was "
+                f"needs {100 * cost / account.cap.allowance:.1f} %: {remedy}. Nothing was "
                 "spent."
             )
         return [

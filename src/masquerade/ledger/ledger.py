@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from masquerade import catalog
 from masquerade._round import up_decimals
@@ -16,10 +13,13 @@ from masquerade.account import epsilon
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent, DpEvent
 from masquerade.guarantee import Relation, Unit
-from masquerade.ledger.book import PEOPLE, Account, Book, Charge
+from masquerade.ledger import runs
+from masquerade.ledger.book import PEOPLE, PUBLIC, Account, Book, Charge
+from masquerade.ledger.content import Content
 from masquerade.ledger.filter import Filter, FilterName, best_order
+from masquerade.ledger.runs import Run
 from masquerade.ledger.store import Entry, Session, Store
-from masquerade.mechanism import Mechanism, Shape, Shapes, Value, arrays_of, shapes_of
+from masquerade.mechanism import Mechanism, Shapes, Value
 from masquerade.receipt import Receipt
 
 
@@ -29,56 +29,6 @@ class Reservation:
 
     sequence: int
     head: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Content:
-    """What a ledger needs to know of a recording: its shape, and a hash that never leaves it.
-
-    The hash is of the decoded numbers, the same for every file format.
-    """
-
-    shapes: Shapes
-    fingerprint: bytes
-
-    @classmethod
-    def of(cls, value: Value | Content) -> Content:
-        """Of a value in memory; of a content, itself."""
-        if isinstance(value, Content):
-            return value
-        digest = hashlib.sha256()
-        for array in arrays_of(value):
-            digest.update(repr(array.shape).encode())
-            digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
-        return cls(shapes=shapes_of(value), fingerprint=digest.digest())
-
-    @classmethod
-    def of_frames(cls, shape: Shape, frames: Iterable[np.ndarray]) -> Content:
-        """Of a video that comes frame by frame; equal to that of the same frames in memory."""
-        watcher = cls.watch(shape)
-        for frame in frames:
-            watcher.add(frame)
-        return watcher.content()
-
-    @staticmethod
-    def watch(shape: Shape) -> Watcher:
-        """What makes a content of frames as they pass by."""
-        return Watcher(shape)
-
-
-class Watcher:
-    """Makes the `Content` of a video whose frames pass by one at a time."""
-
-    def __init__(self, shape: Shape) -> None:
-        self._shape, self._digest = shape, hashlib.sha256(repr(shape).encode())
-
-    def add(self, frame: np.ndarray) -> None:
-        """The next frame."""
-        self._digest.update(np.ascontiguousarray(frame, dtype="<f8").tobytes())
-
-    def content(self) -> Content:
-        """Of the frames so far."""
-        return Content(shapes=(self._shape,), fingerprint=self._digest.digest())
 
 
 class Ledger:
@@ -103,11 +53,12 @@ class Ledger:
         delta: float,
         relation: Relation = Relation.REPLACE_ONE,
         rule: FilterName = FilterName.GAUSSIAN,
+        public: str = PUBLIC[0],
     ) -> Account:
         """Open an account; the ledger is made if there is none yet."""
         order = best_order(epsilon, delta) if rule is FilterName.RENYI else None
         cap = Filter(name=rule, epsilon=epsilon, delta=delta, relation=relation, order=order)
-        account = Account(name=name, unit=unit, cap=cap)
+        account = Account(name=name, unit=unit, cap=cap, public=public)
         if account.cap.allowance <= 0:
             raise ValueError(
                 f"Expected a cap that affords anything under the {rule.value} rule, got "
@@ -140,31 +91,14 @@ class Ledger:
         """
         with self._store.session() as session:
             book = Book.replay(session.entries)
+            return _add(session, book, _account(book, account), Content.of(value), subject, same_as)
+
+    def add_all(self, account: str, recordings: Iterable[tuple[Content, str | None]]) -> list[str]:
+        """Put many contents with their subjects into an account, all of them or none."""
+        with self._store.session() as session:
+            book = Book.replay(session.entries)
             held = _account(book, account)
-            subject = None if subject is None else subject.strip()
-            if (held.unit.name in PEOPLE) != bool(subject):
-                raise ValueError(
-                    "Expected a subject exactly where the account's unit is a subject or a shard, "
-                    f"got unit={held.unit} and subject={subject!r}."
-                )
-            member, token = _member(session, Content.of(value), same_as)
-            holder = subject or member
-            carried: list[Charge] = []
-            if holder not in book.holders.get((account, member), []):
-                events = _earlier_events(session.entries, member, held)
-                carried = book.charge(held, holder, events) if events else []
-            # an entry also where the file was in it: no sequence number tells that two are equal
-            session.append(
-                "add",
-                {
-                    "account": account,
-                    "member": member,
-                    "holder": holder,
-                    "token": token,
-                    "carried": [charge.to_payload() for charge in carried],
-                },
-            )
-        return member
+            return [_add(session, book, held, *recording, None) for recording in recordings]
 
     def quote(self, value: Value | Content, mechanism: Mechanism) -> None:
         """Raise what `reserve` would raise, and spend nothing."""
@@ -195,6 +129,28 @@ class Ledger:
             )
         return Reservation(sequence=entry.sequence, head=entry.head)
 
+    def quote_run(self, run: Run) -> None:
+        """Raise what `reserve_run` would raise, and spend nothing."""
+        with self._store.session() as session:
+            runs.payload_of(session, Book.replay(session.entries), run)
+
+    def reserve_run(self, run: Run) -> Reservation:
+        """Charge everyone whose recordings a run learns from, or nobody.
+
+        A run that was charged before and has no output yet is taken up, not charged again.
+
+        Raises:
+            BudgetExceeded: if somebody cannot afford it.
+            BadInput: if a recording is in no account.
+            ValueError: if an account is of a kind that a run cannot charge.
+        """
+        with self._store.session() as session:
+            book = Book.replay(session.entries)
+            entry = runs.standing(session, book, run)
+            if entry is None:
+                entry = session.append("reserve", runs.payload_of(session, book, run))
+        return Reservation(sequence=entry.sequence, head=entry.head)
+
     def settle(self, receipt: Receipt) -> None:
         """Record that the output of a reservation stands; saying it twice changes nothing."""
         with self._store.session() as session:
@@ -210,7 +166,7 @@ class Ledger:
         with self._store.session() as session:
             entry = _entry_of(session.entries, receipt)
             token = session.token_of(Content.of(value).fingerprint)
-        return entry is not None and entry.payload["token"] == token
+        return entry is not None and entry.payload.get("token") == token
 
     def entries(self) -> list[Entry]:
         """Everything that was written, verified."""
@@ -304,13 +260,55 @@ def _event_for(mechanism: Mechanism, shapes: Shapes, account: Account) -> DpEven
     return event
 
 
-def _earlier_events(entries: list[Entry], member: str, account: Account) -> list[DpEvent]:
-    """What was released of a member before it came into the account, as its unit feels it."""
-    found = []
+def _add(
+    session: Session,
+    book: Book,
+    account: Account,
+    content: Content,
+    subject: str | None,
+    same_as: Value | Content | None,
+) -> str:
+    """Write the entry that makes a content a member, with what it has cost so far."""
+    subject = None if subject is None else subject.strip()
+    if (account.unit.name in PEOPLE) != bool(subject):
+        raise ValueError(
+            "Expected a subject exactly where the account's unit is a subject or a shard, "
+            f"got unit={account.unit} and subject={subject!r}."
+        )
+    member, token = _member(session, content, same_as)
+    holder = subject or member
+    carried: list[Charge] = []
+    if holder not in book.holders.get((account.name, member), []):
+        events = _earlier_events(session.entries, book, account, holder, member)
+        carried = book.charge(account, holder, events) if events else []
+    # an entry also where the file was in it: no sequence number tells that two are equal
+    entry = session.append(
+        "add",
+        {
+            "account": account.name,
+            "member": member,
+            "holder": holder,
+            "token": token,
+            "carried": [charge.to_payload() for charge in carried],
+        },
+    )
+    book.apply(entry)
+    return member
+
+
+def _earlier_events(
+    entries: list[Entry], book: Book, account: Account, holder: str, member: str
+) -> list[DpEvent]:
+    """What was done with a member before it came into the account, as its unit feels it."""
+    found: list[DpEvent | None] = []
     for entry in entries:
-        if entry.kind == "reserve" and entry.payload["member"] == member:
-            example = catalog.example("release", entry.payload["mechanism"])
-            shapes = tuple(tuple(shape) for shape in entry.payload["shapes"])
-            mechanism = type(example)(**entry.payload["fields"])
-            found.append(_event_for(mechanism, shapes, account))
-    return found
+        payload = entry.payload
+        if entry.kind != "reserve":
+            continue
+        if "run" in payload:
+            found.append(runs.earlier_event(payload, book, account, holder, member))
+        elif payload["member"] == member:
+            example = catalog.example("release", payload["mechanism"])
+            shapes = tuple(tuple(shape) for shape in payload["shapes"])
+            found.append(_event_for(type(example)(**payload["fields"]), shapes, account))
+    return [event for event in found if event is not None]

@@ -20,6 +20,7 @@ Tensors: TypeAlias = dict[str, Any]
 Loss: TypeAlias = Callable[[Mapping[str, Any], Any, Any], Any]
 
 _BELOW = 1 - 2.0**-20  # a hair below C
+_EXACT = 2.0**53  # below it float64 adds whole numbers exactly
 
 
 def per_record(
@@ -34,7 +35,8 @@ def per_record(
         targets: (N, ...).
         chunk: records at once.
     """
-    every = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0), chunk_size=chunk)
+    size = None if chunk >= len(inputs) else chunk  # joining one chunk would copy all of it
+    every = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0), chunk_size=size)
     found: Tensors = every(dict(weights), inputs, targets)
     for name, gradient in found.items():
         if gradient.shape != (len(inputs), *weights[name].shape):
@@ -47,10 +49,11 @@ def per_record(
 
 def norms(gradients: Tensors) -> Tensor:
     """(N,) float64: the norm over all weights together."""
-    squares = [
-        g.detach().double().reshape(len(g), -1).square().sum(dim=1) for g in gradients.values()
+    each = [
+        torch.linalg.vector_norm(g.detach().reshape(len(g), -1), dim=1, dtype=torch.float64)
+        for g in gradients.values()
     ]
-    return torch.stack(squares).sum(dim=0).sqrt()
+    return torch.linalg.vector_norm(torch.stack(each), dim=0)
 
 
 def clipped_cells(gradients: Tensors, present: Any, *, clip_norm: float, grid: float) -> Tensors:
@@ -67,12 +70,18 @@ def clipped_cells(gradients: Tensors, present: Any, *, clip_norm: float, grid: f
     is_good = torch.isfinite(size) & present
     factor = (clip_norm * _BELOW / size.clamp_min(1e-300)).clamp_max(1.0)
     factor = torch.where(is_good, factor, torch.zeros_like(factor))
+    if len(size) * clip_norm / grid >= _EXACT:
+        raise ValueError(
+            f"Expected contributions below 2^53 cells together, got {len(size)} of {clip_norm} on "
+            f"the grid {grid}; work on fewer at once."
+        )
     found = {}
     for name, gradient in gradients.items():
         shape = (-1, *[1] * (gradient.dim() - 1))
-        safe = torch.where(is_good.reshape(shape), gradient.double(), 0.0)
-        cells = torch.trunc(safe * factor.reshape(shape) / grid)
-        found[name] = cells.to(torch.int64).sum(dim=0)
+        cells = gradient.detach().to(torch.float64, copy=True)  # the only copy; in place from here
+        cells.masked_fill_(~is_good.reshape(shape), 0.0)
+        cells.mul_((factor / grid).reshape(shape)).trunc_()
+        found[name] = cells.sum(dim=0).to(torch.int64)
     return found
 
 

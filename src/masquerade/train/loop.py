@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from masquerade.train.rows import Rows, gathered
 from masquerade.train.sampling import PublicBatches
 
 torch = require("torch", extra="train")
+Precision = Literal["float32", "bfloat16"]
 _DIGEST = 32  # bytes before a checkpoint's content: its SHA-256
 
 
@@ -40,14 +41,21 @@ class Work:
         physical: units whose gradients are computed at once; smaller takes less memory.
         checkpoint: file that holds the state of the run, or None.
         every: steps between two checkpoints.
+        precision: of the network's forward pass; bfloat16 is quicker, on a GPU. Weights stay
+            float32, and so do gradients.
+        name: of the run, where a ledger knows it; another's checkpoint is refused.
     """
 
     physical: int = 16
     checkpoint: Path | None = None
     every: int = 50
+    precision: Precision = "float32"
+    name: str = ""
 
     def __post_init__(self) -> None:
         _check.count(physical=self.physical, every=self.every)
+        if self.precision not in get_args(Precision):
+            raise ValueError(_check.unknown("precision", self.precision, get_args(Precision)))
 
 
 def rate_at(method: Method, number: int, steps: int) -> float:
@@ -93,11 +101,15 @@ def run(
     weights = {name: held for name, held in tail.named_parameters() if held.requires_grad}
     if not weights:
         raise ValueError("Expected weights to train, got a network without any.")
+    if work.precision == "bfloat16" and rows.targets.device.type != "cuda":
+        raise ValueError("Expected rows on a GPU for precision=bfloat16; use precision=float32.")
     _check_classes(method, rows, tail)
     best = _optimiser(method, list(weights.values()))
-    run_id = _identity(plan, method, tail) if work.checkpoint is not None else {}
+    run_id = {"name": work.name}
+    if work.checkpoint is not None:
+        run_id |= _identity(plan, method, tail, rows.trunk)
     done = _resume(work.checkpoint, weights, best, run_id)
-    loss = _loss(tail, method, rows)
+    loss = _loss(tail, method, rows, precision=work.precision)
     for number in range(done, plan.steps):
         found = _gradient(loss, weights, rows, method, plan, number, noise=noise, work=work)
         for group in best.param_groups:
@@ -114,7 +126,8 @@ def _check_classes(method: Method, rows: Rows, tail: Any) -> None:
     if not method.class_weights:
         return
     with torch.no_grad():
-        classes = tail(rows.private[:1].to(rows.targets.device)).shape[-1]
+        seen = rows.private[:1].to(rows.targets.device)
+        classes = tail(seen if rows.trunk is None else rows.trunk(seen)).shape[-1]
     if len(method.class_weights) != classes:
         raise ValueError(
             f"Expected class_weights for {classes} classes, got {len(method.class_weights)}."
@@ -137,14 +150,14 @@ def _gradient(
     units = plan.sampler.draw(noise)
     private = public = None
     if method.HAS_PRIVATE:
-        cells = _private_cells(loss, held, rows, units, plan, work.physical)
+        cells = _private_cells(loss, held, rows, units, plan, work)
         private = step.noisy(cells, plan, noise)
     if method.HAS_PUBLIC and rows.public is not None:
         if not method.shares_batch:
             rng = np.random.default_rng((method.public_seed, 1, number))
             size = min(getattr(method, "public_batch", plan.sampler.expected), rows.units)
             units = PublicBatches(units=rows.units, size=size).draw(rng=rng)
-        public = _public_mean(loss, held, rows, units, work.physical)
+        public = _public_mean(loss, held, rows, units, work)
     return step.combined(private, public, weight=method.public_weight)
 
 
@@ -154,9 +167,10 @@ def _private_cells(
     rows: Rows,
     units: np.ndarray,
     plan: Plan,
-    physical: int,
+    work: Work,
 ) -> dict[str, Any]:
     """The sum over a batch, in pieces of one shape; the last is filled up with nobody."""
+    physical = work.physical
     total = {
         name: torch.zeros(value.shape, dtype=torch.int64, device=value.device)
         for name, value in weights.items()
@@ -165,9 +179,9 @@ def _private_cells(
         piece = np.full(physical, -1)
         some = units[start : start + physical]
         piece[: len(some)] = some
-        inputs, targets, shares = gathered(rows, piece)
-        found = gradients.per_record(loss, weights, inputs, (targets, shares), chunk=physical)
-        present = torch.from_numpy(piece >= 0).to(shares.device)
+        inputs, wanted = _lesson(rows, piece, work)
+        found = gradients.per_record(loss, weights, inputs, wanted, chunk=physical)
+        present = torch.from_numpy(piece >= 0).to(inputs.device)
         cells = gradients.clipped_cells(found, present, clip_norm=plan.clip_norm, grid=plan.grid)
         for name, value in cells.items():
             total[name] += value
@@ -179,23 +193,50 @@ def _public_mean(
     weights: Mapping[str, Any],
     rows: Rows,
     units: np.ndarray,
-    physical: int,
+    work: Work,
 ) -> dict[str, Any] | None:
     if not len(units):
         return {name: torch.zeros_like(value) for name, value in weights.items()}
-    seen = Rows(private=rows.public, public=None, targets=rows.targets, slots=rows.slots)
-    inputs, targets, shares = gathered(seen, units)
-    return gradients.mean_of(loss, weights, inputs, (targets, shares), chunk=physical)
+    inputs, wanted = _lesson(rows, units, work, is_public=True)
+    return gradients.mean_of(loss, weights, inputs, wanted, chunk=work.physical)
 
 
-def _loss(tail: Any, method: Method, rows: Rows) -> gradients.Loss:
+def _lesson(
+    rows: Rows, units: np.ndarray, work: Work, *, is_public: bool = False
+) -> tuple[Any, tuple[Any, Any]]:
+    """What the trained part sees of some units, and what it should say."""
+    inputs, targets, shares = gathered(rows, units, is_public=is_public)
+    if rows.trunk is not None:
+        flat = inputs.flatten(0, 1)  # (B*k, ...)
+        with torch.no_grad(), lowered(inputs.device, work.precision):
+            seen = torch.cat([rows.trunk(some) for some in flat.split(work.physical)])
+        inputs = seen.float().unflatten(0, shares.shape)
+    return inputs, (targets, shares)
+
+
+def lowered(device: Any, precision: Precision) -> Any:
+    """A context in which networks run in that precision, on that device.
+
+    No guarantee hangs on it: whatever a forward pass gives, gradients are clipped afterwards, in
+    float64.
+    """
+    is_low = precision == "bfloat16"
+    kind = torch.device(device).type
+    return torch.autocast(kind, dtype=torch.bfloat16, enabled=is_low, cache_enabled=False)
+
+
+def _loss(
+    tail: Any, method: Method, rows: Rows, *, precision: Precision = "float32"
+) -> gradients.Loss:
     """The loss of one unit: the mean over its rows."""
-    given = torch.tensor(method.class_weights or (), device=rows.targets.device)
+    device = rows.targets.device
+    given = torch.tensor(method.class_weights or (), device=device)
 
     def loss(weights: Mapping[str, Any], inputs: Any, wanted: Any) -> Any:
         targets, shares = wanted
-        out = torch.func.functional_call(tail, dict(weights), (inputs,))
-        each = torch.nn.functional.cross_entropy(out, targets, reduction="none")
+        with lowered(device, precision):
+            out = torch.func.functional_call(tail, dict(weights), (inputs,))
+        each = torch.nn.functional.cross_entropy(out.float(), targets, reduction="none")
         each = each * given[targets] if len(given) else each
         return (each * shares).sum()
 
@@ -246,7 +287,7 @@ def _resume(
     return int(state["done"])
 
 
-def _identity(plan: Plan, method: Method, tail: Any) -> dict[str, Any]:
+def _identity(plan: Plan, method: Method, tail: Any, trunk: Any | None) -> dict[str, Any]:
     """What makes a run this run: its plan, its method, and the network but for what is trained."""
     frozen, shapes = hashlib.sha256(), {}
     trained = {name for name, held in tail.named_parameters() if held.requires_grad}
@@ -254,6 +295,8 @@ def _identity(plan: Plan, method: Method, tail: Any) -> dict[str, Any]:
         shapes[name] = list(held.shape)
         if name not in trained:
             frozen.update(held.detach().cpu().contiguous().numpy().tobytes())
+    for held in trunk.state_dict().values() if trunk is not None else ():
+        frozen.update(held.detach().cpu().contiguous().numpy().tobytes())
     known = {"plan": asdict(plan), "method": method.name, "fields": method.fields()}
     known |= {"weights": shapes, "frozen": frozen.hexdigest()}
     found: dict[str, Any] = json.loads(json.dumps(known))

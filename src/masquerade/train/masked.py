@@ -39,6 +39,11 @@ class Masked(Method):
         """lambda."""
         return self.weight
 
+    @property
+    def public_side(self) -> str:
+        """The other side of the mask than the private one."""
+        return "people" if self.private == "background" else "background"
+
     def _public(self, plan: Plan) -> tuple[str, ...]:
         side = "people" if self.private == "background" else "everything but people"
         return (*super()._public(plan), f"the masks, the labels, and {side} in every video")

@@ -126,6 +126,11 @@ class Method(ABC):
         """lambda."""
         return 0.0
 
+    @property
+    def public_side(self) -> str:
+        """What of each recording is used without noise: nothing, people or background."""
+        return "nothing"
+
     def fields(self) -> dict[str, Any]:
         """The public fields, as plain JSON values."""
         found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}

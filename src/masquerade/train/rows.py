@@ -19,17 +19,22 @@ torch = require("torch", extra="train")
 class Rows:
     """Inputs of the trainable part, one row a stretch of a recording.
 
+    Or films, with the frozen trunk that comes first: then it runs again at every step, which takes
+    longer and needs no room for what it gives.
+
     Args:
         private: (R, ...) what only clipped and noised gradients may see.
         public: (R, ...) what everyone may see, or None.
         targets: (R,) the class of each row.
         slots: (U, k) rows of each protected unit; -1 where it has fewer.
+        trunk: what is frozen and comes first; None where the rows are its output.
     """
 
     private: Any
     public: Any | None
     targets: Any
     slots: np.ndarray
+    trunk: Any | None = None
 
     def __post_init__(self) -> None:
         _check.shape("U K", slots=self.slots)
@@ -78,10 +83,11 @@ def slots_of(owners: Sequence[Hashable], *, segments: int, most: int) -> np.ndar
     return found
 
 
-def gathered(rows: Rows, units: np.ndarray) -> tuple[Any, Any, Any]:
+def gathered(rows: Rows, units: np.ndarray, *, is_public: bool = False) -> tuple[Any, Any, Any]:
     """Inputs (B, k, ...), targets (B, k) and shares (B, k) of some units; -1 is nobody.
 
-    The shares of a unit add up to 1, of nobody to 0; rows that only fill up have share 0.
+    The shares of a unit add up to 1, of nobody to 0; rows that only fill up have share 0. Rows are
+    picked where they lie, and what was picked goes to where the targets are.
     """
     slots = np.where((units >= 0)[:, None], rows.slots[np.maximum(units, 0)], -1)
     is_real = slots >= 0
@@ -90,4 +96,8 @@ def gathered(rows: Rows, units: np.ndarray) -> tuple[Any, Any, Any]:
     index = torch.from_numpy(np.maximum(own, 0))
     shares = torch.from_numpy(is_real / count).float()
     device = rows.targets.device
-    return rows.private[index].to(device), rows.targets[index], shares.to(device)
+    view = rows.public if is_public else rows.private
+    if view is None:
+        raise ValueError("Expected rows with a public view, got none.")
+    picked = view[index.to(view.device)].to(device)
+    return picked, rows.targets[index.to(device)], shares.to(device)

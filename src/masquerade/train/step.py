@@ -27,14 +27,26 @@ def noisy(
         noise: where it comes from.
         project: what is done to the noisy sum; after the noise anything is allowed.
     """
-    found = {}
-    for name, held in cells.items():
-        total = held
-        if plan.noise_multiplier > 0:
-            drawn = noise.gaussian(plan.sigma, tuple(held.shape), grid=plan.grid) / plan.grid
-            total = held + torch.from_numpy(np.asarray(np.rint(drawn), np.int64)).to(held.device)
-        found[name] = (total.double() * (plan.grid / plan.sampler.expected)).float()
+    if not cells:
+        raise ValueError("Expected sums to add noise to, got none.")
+    total = torch.cat([held.reshape(-1) for held in cells.values()])
+    if plan.noise_multiplier > 0:
+        total += _drawn(plan, noise, total)
+    flat = (total.double() * (plan.grid / plan.sampler.expected)).float()
+    parts = flat.split([held.numel() for held in cells.values()])
+    found = {
+        name: part.reshape(held.shape)
+        for (name, held), part in zip(cells.items(), parts, strict=True)
+    }
     return found if project is None else project(found)
+
+
+def _drawn(plan: Plan, noise: Noise, like: Any) -> Any:
+    """Noise for all weights at once, in cells, where they lie: the same numbers on any device."""
+    if like.device.type == "cuda":
+        return noise.gaussian_on(str(like.device), plan.sigma, len(like), grid=plan.grid)
+    drawn = noise.gaussian(plan.sigma, len(like), grid=plan.grid) / plan.grid
+    return torch.from_numpy(np.rint(drawn).astype(np.int64))
 
 
 def combined(private: Tensors | None, public: Tensors | None, *, weight: float) -> Tensors:

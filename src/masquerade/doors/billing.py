@@ -1,0 +1,146 @@
+"""Charge a training run to a ledger once, also when it is killed and taken up again.
+
+A slip beside the output names the run before anything is charged, so whatever is cut off, the same
+command finds the same entry. The slip is removed when the model stands and the spend is settled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from masquerade.collection import Collection
+from masquerade.doors.lessons import owner_of, units_of, video_of
+from masquerade.doors.outputs import receipt_path
+from masquerade.errors import BadInput
+from masquerade.events import ComposedDpEvent, NoOpDpEvent
+from masquerade.files import atomic
+from masquerade.ledger import Content, Ledger, Run
+from masquerade.noise import Noise
+from masquerade.receipt import Receipt
+from masquerade.recordings import Video
+from masquerade.train.method import Method
+from masquerade.train.plan import Plan
+
+Progress = Callable[[int, int], None]
+_SLIP = ".private-run"
+
+
+class Bill:
+    """What is owed for one run, from its first recording to its model.
+
+    Args:
+        ledger: that is charged; without one nothing is owed.
+        target: the model; the slip stands beside it.
+        noise: refused under a ledger if it is a rehearsal's.
+    """
+
+    def __init__(self, ledger: Ledger | None, target: Path, noise: Noise) -> None:
+        self._ledger, self._contents = ledger, list[Content]()
+        self.charged: dict[str, Any] = {}  # what the receipt says of the ledger
+        self.run_id = ""
+        if ledger is None:
+            return
+        if noise.is_rehearsal:
+            raise ValueError(
+                "Expected live noise under a ledger, got a rehearsal; leave out the seed or the "
+                "ledger."
+            )
+        self._slip = target.with_name(f"{target.name}{_SLIP}")
+        self._is_new = not self._slip.is_file()
+        if self._is_new:
+            atomic.write_whole(self._slip, secrets.token_hex(16).encode(), is_private=True)
+        self.run_id = self._slip.read_text(encoding="ascii")
+
+    @property
+    def owed(self) -> str:
+        """What a stop in the middle leaves."""
+        said = " What was reserved for it is spent; the same command goes on with the same run."
+        return said if self.charged else ""
+
+    def see(self, video: Video) -> None:
+        """The next recording."""
+        if self._ledger is not None:
+            self._contents.append(Content.of(video))
+
+    def reserve(
+        self, method: Method, plan: Plan, units: Sequence[int], fields: dict[str, Any]
+    ) -> None:
+        """Charge everyone, once; the spend is on disk when this returns."""
+        if self._ledger is None:
+            return
+        run = _run(self.run_id, method, [plan], self._contents, units, fields)
+        try:
+            reservation = self._ledger.reserve_run(run)
+        except Exception as error:
+            if self._is_new:
+                self._slip.unlink()
+            elif isinstance(error, BadInput):
+                raise BadInput(
+                    f"{error} The run that was begun is named in {self._slip}; without that file "
+                    "a new one begins, and is charged."
+                ) from error
+            raise
+        self.charged = {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
+
+    def settle(self, receipt: Receipt) -> None:
+        """Record that the model stands."""
+        if self._ledger is not None:
+            self._ledger.settle(receipt)
+            self._slip.unlink(missing_ok=True)
+
+
+def settle_standing(target: Path, ledger: Ledger | None) -> None:
+    """Settle a run whose receipt stands, where a crash came between it and its settling.
+
+    Its model may have been seen, whether or not it is there now: a new one is a new run.
+    """
+    beside = receipt_path(target)
+    if ledger is None or not beside.is_file():
+        return
+    with contextlib.suppress(ValueError, TypeError, KeyError):  # what is no receipt settles nothing
+        receipt = Receipt.from_json(beside.read_text(encoding="utf-8"))
+        if receipt.ledger_sequence is not None and not ledger.strangers([receipt]):
+            ledger.settle(receipt)
+            target.with_name(f"{target.name}{_SLIP}").unlink(missing_ok=True)
+
+
+def quote(
+    ledger: Ledger,
+    collection: Collection[Any],
+    methods: Sequence[Method],
+    plans: Sequence[Plan],
+    *,
+    progress: Progress,
+) -> None:
+    """Raise what charging all these runs would raise, and spend nothing; recordings are read."""
+    contents, owners = [], []
+    for index in range(len(collection)):
+        video = video_of(collection, index)
+        contents.append(Content.of(video))
+        owners.append(owner_of(video, index, methods[0], collection.labels[index].name))
+        progress(index + 1, len(collection))
+    ledger.quote_run(_run("quote", methods[0], plans, contents, units_of(owners), {}))
+
+
+def _run(
+    run_id: str,
+    method: Method,
+    plans: Sequence[Plan],
+    contents: Sequence[Content],
+    units: Sequence[int],
+    fields: dict[str, Any],
+) -> Run:
+    events = [method.event(plan) if method.HAS_PRIVATE else NoOpDpEvent() for plan in plans]
+    return Run(
+        run_id=run_id,
+        method=method.name,
+        fields=fields,
+        event=events[0] if len(events) == 1 else ComposedDpEvent(events),
+        public=method.public_side,
+        contents=tuple(contents),
+        units=tuple(units),
+    )

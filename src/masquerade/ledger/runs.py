@@ -1,0 +1,169 @@
+"""What a training run costs everyone whose recordings it learns from.
+
+A run has units of its own: recordings, or people with several of theirs. A holder of an account
+pays for as many of those units as its recordings are in, as a group (`account.group`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from masquerade.account.group import group_event
+from masquerade.errors import BadInput
+from masquerade.events import DpEvent, event_from_json, event_to_json
+from masquerade.guarantee import Relation, UnitName
+from masquerade.ledger.book import PUBLIC, Account, Book, Charge
+from masquerade.ledger.content import Content
+from masquerade.ledger.store import Entry, Session
+
+_WHOLE = (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT, UnitName.SHARD)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run before it begins.
+
+    Args:
+        run_id: random; a run that is taken up again is known by it.
+        method: its name.
+        fields: its public fields, as the receipt will have them.
+        event: what it costs one of its units.
+        public: what of each recording it uses without noise: nothing, people or background.
+        contents: of its recordings.
+        units: the unit that each recording is in.
+    """
+
+    run_id: str
+    method: str
+    fields: dict[str, Any]
+    event: DpEvent
+    public: str = PUBLIC[0]
+    contents: tuple[Content, ...]
+    units: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.contents) != len(self.units) or not self.units:
+            raise ValueError(
+                f"Expected a unit for each of {len(self.contents)} recordings, got "
+                f"{len(self.units)}."
+            )
+
+
+def payload_of(session: Session, book: Book, run: Run) -> dict[str, Any]:
+    """The entry that charges everyone, if all of it fits.
+
+    Raises:
+        BadInput: if a recording is in no account.
+        BudgetExceeded: if somebody cannot afford it.
+        ValueError: if an account's unit, relation or public part is not one that a run can charge.
+    """
+    members = [session.member_of(content.fingerprint) for content in run.contents]
+    held = _held(book, members)
+    told = _told(run, members)
+    charges: list[Charge] = []
+    for (name, holder), places in held.items():
+        account = book.accounts[name]
+        charges += book.charge(account, holder, [_felt(told, account, places)])
+    return told | {
+        "tokens": [session.token_of(content.fingerprint) for content in run.contents],
+        "charges": [charge.to_payload() for charge in charges],
+    }
+
+
+def standing(session: Session, book: Book, run: Run) -> Entry | None:
+    """The entry of this very run, if it was charged before; it is not charged again.
+
+    Raises:
+        BadInput: if another run has its name, or if it has its output already.
+    """
+    for entry in session.entries:
+        if entry.kind == "reserve" and entry.payload.get("run") == run.run_id:
+            members = [session.member_of(content.fingerprint) for content in run.contents]
+            told = _told(run, members)
+            tokens = [session.token_of(content.fingerprint) for content in run.contents]
+            is_same = entry.payload["tokens"] == tokens and all(
+                entry.payload[key] == value for key, value in told.items()
+            )
+            if not is_same or entry.sequence in book.settled:
+                raise BadInput(
+                    "Expected to go on with the run that was charged, got other recordings or "
+                    "settings, or a run that has ended; choose another output."
+                )
+            return entry
+    return None
+
+
+def earlier_event(
+    payload: dict[str, Any], book: Book, account: Account, holder: str, member: str
+) -> DpEvent | None:
+    """What a run before cost a holder whom ``member`` is added to; None if nothing new.
+
+    What the holder paid for the same run before is not taken off: a group's cost is no sum.
+    """
+
+    def places(of: Sequence[str]) -> set[int]:
+        return {place for place, found in enumerate(payload["members"]) if found in of}
+
+    theirs = [
+        m for (name, m), who in book.holders.items() if name == account.name and holder in who
+    ]
+    before, after = places(theirs), places([*theirs, member])
+    units = payload["units"]
+    if {units[place] for place in before} == {units[place] for place in after}:
+        return None
+    return _felt(payload, account, after)
+
+
+def _told(run: Run, members: Sequence[str | None]) -> dict[str, Any]:
+    return {
+        "mechanism": run.method,
+        "fields": run.fields,
+        "run": run.run_id,
+        "public": run.public,
+        "event": event_to_json(run.event),
+        "members": list(members),
+        "units": list(run.units),
+    }
+
+
+def _held(book: Book, members: Sequence[str | None]) -> dict[tuple[str, str], set[int]]:
+    """(account, holder) to the places of their recordings; every recording is somebody's."""
+    accounts: dict[str | None, list[str]] = defaultdict(list)
+    for name, known in book.holders:
+        accounts[known].append(name)
+    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    strangers = sum(member not in accounts for member in members)
+    if strangers:
+        raise BadInput(
+            f"Expected every recording in an account of this ledger, got {strangers} of "
+            f"{len(members)} that are in none; add them first with: masquerade ledger enroll"
+        )
+    for place, member in enumerate(members):
+        for name in accounts[member]:
+            for holder in book.holders[name, str(member)]:
+                found[name, holder].add(place)
+    return found
+
+
+def _felt(told: dict[str, Any], account: Account, places: set[int]) -> DpEvent:
+    """The run as a holder of the recordings at these places feels it."""
+    if told["public"] not in (PUBLIC[0], account.public):
+        raise ValueError(
+            f"Expected an account in which {told['public']} are public, got {account.name}, in "
+            f"which {account.public} is: what {told['mechanism']} uses without noise would not be "
+            f"paid for. Open one with: ledger open --public {told['public']}"
+        )
+    units = told["units"]
+    mine = {units[place] for place in places}
+    if account.cap.relation is Relation.ZERO_OUT:
+        is_whole = {place for place, unit in enumerate(units) if unit in mine} == places
+        if account.unit.name not in _WHOLE or not is_whole:
+            raise ValueError(
+                f"Expected the account {account.name} to be opened with replace_one: a run knows "
+                "zero_out only as a unit of it that is absent, and this account's holders are "
+                "parts of one."
+            )
+    return group_event(event_from_json(told["event"]), len(mine))
