@@ -35,6 +35,7 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 EVENT = sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
+EVENTS = {Relation.ZERO_OUT: EVENT, Relation.REPLACE_ONE: EVENT}
 VIDEO, SUBJECT = Unit(name=UnitName.VIDEO), Unit(name=UnitName.SUBJECT)
 
 
@@ -62,7 +63,7 @@ def enrolled(path: Path, unit: Unit = VIDEO, data: Few | None = None, **other: A
 
 
 def run_of(data: Few, units: list[int], **other: Any) -> Run:
-    given: dict[str, Any] = {"run_id": "r", "method": "dp_sgd", "fields": {}, "event": EVENT}
+    given: dict[str, Any] = {"run_id": "r", "method": "dp_sgd", "fields": {}, "events": EVENTS}
     contents = tuple(Content.of(video) for video in data)
     return Run(contents=contents, units=tuple(units), **(given | other))
 
@@ -367,11 +368,12 @@ def test_a_quote_of_several_runs_is_of_all_together(tmp_path: Path, is_paid: boo
     method = make_method("dp_sgd", epsilon=1.5, unit="video", batch=4, epochs=2.0)
     methods = [each for _, each in methods_of(method, "learning_rate=0.1,0.2,0.3")]
     plans = [each.plan(8) for each in methods]
-    arguments = (ledger, Few(), methods, plans)
+    quiet = {"unit": "video", "progress": lambda done, total: None}
+    one, all_of_them = (billing.cost_of(method, some, {}) for some in (plans[:1], plans))
+    billing.quote(ledger, Few(), one, **quiet)
     if is_paid:
-        billing.quote(*arguments, progress=lambda done, total: None)
+        billing.quote(ledger, Few(), all_of_them, **quiet)
     else:
-        billing.quote(ledger, Few(), methods[:1], plans[:1], progress=lambda done, total: None)
         with pytest.raises(BudgetExceeded):
-            billing.quote(*arguments, progress=lambda done, total: None)
+            billing.quote(ledger, Few(), all_of_them, **quiet)
     assert spends(ledger) == 0

@@ -8,25 +8,44 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from masquerade.collection import Collection
-from masquerade.doors.lessons import owner_of, units_of, video_of
 from masquerade.doors.outputs import receipt_path
+from masquerade.doors.owners import owner_of, units_of
 from masquerade.errors import BadInput
-from masquerade.events import ComposedDpEvent, NoOpDpEvent
+from masquerade.events import ComposedDpEvent, DpEvent, NoOpDpEvent
 from masquerade.files import atomic
+from masquerade.guarantee import Relation
 from masquerade.ledger import Content, Ledger, Run
+from masquerade.mechanism import Value
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
-from masquerade.recordings import Video
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 
 Progress = Callable[[int, int], None]
 _SLIP = ".private-run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a run costs one of its units.
+
+    Args:
+        method: its name.
+        fields: its public fields, as the receipt has them.
+        events: for accounts of each relation.
+        public: what of each recording it uses without noise.
+    """
+
+    method: str
+    fields: dict[str, Any]
+    events: Mapping[Relation, DpEvent]
+    public: str = "nothing"
 
 
 class Bill:
@@ -61,18 +80,21 @@ class Bill:
         said = " What was reserved for it is spent; the same command goes on with the same run."
         return said if self.charged else ""
 
-    def see(self, video: Video) -> None:
+    def see(self, recording: Value) -> None:
         """The next recording."""
         if self._ledger is not None:
-            self._contents.append(Content.of(video))
+            self._contents.append(Content.of(recording))
 
-    def reserve(
-        self, method: Method, plan: Plan, units: Sequence[int], fields: dict[str, Any]
-    ) -> None:
-        """Charge everyone, once; the spend is on disk when this returns."""
+    def reserve(self, cost: Cost, units: Sequence[int]) -> None:
+        """Charge everyone, once; the spend is on disk when this returns.
+
+        Args:
+            cost: of one unit.
+            units: the unit of each recording that was seen.
+        """
         if self._ledger is None:
             return
-        run = _run(self.run_id, method, [plan], self._contents, units, fields)
+        run = _run(self.run_id, cost, self._contents, units)
         try:
             reservation = self._ledger.reserve_run(run)
         except Exception as error:
@@ -108,39 +130,42 @@ def settle_standing(target: Path, ledger: Ledger | None) -> None:
             target.with_name(f"{target.name}{_SLIP}").unlink(missing_ok=True)
 
 
+def cost_of(method: Method, plans: Sequence[Plan], fields: dict[str, Any]) -> Cost:
+    """The cost of a method's runs, all of them together."""
+    events = [method.event(plan) if method.HAS_PRIVATE else NoOpDpEvent() for plan in plans]
+    event = events[0] if len(events) == 1 else ComposedDpEvent(events)
+    return Cost(
+        method=method.name,
+        fields=fields,
+        events={Relation.ZERO_OUT: event, Relation.REPLACE_ONE: event},
+        public=method.public_side,
+    )
+
+
 def quote(
     ledger: Ledger,
     collection: Collection[Any],
-    methods: Sequence[Method],
-    plans: Sequence[Plan],
+    cost: Cost,
     *,
+    unit: str,
     progress: Progress,
 ) -> None:
-    """Raise what charging all these runs would raise, and spend nothing; recordings are read."""
+    """Raise what charging a cost would raise, and spend nothing; recordings are read."""
     contents, owners = [], []
-    for index in range(len(collection)):
-        video = video_of(collection, index)
-        contents.append(Content.of(video))
-        owners.append(owner_of(video, index, methods[0], collection.labels[index].name))
+    for index, recording in enumerate(collection):
+        contents.append(Content.of(recording))
+        owners.append(owner_of(recording, index, unit, collection.labels[index].name))
         progress(index + 1, len(collection))
-    ledger.quote_run(_run("quote", methods[0], plans, contents, units_of(owners), {}))
+    ledger.quote_run(_run("quote", cost, contents, units_of(owners)))
 
 
-def _run(
-    run_id: str,
-    method: Method,
-    plans: Sequence[Plan],
-    contents: Sequence[Content],
-    units: Sequence[int],
-    fields: dict[str, Any],
-) -> Run:
-    events = [method.event(plan) if method.HAS_PRIVATE else NoOpDpEvent() for plan in plans]
+def _run(run_id: str, cost: Cost, contents: Sequence[Content], units: Sequence[int]) -> Run:
     return Run(
         run_id=run_id,
-        method=method.name,
-        fields=fields,
-        event=events[0] if len(events) == 1 else ComposedDpEvent(events),
-        public=method.public_side,
+        method=cost.method,
+        fields=cost.fields,
+        events=cost.events,
+        public=cost.public,
         contents=tuple(contents),
         units=tuple(units),
     )

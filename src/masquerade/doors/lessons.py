@@ -19,6 +19,7 @@ import numpy as np
 from masquerade import _check
 from masquerade._optional import require
 from masquerade.collection import Collection
+from masquerade.doors.owners import owner_of, units_of
 from masquerade.errors import BadInput
 from masquerade.nets import mvit
 from masquerade.recordings import Video
@@ -119,7 +120,7 @@ def lessons(
             for view, frames in shown.items():
                 sinks[view].add(_activations(frames, method, net, trunk, memory))
             targets += [_target(video, names, collection.labels[index].name)] * method.segments
-            owners.append(owner_of(video, index, method, collection.labels[index].name))
+            owners.append(owner_of(video, index, str(method.unit), collection.labels[index].name))
             progress(index + 1, len(collection))
         most = method.recordings if method.unit == "subject" else 1
         yield Lessons(
@@ -164,30 +165,10 @@ def _activations(frames: np.ndarray, method: Method, net: Any, trunk: Any, memor
         return trunk(films.to(memory.device))
 
 
-def units_of(owners: Sequence[str | int]) -> tuple[int, ...]:
-    """The number of each owner, in the order in which they come up.
-
-    Example:
-        >>> units_of(["b", "a", "b"])
-        (0, 1, 0)
-    """
-    numbers = {owner: number for number, owner in enumerate(dict.fromkeys(owners))}
-    return tuple(numbers[owner] for owner in owners)
-
-
 def _target(video: Video, names: Sequence[str], what: str) -> int:
     if video.activity not in names:
         raise BadInput(f"Expected an activity of the list with {what}, got {video.activity!r}.")
     return names.index(video.activity)
-
-
-def owner_of(video: Video, index: int, method: Method, what: str) -> str | int:
-    """Whose unit a recording is in: its own, or its subject's."""
-    if method.unit != "subject":
-        return index
-    if video.subject is None:
-        raise BadInput(f"Expected to know who is in {what} for --unit subject, got nobody.")
-    return video.subject
 
 
 class _Sink:

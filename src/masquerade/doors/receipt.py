@@ -69,16 +69,21 @@ def _compare_with_mechanism(receipt: Receipt) -> None:
 
 
 def _trained(receipt: Receipt) -> tuple[Guarantee, DpEvent]:
-    """What the method promises for this many units."""
-    fields = {name: value for name, value in receipt.fields.items() if name != "mask_sha256"}
-    fields["class_weights"] = tuple(fields["class_weights"])
+    """What the method promises for these public numbers."""
+    fields = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in receipt.fields.items()
+        if name != "mask_sha256"
+    }
     if fields["epsilon"] is None:
         fields["epsilon"] = math.inf
     method = type(catalog.example("train", receipt.mechanism))(**fields)
-    if method.HAS_PUBLIC and "mask_sha256" not in receipt.fields:
+    if getattr(method, "HAS_PUBLIC", False) and "mask_sha256" not in receipt.fields:
         raise ValueError("the masks that it speaks of are not named (mask_sha256)")
-    plan = method.plan(receipt.shapes[0][0])
-    return method.guarantee(plan), method.event(plan)
+    if method.fields() != {name: receipt.fields[name] for name in fields}:
+        raise ValueError("some of its fields are missing")
+    stated: tuple[Guarantee, DpEvent] = method.stated(receipt.shapes)
+    return stated
 
 
 def _alike(one: DpEvent, other: DpEvent) -> bool:

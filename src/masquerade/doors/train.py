@@ -124,8 +124,8 @@ class Train:
                 billing.quote(
                     Ledger(self.ledger),
                     private,
-                    methods,
-                    plans,
+                    billing.cost_of(methods[0], plans, {}),
+                    unit=str(methods[0].unit),
                     progress=lambda done, total: tell("asking the ledger", done, total),
                 )
             lines.append(f"The ledger affords it: {len(plans)} runs.")

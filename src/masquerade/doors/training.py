@@ -19,7 +19,7 @@ from masquerade import __version__, catalog
 from masquerade._optional import require
 from masquerade.collection import Collection
 from masquerade.doors import outputs
-from masquerade.doors.billing import Bill, settle_standing
+from masquerade.doors.billing import Bill, cost_of, settle_standing
 from masquerade.doors.lessons import Lessons, Memory, classes_of, lessons
 from masquerade.errors import BadInput
 from masquerade.events import NoGuaranteeDpEvent, event_to_json
@@ -198,7 +198,7 @@ def train_file(
                 progress=progress,
                 see=bill.see,
                 begin=lambda plan, found: bill.reserve(
-                    method, plan, found.units, _fields(method, found.mask_sha256)
+                    cost_of(method, [plan], _fields(method, found.mask_sha256)), found.units
                 ),
             )
         except KeyboardInterrupt as stop:

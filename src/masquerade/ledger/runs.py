@@ -7,7 +7,7 @@ pays for as many of those units as its recordings are in, as a group (`account.g
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ class Run:
         run_id: random; a run that is taken up again is known by it.
         method: its name.
         fields: its public fields, as the receipt will have them.
-        event: what it costs one of its units.
+        events: what it costs one of its units, for accounts of each relation.
         public: what of each recording it uses without noise: nothing, people or background.
         contents: of its recordings.
         units: the unit that each recording is in.
@@ -39,7 +39,7 @@ class Run:
     run_id: str
     method: str
     fields: dict[str, Any]
-    event: DpEvent
+    events: Mapping[Relation, DpEvent]
     public: str = PUBLIC[0]
     contents: tuple[Content, ...]
     units: tuple[int, ...]
@@ -123,7 +123,7 @@ def _told(run: Run, members: Sequence[str | None]) -> dict[str, Any]:
         "fields": run.fields,
         "run": run.run_id,
         "public": run.public,
-        "event": event_to_json(run.event),
+        "events": {str(name): event_to_json(event) for name, event in run.events.items()},
         "members": list(members),
         "units": list(run.units),
     }
@@ -166,4 +166,5 @@ def _felt(told: dict[str, Any], account: Account, places: set[int]) -> DpEvent:
                 "zero_out only as a unit of it that is absent, and this account's holders are "
                 "parts of one."
             )
-    return group_event(event_from_json(told["event"]), len(mine))
+    event = event_from_json(told["events"][str(account.cap.relation)])
+    return group_event(event, len(mine))

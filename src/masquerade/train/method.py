@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from masquerade import _check, _json, catalog
 from masquerade.events import DpEvent, NoGuaranteeDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
+from masquerade.mechanism import Shapes
 from masquerade.train.plan import Plan, calibrated
 from masquerade.train.sampling import Poisson
 
@@ -187,6 +188,11 @@ class Method(ABC):
             caveats=self._caveats(plan) if is_private else (),
             published_claim=self._claimed() if is_private else None,
         )
+
+    def stated(self, shapes: Shapes) -> tuple[Guarantee, DpEvent]:
+        """What a receipt with these public shapes, the number of units, must say."""
+        plan = self.plan(shapes[0][0])
+        return self.guarantee(plan), self.event(plan)
 
     def _public(self, plan: Plan) -> tuple[str, ...]:
         sampler = plan.sampler

@@ -1,0 +1,32 @@
+"""Whose unit each recording is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from masquerade.errors import BadInput
+
+
+def owner_of(recording: Any, index: int, unit: str, what: str) -> str | int:
+    """Its own number, or its subject where people are the units.
+
+    Raises:
+        BadInput: if nobody is named where somebody must be.
+    """
+    if unit != "subject":
+        return index
+    if recording.subject is None:
+        raise BadInput(f"Expected to know who is in {what} for --unit subject, got nobody.")
+    return str(recording.subject)
+
+
+def units_of(owners: Sequence[str | int]) -> tuple[int, ...]:
+    """The number of each owner, in the order in which they come up.
+
+    Example:
+        >>> units_of(["b", "a", "b"])
+        (0, 1, 0)
+    """
+    numbers = {owner: number for number, owner in enumerate(dict.fromkeys(owners))}
+    return tuple(numbers[owner] for owner in owners)
