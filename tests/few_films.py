@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from masquerade.collection import About, Collection, Count, Kind, Labels
-from masquerade.doors.training import Network, load_model, make_method, train_file
+from masquerade.doors.models import load_model
+from masquerade.doors.training import Network, make_method, train_file
 from masquerade.noise import Noise
 from masquerade.recordings import Video
 

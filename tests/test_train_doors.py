@@ -22,7 +22,8 @@ from masquerade.data.stage import Stage
 from masquerade.doors import progress, training
 from masquerade.doors import train as door
 from masquerade.doors.lessons import Memory
-from masquerade.doors.training import Ways, load_model
+from masquerade.doors.models import load_model
+from masquerade.doors.training import Ways
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.noise import Noise

@@ -14,7 +14,8 @@ import pytest
 from masquerade import catalog
 from masquerade.account import epsilon
 from masquerade.account.renyi import renyi_epsilon
-from masquerade.doors.training import make_method, receipt_of
+from masquerade.doors.models import receipt_of
+from masquerade.doors.training import make_method, statement
 from masquerade.errors import BadInput
 from masquerade.events import (
     DpEvent,
@@ -171,7 +172,7 @@ def test_without_an_epsilon_nothing_is_promised(method: Method) -> None:
     assert guarantee.kind is Kind.NONE and guarantee.epsilon is guarantee.delta is None
     assert guarantee.accountant is Accountant.NONE and guarantee.caveats == ()
     assert explain(guarantee)[0] == "No guarantee."
-    receipt = receipt_of(free, plan, Noise(), b"model")
+    receipt = receipt_of(statement(free, plan), b"model", Noise(), charged={})
     assert Receipt.from_json(receipt.to_json()) == receipt
     assert json.loads(receipt.to_json())["fields"]["epsilon"] is None
 
@@ -182,13 +183,15 @@ def test_fields_and_receipt_make_the_json_round_trip(method: Method) -> None:
     fields["class_weights"] = tuple(fields["class_weights"])
     assert type(method)(**fields) == method
     plan = plan_of(method)
-    receipt = receipt_of(method, plan, Noise(), b"model", mask_sha256="0" * 64)
+    receipt = receipt_of(
+        statement(method, plan, mask_sha256="0" * 64), b"model", Noise(), charged={}
+    )
     again = Receipt.from_json(receipt.to_json())
     assert again == receipt and again.dp_event == method.event(plan)
     assert again.fields == json.loads(json.dumps(method.fields())) | {"mask_sha256": "0" * 64}
     assert set(method.fields()) == {field.name for field in dataclasses.fields(method)}
     assert not again.is_rehearsal
-    rehearsal = receipt_of(method, plan, Noise(seed=1), b"model")
+    rehearsal = receipt_of(statement(method, plan), b"model", Noise(seed=1), charged={})
     assert rehearsal.is_rehearsal and rehearsal.guarantee.kind is Kind.NONE
     assert rehearsal.fields == method.fields(), "without masks there is no fingerprint of them"
 
@@ -249,7 +252,7 @@ def test_as_published_the_guarantee_is_that_of_a_revealed_batch() -> None:
     zero_out = plan.epsilon(Relation.ZERO_OUT)
     assert 2 < zero_out < guarantee.epsilon
     assert f"epsilon {zero_out:g} under zero_out" in " ".join(guarantee.caveats)
-    receipt = receipt_of(PUBLISHED, plan, Noise(), b"model")
+    receipt = receipt_of(statement(PUBLISHED, plan), b"model", Noise(), charged={})
     assert Receipt.from_json(receipt.to_json()).guarantee == guarantee
 
 

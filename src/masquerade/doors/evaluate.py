@@ -14,9 +14,9 @@ from masquerade._optional import require
 from masquerade.collection import Collection
 from masquerade.doors.answer import Answer
 from masquerade.doors.lessons import films_of
+from masquerade.doors.models import load_model
 from masquerade.doors.progress import bars
 from masquerade.doors.splits import split_of
-from masquerade.doors.training import load_model
 from masquerade.errors import BadInput
 
 torch = require("torch", extra="train")

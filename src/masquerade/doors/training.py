@@ -7,27 +7,22 @@ stands before the model does.
 
 from __future__ import annotations
 
-import datetime
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from masquerade import __version__, catalog
+from masquerade import catalog
 from masquerade._optional import require
 from masquerade.collection import Collection
-from masquerade.doors import outputs
+from masquerade.doors import models, outputs
 from masquerade.doors.billing import Bill, cost_of, settle_standing
 from masquerade.doors.lessons import Lessons, Memory, classes_of, lessons
-from masquerade.errors import BadInput
-from masquerade.events import NoGuaranteeDpEvent, event_to_json
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.nets import mvit
 from masquerade.noise import Noise
-from masquerade.receipt import Receipt, Release
+from masquerade.receipt import Release
 from masquerade.recordings import Video
 from masquerade.train import loop
 from masquerade.train.coupling import refuse_coupling
@@ -203,45 +198,25 @@ def train_file(
             )
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(f"Interrupted; no model was written.{bill.owed}") from stop
-        data = _encoded(net, classes_of(collection), method)
-        receipt = receipt_of(
-            method, plan, noise, data, mask_sha256=found.mask_sha256, charged=bill.charged
+        receipt = models.write(
+            target,
+            _encoded(net, classes_of(collection), method),
+            statement(method, plan, mask_sha256=found.mask_sha256),
+            noise,
+            charged=bill.charged,
         )
-        receipt_bytes = receipt.to_json().encode()
-        with (
-            atomic.staged(target, atomic.writes(data)) as (_, commit),
-            atomic.staged(outputs.receipt_path(target), atomic.writes(receipt_bytes)) as (_, first),
-        ):
-            first()  # the receipt stands before the model does
-            commit()
         bill.settle(receipt)
     return Release(value=target, receipt=receipt)
 
 
-def receipt_of(
-    method: Method,
-    plan: Plan,
-    noise: Noise,
-    data: bytes,
-    *,
-    mask_sha256: str | None = None,
-    charged: dict[str, Any] | None = None,
-) -> Receipt:
-    """What was done and what is promised, tied to the model's bytes."""
-    guarantee = method.guarantee(plan)
-    event = method.event(plan)
-    return Receipt(
-        mechanism=method.name,
+def statement(method: Method, plan: Plan, *, mask_sha256: str | None = None) -> models.Statement:
+    """What the receipt of a run says."""
+    return models.Statement(
+        method=method.name,
         fields=_fields(method, mask_sha256),
         shapes=((plan.sampler.units,),),
-        guarantee=guarantee.as_rehearsal() if noise.is_rehearsal else guarantee,
-        event=event_to_json(NoGuaranteeDpEvent("rehearsal") if noise.is_rehearsal else event),
-        output_sha256=hashlib.sha256(data).hexdigest(),
-        random_source=noise.source,
-        is_rehearsal=noise.is_rehearsal,
-        code_version=__version__,
-        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        **(charged or {}),
+        guarantee=method.guarantee(plan),
+        event=method.event(plan),
     )
 
 
@@ -251,23 +226,4 @@ def _fields(method: Method, mask_sha256: str | None) -> dict[str, Any]:
 
 
 def _encoded(net: Any, classes: tuple[str, ...], method: Method) -> bytes:
-    files = require("safetensors.torch", extra="train")
-    tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
-    said = {"network": net.name, "activities": classes, "part": method.part}
-    # one key: with several their order would differ from file to file
-    data: bytes = files.save(tensors, metadata={"masquerade": json.dumps(said)})
-    return data
-
-
-def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
-    """A model that `train_file` wrote, and its classes."""
-    safetensors = require("safetensors", extra="train")
-    try:
-        with safetensors.safe_open(path, framework="pt") as held:
-            said = json.loads((held.metadata() or {})["masquerade"])
-        activities = tuple(said["activities"])
-        net = mvit.make(said["network"], classes=len(activities))
-    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-        raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
-    mvit.load_weights(net, path, keep_head=True)
-    return net.eval(), activities
+    return models.encoded(net, {"network": net.name, "activities": classes, "part": method.part})

@@ -1,0 +1,98 @@
+"""A trained model as a file, with its receipt beside it, and read again."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from masquerade import __version__
+from masquerade._optional import require
+from masquerade.doors import outputs
+from masquerade.errors import BadInput
+from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
+from masquerade.files import atomic
+from masquerade.guarantee import Guarantee
+from masquerade.mechanism import Shapes
+from masquerade.nets import mvit
+from masquerade.noise import Noise
+from masquerade.receipt import Receipt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """What a receipt says of a model, but for its bytes.
+
+    Args:
+        method: its name.
+        fields: its public fields.
+        shapes: public numbers that, with the fields, decide the guarantee.
+        guarantee: the promise.
+        event: the same for an accountant.
+    """
+
+    method: str
+    fields: dict[str, Any]
+    shapes: Shapes
+    guarantee: Guarantee
+    event: DpEvent
+
+
+def encoded(net: Any, said: dict[str, Any]) -> bytes:
+    """A network's weights as safetensors, with what is said of it."""
+    files = require("safetensors.torch", extra="train")
+    tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
+    # one key: with several their order would differ from file to file
+    data: bytes = files.save(tensors, metadata={"masquerade": json.dumps(said)})
+    return data
+
+
+def write(
+    target: Path, data: bytes, said: Statement, noise: Noise, *, charged: dict[str, Any]
+) -> Receipt:
+    """Both files complete on disk first; then the receipt gets its name, then the model."""
+    receipt = receipt_of(said, data, noise, charged=charged)
+    text = receipt.to_json().encode()
+    with (
+        atomic.staged(target, atomic.writes(data)) as (_, commit),
+        atomic.staged(outputs.receipt_path(target), atomic.writes(text)) as (_, first),
+    ):
+        first()
+        commit()
+    return receipt
+
+
+def receipt_of(said: Statement, data: bytes, noise: Noise, *, charged: dict[str, Any]) -> Receipt:
+    """What was done and what is promised, tied to the model's bytes."""
+    is_rehearsal = noise.is_rehearsal
+    event = NoGuaranteeDpEvent("rehearsal") if is_rehearsal else said.event
+    return Receipt(
+        mechanism=said.method,
+        fields=said.fields,
+        shapes=said.shapes,
+        guarantee=said.guarantee.as_rehearsal() if is_rehearsal else said.guarantee,
+        event=event_to_json(event),
+        output_sha256=hashlib.sha256(data).hexdigest(),
+        random_source=noise.source,
+        is_rehearsal=is_rehearsal,
+        code_version=__version__,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **charged,
+    )
+
+
+def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
+    """A model that `masquerade train` wrote, and its classes."""
+    safetensors = require("safetensors", extra="train")
+    try:
+        with safetensors.safe_open(path, framework="pt") as held:
+            said = json.loads((held.metadata() or {})["masquerade"])
+        activities = tuple(said["activities"])
+        net = mvit.make(said["network"], classes=len(activities))
+    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
+        raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
+    mvit.load_weights(net, path, keep_head=True)
+    return net.eval(), activities
