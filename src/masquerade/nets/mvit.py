@@ -17,6 +17,7 @@ from masquerade import _check
 from masquerade._optional import require
 from masquerade.errors import BadInput
 from masquerade.nets import torchvision, weight_files
+from masquerade.nets.attention import Attention, LastBlock, pooled
 from masquerade.nets.weight_files import HEAD
 
 torch = require("torch", extra="train")
@@ -102,6 +103,9 @@ def make(name: str, *, classes: int) -> Network:
         published = {"mvit_v1_b": torchvision.mvit_v1_b, "mvit_v2_s": torchvision.mvit_v2_s}[name]
         net = published(num_classes=classes, stochastic_depth_prob=0.0)
     net.head[0] = nn.Identity()  # in place of dropout
+    for block, shape in zip(net.blocks, _shapes(net), strict=True):
+        block.attn = Attention(block.attn, shape)
+    net.blocks[-1] = LastBlock(net.blocks[-1])
     net.name = name
     return net
 
@@ -244,12 +248,7 @@ def _shapes(net: Network) -> list[tuple[int, ...]]:
     found = []
     for block in net.blocks:
         found.append(shape)
-        if block.attn.pool_q is not None:
-            pool = block.attn.pool_q.pool
-            sizes = zip(shape, pool.padding, pool.kernel_size, pool.stride, strict=True)
-            shape = tuple(
-                (size + 2 * pad - kernel) // step + 1 for size, pad, kernel, step in sizes
-            )
+        shape = pooled(shape, block.attn.pool_q)
     return found
 
 

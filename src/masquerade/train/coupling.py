@@ -25,7 +25,8 @@ def refuse_coupling(net: Any, inputs: Any) -> None:
         if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.training:
             raise ValueError(
                 f"Expected no batch statistics in training, got {type(layer).__name__} at "
-                f"{name!r}; fold it into the layer before it, or put it into eval mode."
+                f"{name!r}; fold it into the layer before it (train.folding.fold_batch_norm) or "
+                "put it into eval mode."
             )
     together = _outputs(net, inputs)
     every = [_outputs(net, inputs[place : place + 1]) for place in range(len(inputs))]

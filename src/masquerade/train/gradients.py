@@ -21,6 +21,7 @@ Loss: TypeAlias = Callable[[Mapping[str, Any], Any, Any], Any]
 
 _BELOW = 1 - 2.0**-20  # a hair below C
 _EXACT = 2.0**53  # below it float64 adds whole numbers exactly
+_TOGETHER = 1 << 25  # numbers
 
 
 def per_record(
@@ -35,23 +36,36 @@ def per_record(
         targets: (N, ...).
         chunk: records at once.
     """
-    size = None if chunk >= len(inputs) else chunk  # joining one chunk would copy all of it
-    every = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0), chunk_size=size)
-    found: Tensors = every(dict(weights), inputs, targets)
-    for name, gradient in found.items():
-        if gradient.shape != (len(inputs), *weights[name].shape):
-            raise ValueError(
-                f"Expected one gradient a record for {name}, got shape {tuple(gradient.shape)} "
-                f"for {len(inputs)} records; something before it mixes records."
-            )
-    return found
+    parts = [
+        _whole(loss, weights, inputs[start : start + chunk], _cut(targets, start, chunk))
+        for start in range(0, len(inputs), chunk)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return {name: torch.cat([part[name] for part in parts]) for name in weights}
+
+
+def _whole(loss: Loss, weights: Mapping[str, Any], inputs: Any, targets: Any) -> Tensors:
+    """Every record has weights of its own, all the same: their gradients are the record's.
+
+    Plain differentiation of the vectorised loss: differentiating inside it would keep twice the
+    memory, for derivatives of derivatives.
+    """
+    own = {
+        name: value.detach().expand(len(inputs), *value.shape).requires_grad_()
+        for name, value in weights.items()
+    }
+    with torch.enable_grad():
+        total = torch.func.vmap(loss)(own, inputs, targets).sum()
+    found = torch.autograd.grad(total, list(own.values()), materialize_grads=True)
+    return dict(zip(own, found, strict=True))
 
 
 def norms(gradients: Tensors) -> Tensor:
     """(N,) float64: the norm over all weights together."""
     each = [
-        torch.linalg.vector_norm(g.detach().reshape(len(g), -1), dim=1, dtype=torch.float64)
-        for g in gradients.values()
+        torch.linalg.vector_norm(_flat(gradients, names), dim=1, dtype=torch.float64)
+        for names in _groups(gradients)
     ]
     return torch.linalg.vector_norm(torch.stack(each), dim=0)
 
@@ -67,22 +81,42 @@ def clipped_cells(gradients: Tensors, present: Any, *, clip_norm: float, grid: f
     """
     _check.positive(clip_norm=clip_norm, grid=grid)
     size = norms(gradients)
-    is_good = torch.isfinite(size) & present
-    factor = (clip_norm * _BELOW / size.clamp_min(1e-300)).clamp_max(1.0)
-    factor = torch.where(is_good, factor, torch.zeros_like(factor))
     if len(size) * clip_norm / grid >= _EXACT:
         raise ValueError(
             f"Expected contributions below 2^53 cells together, got {len(size)} of {clip_norm} on "
             f"the grid {grid}; work on fewer at once."
         )
+    is_good = torch.isfinite(size) & present
+    factor = (clip_norm * _BELOW / size.clamp_min(1e-300)).clamp_max(1.0)
+    factor = torch.where(is_good, factor, torch.zeros_like(factor))
     found = {}
-    for name, gradient in gradients.items():
-        shape = (-1, *[1] * (gradient.dim() - 1))
-        cells = gradient.detach().to(torch.float64, copy=True)  # the only copy; in place from here
-        cells.masked_fill_(~is_good.reshape(shape), 0.0)
-        cells.mul_((factor / grid).reshape(shape)).trunc_()
-        found[name] = cells.sum(dim=0).to(torch.int64)
+    for names in _groups(gradients):
+        safe = torch.where(is_good[:, None], _flat(gradients, names), 0.0)
+        cells = (safe * (factor / grid)[:, None]).trunc_()  # float64, as the factor is
+        total = cells.sum(dim=0).to(torch.int64)
+        widths = [gradients[name][0].numel() for name in names]
+        for name, part in zip(names, total.split(widths), strict=True):
+            found[name] = part.reshape(gradients[name].shape[1:])
     return found
+
+
+def _groups(gradients: Tensors) -> list[list[str]]:
+    """Names of weights that are worked on together: fewer steps, and never much memory."""
+    found: list[list[str]] = []
+    room = 0
+    for name, gradient in gradients.items():
+        if gradient.numel() > room:
+            found.append([])
+            room = _TOGETHER
+        found[-1].append(name)
+        room -= gradient.numel()
+    return found
+
+
+def _flat(gradients: Tensors, names: list[str]) -> Tensor:
+    """(N, all of these weights)."""
+    each = [gradients[name].detach().reshape(len(gradients[name]), -1) for name in names]
+    return each[0] if len(each) == 1 else torch.cat(each, dim=1)
 
 
 def mean_of(
@@ -90,18 +124,19 @@ def mean_of(
 ) -> Tensors:
     """The mean gradient of public records, un-noised."""
 
-    def total(held: Mapping[str, Any], some: Any, wanted: Any) -> Any:
-        return torch.func.vmap(loss, in_dims=(None, 0, 0))(held, some, wanted).sum()
-
+    held = {name: value.detach().requires_grad_() for name, value in weights.items()}
     found: Tensors = {name: torch.zeros_like(value) for name, value in weights.items()}
     for start in range(0, len(inputs), chunk):
-        part = slice(start, start + chunk)
-        some = torch.func.grad(total)(dict(weights), inputs[part], _cut(targets, part))
-        for name, gradient in some.items():
+        some = inputs[start : start + chunk], _cut(targets, start, chunk)
+        with torch.enable_grad():
+            total = torch.func.vmap(loss, in_dims=(None, 0, 0))(held, *some).sum()
+        given = torch.autograd.grad(total, list(held.values()), materialize_grads=True)
+        for name, gradient in zip(held, given, strict=True):
             found[name] += gradient / len(inputs)
     return found
 
 
-def _cut(targets: Any, part: slice) -> Any:
+def _cut(targets: Any, start: int, size: int) -> Any:
     """Some records of a tensor, or of each tensor of a tuple."""
+    part = slice(start, start + size)
     return tuple(one[part] for one in targets) if isinstance(targets, tuple) else targets[part]
