@@ -38,6 +38,9 @@ class QuarterNoise(Noise):
     def laplace(self, scale: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
         return super().laplace(scale, shape, grid=grid) / 4
 
+    def gumbel_argmax(self, scores: np.ndarray, scale: float) -> np.ndarray:
+        return super().gumbel_argmax(scores, scale / 4)
+
 
 def sound_game(name: str) -> Game:
     """The game of that name whose claim is ours."""

@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from masquerade import _check, _device_noise
+from masquerade import _check, _device_noise, _gumbel
 from masquerade._cells import EXPONENTIAL, HALF_NORMAL, Law, cells_of
 from masquerade._keystream import CHUNK, EXTRA_BITS, extra_bits, keystream
 
@@ -180,6 +180,36 @@ class Noise:
     ) -> np.ndarray:
         """Laplace noise of the given scale rounded to ``grid``, exactly sampled, float64."""
         return self._symmetric(EXPONENTIAL, scale, shape, grid)
+
+    def gumbel_argmax(self, scores: np.ndarray, scale: float) -> np.ndarray:
+        """Whose score plus Gumbel noise is largest, in each row, exactly sampled, as int64.
+
+        A class wins with probability proportional to exp(score / scale), to the last bit: the
+        proof is in `masquerade._gumbel`.
+
+        Args:
+            scores: (Q, K), whole numbers of at most 2^52.
+            scale: of the noise.
+
+        Example:
+            >>> Noise(seed=1).gumbel_argmax(np.array([[90, 10], [10, 90]]), 2.0).tolist()
+            [0, 1]
+        """
+        _check.positive(scale=scale)
+        _check.shape("Q K", scores=scores)
+        if not np.issubdtype(scores.dtype, np.integer):
+            raise ValueError(f"Expected scores to be whole numbers, got dtype={scores.dtype}.")
+        if not 1 <= scores.shape[1] <= _gumbel.MOST_CLASSES:
+            raise ValueError(f"Expected 1 to 2^20 classes, got {scores.shape[1]}.")
+        most = _gumbel.MOST_SCORE
+        if scores.size and not -most <= scores.min() <= scores.max() <= most:
+            raise ValueError("Expected scores of at most 2^52; beyond, sums are not exact.")
+        won = np.empty(len(scores), dtype=np.int64)
+        rows = max(_WORDS_PER_BLOCK, CHUNK // scores.shape[1] & -_WORDS_PER_BLOCK)
+        for start in range(0, len(won), rows):
+            part = scores[start : start + rows]
+            won[start : start + rows] = _gumbel.winners(part, scale, *self._words(len(part)))
+        return won
 
     def uniform(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Uniform in [0, 1), rounded down to the grid 2^-53."""

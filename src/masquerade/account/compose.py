@@ -14,17 +14,21 @@ instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as distributions
 from dp_accounting.privacy_accountant import NeighboringRelation
+from scipy.optimize import brentq
+from scipy.stats import binom
 
 from masquerade import _check
 from masquerade.account.divergence import renyi_bound
 from masquerade.account.parts import UnsupportedEvent, distance_of, parts_of
 from masquerade.account.revealed import revealed_epsilon
 from masquerade.events import (
+    BoundedRangeDpEvent,
     ComposedDpEvent,
     DpEvent,
     GaussianDpEvent,
@@ -42,6 +46,7 @@ FIRST_INTERVAL = 1e-3
 TOLERANCE = 1e-4  # relative change of epsilon at which halving stops
 MAX_GRID_POINTS = 2**24  # about 1 GB while two distributions are convolved
 _MAX_POINTS_TO_START = 2**20
+_MAX_RUNS_TO_COUNT = 10**6
 _NEIGHBOURS = {
     Relation.ZERO_OUT: NeighboringRelation.REPLACE_SPECIAL,
     Relation.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
@@ -100,7 +105,11 @@ def epsilon_at(event: DpEvent, *, delta: float, relation: Relation | str, interv
     found = _pld_epsilon(parts, delta, relation, interval)
     if found is not None:
         return found
-    return Bound(renyi_bound(event, delta=delta, relation=relation), can_refine=False)
+    renyi = renyi_bound(event, delta=delta, relation=relation)
+    if isinstance(only, BoundedRangeDpEvent) and len(parts) == 1 and times <= _MAX_RUNS_TO_COUNT:
+        each = only.bound * distance_of(relation)
+        renyi = min(renyi, optimal_composition(each, times, delta=delta))
+    return Bound(renyi, can_refine=False)
 
 
 def compose(releases: Iterable[tuple[Guarantee, DpEvent]], *, delta: float) -> float:
@@ -132,6 +141,30 @@ def gaussian_mu_of(event: DpEvent, *, relation: Relation) -> float | None:
             return math.inf
         total = math.hypot(total, math.sqrt(count) / part.noise_multiplier)
     return total * distance_of(relation)
+
+
+def optimal_composition(each: float, times: int, *, delta: float) -> float:
+    """Epsilon of ``times`` pure ``each``-DP mechanisms, the best possible [kairouz2015, Thm 3.3].
+
+    The worst such mechanism is randomised response, whose loss is +-each.
+    """
+    counts = np.arange(times + 1)
+    chance = binom.pmf(counts, times, 1 / (1 + math.exp(-each)))
+    losses = (2.0 * counts - times) * each
+
+    def excess(target: float) -> float:
+        return float(chance @ -np.expm1(np.minimum(target - losses, 0.0))) - delta
+
+    return least_epsilon(excess, high=times * each)
+
+
+def least_epsilon(excess: Callable[[float], float], *, high: float) -> float:
+    """Least epsilon in [0, high] at which delta is met; ``excess`` falls."""
+    if excess(0.0) <= 0:
+        return 0.0
+    if excess(high) > 0:
+        return high
+    return min(float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-14)) * (1 + 1e-9), high)
 
 
 def _chance_of_taking_part(parts: list[tuple[DpEvent, int]]) -> float:
@@ -230,9 +263,9 @@ def pld(
             value_discretization_interval=interval,
             neighboring_relation=_NEIGHBOURS[relation],
         )
-    elif isinstance(event, LaplaceDpEvent) and relation is not Relation.REPLACE_ONE:
+    elif isinstance(event, LaplaceDpEvent):
         one = distributions.from_laplace_mechanism(
-            event.noise_multiplier, value_discretization_interval=interval
+            event.noise_multiplier / distance_of(relation), value_discretization_interval=interval
         )
     else:
         raise UnsupportedEvent(

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from masquerade import _check
 from masquerade.account.parts import UnsupportedEvent, distance_of, parts_of
 from masquerade.events import (
+    BoundedRangeDpEvent,
     DpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
@@ -27,6 +29,7 @@ from masquerade.guarantee import Relation
 _CELLS_A_SIGMA = 12  # of the quadrature
 _MOST_POINTS = 2_000_000
 _ORDERS = tuple(1 + 2.0 ** (k / 2) / 16 for k in range(32))
+_FURTHER = 10.0  # how far beyond them to look, in log(order - 1)
 
 
 def renyi_divergence(event: DpEvent, *, order: float, relation: Relation) -> float:
@@ -46,11 +49,25 @@ def renyi_divergence(event: DpEvent, *, order: float, relation: Relation) -> flo
 
 
 def renyi_bound(event: DpEvent, *, delta: float, relation: Relation) -> float:
-    """An upper bound on epsilon at any delta: the best of a fixed list of orders [canonne2020]."""
-    found = [
-        renyi_divergence(event, order=order, relation=relation) + conversion(order, delta)
-        for order in _ORDERS
-    ]
+    """An upper bound on epsilon at any delta, by the best order [canonne2020].
+
+    The best of a fixed list; where every divergence is a closed form, the best near that one.
+    """
+
+    def at(order: float) -> float:
+        return renyi_divergence(event, order=order, relation=relation) + conversion(order, delta)
+
+    found = [at(order) for order in _ORDERS]
+    best = int(np.argmin(found))
+    is_closed = not any(isinstance(part, PoissonSampledDpEvent) for part, _ in parts_of(event))
+    if is_closed and math.isfinite(found[best]):
+        steps = [math.log(order - 1) for order in _ORDERS]
+        low = steps[best - 1] if best > 0 else steps[0] - _FURTHER
+        high = steps[best + 1] if best + 1 < len(steps) else steps[-1] + _FURTHER
+        near = minimize_scalar(
+            lambda step: at(1 + math.exp(step)), bounds=(low, high), options={"xatol": 1e-6}
+        )
+        found.append(float(near.fun))
     return max(float(min(found)), 0.0)
 
 
@@ -70,6 +87,8 @@ def _single(event: DpEvent, order: float, relation: Relation) -> float:
             return float(order * (distance / z) * (distance / z) / 2) if z > 0 else math.inf
         case LaplaceDpEvent(noise_multiplier=z):
             return _laplace(order, distance / z) if z > 0 else math.inf
+        case BoundedRangeDpEvent(bound=bound):
+            return _bounded_range(order, distance * bound)
         case RevealedSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
             if relation is Relation.ADD_REMOVE or inner.noise_multiplier == 0:
                 return math.inf
@@ -93,6 +112,16 @@ def _laplace(order: float, shift: float) -> float:
     terms = [(order - 1) * shift, -order * shift]
     weights = [order / (2 * order - 1), (order - 1) / (2 * order - 1)]
     return float(logsumexp(terms, b=weights)) / (order - 1) * (1 + 1e-9) + 1e-12
+
+
+def _bounded_range(order: float, width: float) -> float:
+    r"""A loss Z = log P/Q that lies in an interval of length eta: at most a eta^2/8 [cesar2021].
+
+    K(a) = log E_Q[e^{aZ}] is zero at 0 and at 1, so K(a) = a (a-1) K''(x)/2 for some x between 0
+    and a. K''(x) is the variance of Z under a tilted law, on the same interval: at most eta^2/4.
+    And the loss itself, whose mean of e^Z is one, is at most eta.
+    """
+    return min(order * width * width / 8, width)
 
 
 def _sampled(order: float, q: float, z: float, relation: Relation) -> float:

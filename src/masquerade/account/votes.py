@@ -1,23 +1,51 @@
 """What a number of noisy votes costs, whatever the teachers said.
 
 One changed shard moves one teacher's vote from one class to another; a subject whose data reaches
-s teachers moves s votes together. So one query shifts two counts by s each [papernot2017, Sec. 2].
+s teachers moves s votes together. So one query shifts two counts by s each [papernot2017, Sec. 2],
+and the largest count by at most s. It is the same whether the data are replaced, blanked or left
+out, so epsilon is one number for all relations; the events say it to accountants, which read
+replace_one as twice the distance.
+
+lnmax      Laplace noise of scale 1/gamma on every count, and the argmax.
+gnmax      Gaussian noise of deviation sigma: a query is sqrt(2) s/sigma-GDP.
+gumbel     Gumbel noise of scale 1/gamma: the exponential mechanism. Its loss spans 2 gamma s.
+confident  gnmax for those queries alone whose largest count, with noise of deviation sigma_T,
+           reaches a threshold, up to a public cap [papernot2018, Alg. 1]. Each query asked is
+           s/sigma_T-GDP, each answered one costs what it does in gnmax, and whether one is
+           answered depends on what came before, which GDP allows while the sum of squares is
+           bounded [smith2022, Thm 2]: so the cap is charged, never the number answered.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom
 
 from masquerade import _check
-from masquerade.account.compose import epsilon
-from masquerade.events import DpEvent, GaussianDpEvent, LaplaceDpEvent, SelfComposedDpEvent
+from masquerade._round import up_decimals, up_significant
+from masquerade.account.compose import epsilon as epsilon_of
+from masquerade.account.compose import least_epsilon, optimal_composition
+from masquerade.account.parts import distance_of
+from masquerade.events import (
+    BoundedRangeDpEvent,
+    ComposedDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    SelfComposedDpEvent,
+)
 from masquerade.guarantee import Relation
-from masquerade.tradeoff import gaussian_epsilon
+from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
+
+Aggregator = Literal["lnmax", "gnmax", "gumbel", "confident"]
+_MORE, _LESS = 1 + 2.0**-50, 1 - 2.0**-50  # more than the rounding of what they multiply
 
 
 def lnmax_bounds(
@@ -36,25 +64,29 @@ def lnmax_bounds(
         >>> round(min(bounds.values()), 2)
         27.69
     """
-    _check.positive(gamma=gamma)
-    _check.count(queries=queries, shards_per_subject=shards_per_subject)
+    event = lnmax_event(gamma, queries=queries, shards_per_subject=shards_per_subject)
     _check.delta(delta=delta)
     each = gamma * shards_per_subject
     return {
         "pure": 2 * each * queries,
         "optimal": optimal_composition(2 * each, queries, delta=delta),
-        "pld_laplace": epsilon(
-            lnmax_event(gamma, queries=queries, shards_per_subject=shards_per_subject),
-            delta=delta,
-            relation=Relation.ADD_REMOVE,
-        ),
+        "pld_laplace": epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE),
         "moments": moments(2 * each, queries, delta=delta),
     }
 
 
-def lnmax_event(gamma: float, *, queries: int, shards_per_subject: int = 1) -> DpEvent:
+def lnmax_event(
+    gamma: float,
+    *,
+    queries: int,
+    shards_per_subject: int = 1,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> DpEvent:
     """Two counts a query, each a Laplace of shift s: never 2 s Laplaces of shift one."""
-    return SelfComposedDpEvent(LaplaceDpEvent(1 / (gamma * shards_per_subject)), 2 * queries)
+    _check.positive(gamma=gamma)
+    _check.count(queries=queries, shards_per_subject=shards_per_subject)
+    scale = distance_of(relation) / (gamma * shards_per_subject) * _LESS
+    return SelfComposedDpEvent(LaplaceDpEvent(scale), 2 * queries)
 
 
 def gnmax_epsilon(
@@ -69,28 +101,218 @@ def gnmax_epsilon(
     _check.positive(noise_std=noise_std)
     _check.count(queries=queries, shards_per_subject=shards_per_subject)
     _check.delta(delta=delta)
-    return gaussian_epsilon(shards_per_subject * math.sqrt(2 * queries) / noise_std, delta)
+    return gaussian_epsilon(shards_per_subject * math.sqrt(2 * queries) / noise_std * _MORE, delta)
 
 
-def gnmax_event(noise_std: float, *, queries: int, shards_per_subject: int = 1) -> DpEvent:
-    """One query is one Gaussian whose two changed counts are sqrt(2) s apart (add_remove)."""
-    one = GaussianDpEvent(noise_std / (math.sqrt(2) * shards_per_subject))
-    return SelfComposedDpEvent(one, queries)
+def gnmax_event(
+    noise_std: float,
+    *,
+    queries: int,
+    shards_per_subject: int = 1,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> DpEvent:
+    """One query is one Gaussian whose two changed counts are sqrt(2) s apart."""
+    _check.positive(noise_std=noise_std)
+    _check.count(queries=queries, shards_per_subject=shards_per_subject)
+    ratio = noise_std / (math.sqrt(2) * shards_per_subject)
+    return SelfComposedDpEvent(GaussianDpEvent(distance_of(relation) * ratio * _LESS), queries)
 
 
-def optimal_composition(each: float, times: int, *, delta: float) -> float:
-    """Epsilon of ``times`` pure ``each``-DP mechanisms, the best possible [kairouz2015, Thm 3.3].
+def gumbel_epsilon(
+    gamma: float, *, queries: int, delta: float, shards_per_subject: int = 1
+) -> float:
+    """Epsilon of the argmax of Gumbel-noised counts: rho = k (gamma s)^2 / 2, in zCDP.
 
-    The worst such mechanism is randomised response, whose loss is +-each.
+    Example:
+        >>> round(gumbel_epsilon(0.01, queries=1000, delta=1e-5), 3)
+        1.308
     """
-    counts = np.arange(times + 1)
-    chance = binom.pmf(counts, times, 1 / (1 + math.exp(-each)))
-    losses = (2.0 * counts - times) * each
+    event = gumbel_event(gamma, queries=queries, shards_per_subject=shards_per_subject)
+    return epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE)
 
-    def excess(target: float) -> float:
-        return float(chance @ -np.expm1(np.minimum(target - losses, 0.0))) - delta
 
-    return _least(excess, high=times * each)
+def gumbel_event(
+    gamma: float,
+    *,
+    queries: int,
+    shards_per_subject: int = 1,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> DpEvent:
+    """One query is one exponential mechanism: a score rises by gamma s and another falls by it."""
+    _check.positive(gamma=gamma)
+    _check.count(queries=queries, shards_per_subject=shards_per_subject)
+    span = 2 * gamma * shards_per_subject / distance_of(relation) * _MORE
+    return SelfComposedDpEvent(BoundedRangeDpEvent(span), queries)
+
+
+def confident_epsilon(
+    noise_std: float,
+    *,
+    threshold_std: float,
+    queries: int,
+    cap: int,
+    delta: float,
+    shards_per_subject: int = 1,
+) -> float:
+    """Epsilon of Confident-GNMax: mu^2 = s^2 (k / sigma_T^2 + 2 cap / sigma^2).
+
+    Args:
+        noise_std: sigma, of the noise on the counts of a query that is answered.
+        threshold_std: sigma_T, of the noise on the largest count of every query.
+        queries: asked, answered or not.
+        cap: the most that are answered, fixed in advance.
+        delta: of the guarantee.
+        shards_per_subject: s, teachers that one person's data reaches.
+
+    Example:
+        >>> limits = dict(queries=1000, cap=500, delta=1e-5)
+        >>> round(confident_epsilon(40, threshold_std=100, **limits), 4)
+        3.6373
+    """
+    event = confident_event(
+        noise_std,
+        threshold_std=threshold_std,
+        queries=queries,
+        cap=cap,
+        shards_per_subject=shards_per_subject,
+    )
+    return epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE)
+
+
+def confident_event(
+    noise_std: float,
+    *,
+    threshold_std: float,
+    queries: int,
+    cap: int,
+    shards_per_subject: int = 1,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> DpEvent:
+    """Every query asked is one Gaussian of the largest count; ``cap`` of them are gnmax's too."""
+    _check.positive(noise_std=noise_std, threshold_std=threshold_std)
+    _check.count(queries=queries, cap=cap, shards_per_subject=shards_per_subject)
+    asked = GaussianDpEvent(distance_of(relation) * threshold_std / shards_per_subject * _LESS)
+    answers = gnmax_event(
+        noise_std, queries=cap, shards_per_subject=shards_per_subject, relation=relation
+    )
+    return ComposedDpEvent([SelfComposedDpEvent(asked, queries), answers])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What is public about a vote, but for how much noise it has.
+
+    Args:
+        aggregator: lnmax, gnmax, gumbel or confident.
+        queries: asked.
+        shards_per_subject: s, teachers that one person's data reaches.
+        threshold_std: confident alone: of the noise on the largest count of every query.
+        cap: confident alone: the most queries that are answered.
+    """
+
+    aggregator: Aggregator
+    queries: int
+    shards_per_subject: int = 1
+    threshold_std: float | None = None
+    cap: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.aggregator not in get_args(Aggregator):
+            raise ValueError(_check.unknown("aggregator", self.aggregator, get_args(Aggregator)))
+        _check.count(queries=self.queries, shards_per_subject=self.shards_per_subject)
+        is_confident = self.aggregator == "confident"
+        if [self.threshold_std is not None, self.cap is not None] != [is_confident] * 2:
+            raise ValueError(
+                "Expected threshold_std and cap exactly for the aggregator confident, got "
+                f"aggregator={self.aggregator}, threshold_std={self.threshold_std}, cap={self.cap}."
+            )
+        if self.threshold_std is not None and self.cap is not None:
+            _check.positive(threshold_std=self.threshold_std)
+            _check.count(cap=self.cap)
+            if self.cap > self.queries:
+                raise ValueError(f"Expected cap of at most {self.queries}, got cap={self.cap}.")
+
+    def event(self, scale: float, *, relation: Relation) -> DpEvent:
+        """The event, for an accountant that reads it under ``relation``.
+
+        Args:
+            scale: of the noise: sigma, or 1/gamma.
+            relation: any; epsilon is the same.
+        """
+        _check.positive(scale=scale)
+        shards = self.shards_per_subject
+        shared: dict[str, Any] = dict(queries=self.queries, shards_per_subject=shards)
+        shared["relation"] = relation
+        if self.threshold_std is not None and self.cap is not None:
+            tests = self.threshold_std
+            return confident_event(scale, threshold_std=tests, cap=self.cap, **shared)
+        if self.aggregator == "gnmax":
+            return gnmax_event(scale, **shared)
+        make = lnmax_event if self.aggregator == "lnmax" else gumbel_event
+        return make(1 / scale, **shared)
+
+    def epsilon(self, scale: float, *, delta: float) -> float:
+        """The least epsilon that is proved, under every relation."""
+        _check.positive(scale=scale)
+        if self.aggregator != "lnmax":
+            event = self.event(scale, relation=Relation.ADD_REMOVE)
+            return epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE)
+        bounds = lnmax_bounds(
+            1 / scale * _MORE,
+            queries=self.queries,
+            delta=delta,
+            shards_per_subject=self.shards_per_subject,
+        )
+        return min(bounds.values())
+
+
+def scale_for(terms: Terms, *, epsilon: float, delta: float) -> float:
+    """The noise that a target needs: sigma, or 1/gamma, rounded up to seven digits.
+
+    The epsilon that is printed for it, rounded up to four decimals, is at most the target.
+
+    Example:
+        >>> scale_for(Terms(aggregator="gnmax", queries=1000), epsilon=4.9834, delta=1e-5)
+        39.99936
+    """
+    _check.positive(epsilon=epsilon)
+    _check.delta(delta=delta)
+    target = -up_decimals(-epsilon)  # rounded down
+    if target <= 0:
+        raise ValueError(f"Expected epsilon of at least .0001, got epsilon={epsilon}.")
+    mu = gaussian_mu(target, delta) / terms.shards_per_subject
+    left = mu * mu
+    if terms.threshold_std is not None:
+        left -= terms.queries / terms.threshold_std**2
+        if left <= 0:
+            least = up_significant(math.sqrt(terms.queries) / mu, 4)
+            raise ValueError(
+                f"Expected threshold_std above {least:g}, got {terms.threshold_std:g}; the tests "
+                f"of {terms.queries} queries alone would spend all of epsilon={epsilon:g}."
+            )
+    shifts = 1 if terms.aggregator == "gumbel" else 2  # squared distance, in small steps
+    start = math.sqrt(shifts * (terms.cap or terms.queries) / left)
+    return _least_scale(lambda scale: terms.epsilon(scale, delta=delta), target, start)
+
+
+def _least_scale(epsilon: Callable[[float], float], target: float, start: float) -> float:
+    """About the smallest scale whose printed epsilon is at most ``target``; it was checked."""
+
+    @cache
+    def excess(log_scale: float) -> float:
+        return epsilon(math.exp(log_scale)) - target
+
+    low = high = math.log(start)
+    step = 0.02
+    while excess(high) > 0:
+        low, high, step = high, high + step, 2 * step
+    while excess(low) <= 0:
+        low, high, step = low - step, low, 2 * step
+    root = float(brentq(excess, low, high, xtol=1e-9))
+    scale, step = up_significant(math.exp(root)), 1e-7
+    while up_decimals(epsilon(scale)) > target:
+        scale, step = up_significant(scale * (1 + step)), 2 * step
+    return scale
 
 
 def moments(each: float, times: int, *, delta: float) -> float:
@@ -135,18 +357,9 @@ def _coins(margin: float, other: float, times: int, delta: float) -> float:
         def excess(target: float) -> float:
             return float(chance @ -np.expm1(np.minimum(target - losses, 0.0))) - delta
 
-        return _least(excess, high=float(np.max(losses)))
+        return least_epsilon(excess, high=float(np.max(losses)))
 
     return max(
         one_way(binom.pmf(wins, times, _wins(margin)), losses),
         one_way(binom.pmf(wins, times, _wins(other)), -losses),
     )
-
-
-def _least(excess: Callable[[float], float], *, high: float) -> float:
-    """Least epsilon in [0, high] at which delta is met; ``excess`` falls."""
-    if excess(0.0) <= 0:
-        return 0.0
-    if excess(high) > 0:
-        return high
-    return min(float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-14)) * (1 + 1e-9), high)

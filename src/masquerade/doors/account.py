@@ -145,51 +145,81 @@ class Votes:
     """Noisy votes of a teacher ensemble, whatever the teachers said.
 
     Args:
-        aggregator: Laplace (lnmax) or Gaussian (gnmax) noise on the counts.
-        queries: labels released.
+        aggregator: noise on the counts: Laplace (lnmax), Gaussian (gnmax), Gumbel (gumbel), or
+            Gaussian where the largest count first passes a noisy threshold (confident).
+        queries: labels asked for.
         delta: of the guarantee.
-        gamma: inverse scale of the Laplace noise, for lnmax.
-        noise_std: of the Gaussian noise, for gnmax.
+        epsilon: target; prints the noise it needs.
+        gamma: inverse scale of the noise, for lnmax and gumbel.
+        noise_std: of the noise, for gnmax and confident.
+        threshold_std: of the noise on the threshold, for confident.
+        cap: the most queries that are answered, for confident; public.
         shards_per_subject: teachers that one person's data reaches.
     """
 
-    aggregator: Literal["lnmax", "gnmax"]
+    aggregator: Literal["lnmax", "gnmax", "gumbel", "confident"]
     queries: int
     delta: float
+    epsilon: float | None = None
     gamma: float | None = None
     noise_std: float | None = None
+    threshold_std: float | None = None
+    cap: int | None = None
     shards_per_subject: int = 1
 
     def __post_init__(self) -> None:
-        wanted = "gamma" if self.aggregator == "lnmax" else "noise_std"
-        other = "noise_std" if self.aggregator == "lnmax" else "gamma"
-        if getattr(self, wanted) is None or getattr(self, other) is not None:
+        wanted, other = ("gamma", "noise_std") if self._is_inverse else ("noise_std", "gamma")
+        has_one = (getattr(self, wanted) is None) != (self.epsilon is None)
+        if not has_one or getattr(self, other) is not None:
             raise ValueError(
-                f"Expected {wanted} and not {other} for aggregator={self.aggregator}, got "
-                f"gamma={self.gamma} and noise_std={self.noise_std}."
+                f"Expected {wanted} or epsilon, one of them, for aggregator={self.aggregator}, got "
+                f"gamma={self.gamma}, noise_std={self.noise_std} and epsilon={self.epsilon}."
             )
-        _check.positive(**{wanted: getattr(self, wanted)})
-        _check.count(queries=self.queries, shards_per_subject=self.shards_per_subject)
+        name = "epsilon" if self.epsilon is not None else wanted
+        _check.positive(**{name: getattr(self, name)})
         _check.delta(delta=self.delta)
+        self._terms()
 
     def run(self) -> Answer:
-        """The least of the bounds that apply."""
-        if self.noise_std is not None:
-            found = votes.gnmax_epsilon(
-                self.noise_std,
-                queries=self.queries,
-                delta=self.delta,
-                shards_per_subject=self.shards_per_subject,
-            )
-            return _said({"epsilon": up_decimals(found)})
-        bounds = votes.lnmax_bounds(
-            self.gamma or 1.0,
+        """Epsilon for the noise, by the least of the bounds that apply, or noise for epsilon."""
+        if self.epsilon is None:
+            return _said(self._cost(self.gamma or self.noise_std or 1.0) | self._whose())
+        scale = votes.scale_for(self._terms(), epsilon=self.epsilon, delta=self.delta)
+        if not self._is_inverse:
+            return _said({"noise_std": scale} | self._cost(scale) | self._whose())
+        gamma = -up_significant(-1 / scale)  # rounded down: more noise
+        return _said({"gamma": gamma} | self._cost(gamma) | self._whose())
+
+    @property
+    def _is_inverse(self) -> bool:
+        return self.aggregator in ("lnmax", "gumbel")
+
+    def _terms(self) -> votes.Terms:
+        return votes.Terms(
+            aggregator=self.aggregator,
             queries=self.queries,
-            delta=self.delta,
             shards_per_subject=self.shards_per_subject,
+            threshold_std=self.threshold_std,
+            cap=self.cap,
         )
-        rounded = {name: up_decimals(value) for name, value in bounds.items()}
-        return _said({"epsilon": min(rounded.values()), "bounds": rounded})
+
+    def _cost(self, noise: float) -> dict[str, Any]:
+        if not self._is_inverse:
+            return {"epsilon": up_decimals(self._terms().epsilon(noise, delta=self.delta))}
+        shards, asked = self.shards_per_subject, self.queries
+        find = votes.lnmax_bounds if self.aggregator == "lnmax" else votes.gumbel_epsilon
+        found = find(noise, queries=asked, delta=self.delta, shards_per_subject=shards)
+        if not isinstance(found, dict):
+            return {"epsilon": up_decimals(found)}
+        rounded = {name: up_decimals(value) for name, value in found.items()}
+        return {"epsilon": min(rounded.values()), "bounds": rounded}
+
+    def _whose(self) -> dict[str, Any]:
+        many = self.shards_per_subject > 1
+        return {
+            "unit": f"subject, in {self.shards_per_subject} shards at most" if many else "shard",
+            "relation": "the same for replace_one, zero_out and add_remove",
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

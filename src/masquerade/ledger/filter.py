@@ -7,9 +7,19 @@ gaussian
     Every event is mu-GDP; stop when sum mu^2 exceeds mu*^2, with mu* from the cap
     [smith2022, Thm 2]. A pure epsilon-DP event may enter: it is mu-GDP with
     mu = 2 Phi^-1(e^eps / (1 + e^eps)), because its trade-off curve lies above that Gaussian's.
+    An event whose loss spans eta (`BoundedRangeDpEvent`) enters like a pure one of eta/2. Its
+    curve lies above two lines of slopes -e^(t+eta) and -e^t that meet where the log odds of a hit
+    exceed those of a false alarm by eta. With h(z) = Phi^-1(1/(1+e^-z)), the Gaussian through
+    that corner has mu = h(z+eta) - h(z). h' is even and falls away from 0 (proved below), so this
+    is at most 2 h(eta/2).
 renyi
     Every event has a Renyi divergence at one order a, fixed when the account is opened; stop when
     the sum exceeds epsilon - log((a-1)/a) + (log delta + log a)/(a-1) [feldman2021, Thm 3.1].
+
+h' is Phi(x) Phi(-x)/phi(x) at x = h(z). It falls for x > 0 if D = (2 Phi - 1) phi - x Phi Phi(-x)
+is positive there. D is zero at 0 and at infinity, and D' = 2 phi^2 - Phi(x) Phi(-x) changes sign
+once, from + to -: the ratio of its two terms is 4/pi at 0 and falls, because the slope of
+phi(x)/Phi(-x) is below 1.
 
 Costs are whole multiples of 2^-80, rounded up; allowances are rounded down. Sums are exact.
 """
@@ -27,7 +37,13 @@ from scipy.special import ndtri
 from masquerade import _check
 from masquerade.account.divergence import conversion, renyi_divergence
 from masquerade.account.parts import UnsupportedEvent, distance_of, parts_of
-from masquerade.events import DpEvent, GaussianDpEvent, LaplaceDpEvent, NoOpDpEvent
+from masquerade.events import (
+    BoundedRangeDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NoOpDpEvent,
+)
 from masquerade.guarantee import Relation
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
@@ -97,13 +113,10 @@ class Filter:
             mu = Fraction(distance) / Fraction(event.noise_multiplier)
             return math.ceil(mu * mu * count * _UNIT)
         if isinstance(event, LaplaceDpEvent) and event.noise_multiplier > 0:
-            pure = distance / event.noise_multiplier
-            if pure > 700:
-                raise UnsupportedEvent(
-                    f"Expected a pure event of epsilon at most 700, got {event}; it protects "
-                    "nothing that a ledger could count."
-                )
-            mu = _pure_mu(pure)
+            mu = _pure_mu(distance / event.noise_multiplier, event)
+            return math.ceil(mu * mu * count * _UNIT)
+        if isinstance(event, BoundedRangeDpEvent):
+            mu = _pure_mu(distance * event.bound / 2, event)
             return math.ceil(mu * mu * count * _UNIT)
         raise UnsupportedEvent(
             f"Expected a Gaussian or pure event for a gaussian account, got {event}; open the "
@@ -124,8 +137,13 @@ def best_order(epsilon: float, delta: float) -> float:
     return max(orders, key=lambda order: (epsilon - conversion(order, delta)) / order)
 
 
-def _pure_mu(pure: float) -> Fraction:
+def _pure_mu(pure: float, event: DpEvent) -> Fraction:
     """The mu of a pure event, rounded up; near zero, where digits cancel, by its tangent."""
+    if pure > 700:
+        raise UnsupportedEvent(
+            f"Expected a pure event of epsilon at most 700, got {event}; it protects nothing that "
+            "a ledger could count."
+        )
     if pure < 1e-4:
         return Fraction(1.2534 * pure)  # sqrt(2 pi) / 2 = 1.25331...; the curve lies below it
     # Phi^-1 of 1 / (1 + e^-pure), from its small side, where ndtri is accurate

@@ -1,0 +1,1 @@
+"""Teachers that vote, and a student that learns from their noisy labels."""
