@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import runpy
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,16 @@ def test_the_readmes_commands_exist(command: Any) -> None:
         assert command(*words).code == 0
 
 
-def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path) -> None:
+@pytest.fixture
+def few_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo's training, in small."""
+    learners = pytest.importorskip("masquerade.recipes.learners")
+    few = replace(learners.WORLD, subjects=12, videos=72)
+    monkeypatch.setattr(learners, "WORLD", few)
+    monkeypatch.setattr(learners, "SETTING", replace(learners.SETTING, epochs=3.0, batch=8))
+
+
+def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people: None) -> None:
     done = command("recipe", "demo", "--out", tmp_path)
     assert done.code == 0
     for word in ("video_dprp", "mask_dp", "ppedcrf", "tempdiff", "feature_projective"):
@@ -69,7 +79,8 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path) -> None:
     for name in ("as-published", "orthonormal", "pooled", "cosine-16-sites", "cosine-frame"):
         assert name in done.out
         assert command("receipt", "check", tmp_path / f"clip-{name}.mp4").code == 0
-    assert text.count("<svg") == 4 and "PRIVATE" in text and "<script" not in text
+    assert text.count("<svg") == 5 and text.count('class="bar"') == 36, "twelve classes, 3 ways"
+    assert "PRIVATE" in text and "<script" not in text
     assert command("receipt", "check", tmp_path / "steps.csv").code == 0
     assert "was refused" in done.out and "was killed" in done.out and "REFUTED" in done.out
     verified = command(
@@ -78,6 +89,22 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path) -> None:
     assert verified.json["ok"] is True and verified.json["charged"] == 4
     again = command("recipe", "demo", "--out", tmp_path, "--json")
     assert again.json["papers"]["video_dprp"] is False
+    _check_training(again.json["training"], done.out, text)
+
+
+def _check_training(data: dict[str, Any], shown: str, text: str) -> None:
+    """The table names both relations, and what the shared batch would really have cost."""
+    true = data["shared_batch"]["true_epsilon"]
+    assert data["shared_batch"]["claimed"] == 1 and true["replace_one"] > true["zero_out"] > 1
+    for said in (shown, text):
+        for word in ("zero_out", "replace_one", "no privacy", "DP", "MaskDP", "public part only"):
+            assert word in said
+        assert f"{true['zero_out']:.4g}" in said and f"{true['replace_one']:.4g}" in said
+        assert "CLAIMED, NOT VALID: 1" in said and "of one run alone" in said
+    noised = [cell for cell in data["cells"] if cell["proved"]]
+    assert {cell["method"] for cell in noised} == {"DP", "MaskDP"}
+    assert all(0.99 < cell["proved"]["replace_one"] <= 1 for cell in noised)
+    assert all(len(cell["top_1"]) == 3 for cell in data["cells"])
 
 
 def test_a_page_is_private_as_soon_as_one_section_shows_originals() -> None:

@@ -1,4 +1,4 @@
-"""Everything in one command: the papers' claims, a release with its receipt, a page."""
+"""Everything in one command: the papers' claims, releases with receipts, a model, a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from masquerade.account import epsilon
@@ -22,7 +22,7 @@ from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, explain
 from masquerade.receipt import Receipt
-from masquerade.recipes import audits, films, papers, world
+from masquerade.recipes import audits, films, learners, mask_dp_text, papers, world
 from masquerade.recipes.budget import spend_until_refused
 from masquerade.report import page, plot
 
@@ -133,7 +133,7 @@ def sections(
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """Judge the papers, release a signal and a video, and write a page about it all.
+    """Judge the papers, release a signal and a video, train a model, and write a page of it all.
 
     Args:
         out: folder for the page and the released files.
@@ -162,6 +162,7 @@ class Demo:
             played = audits.play_all(chosen, lambda _: progress.advance(task))
             task = progress.add_task("releasing a video", total=len(films.ways()))
             clip = films.release_all(self.out, lambda _: progress.advance(task))
+            learned = _learned(progress)
         people = _people(self.out)
         evidence = [audits.row(name, *pair) for name, pair in played.items()]
         story = spend_until_refused(self.out, high=MOST_STEPS)
@@ -178,7 +179,7 @@ class Demo:
                 done.receipt,
                 story,
                 evidence,
-                [*people, *films.sections(*clip)],
+                [*people, *films.sections(*clip), learners.section(learned)],
             ),
             lead="Everyone dances; nobody is recognised.",
         )
@@ -190,12 +191,16 @@ class Demo:
                 "papers": {verdict.paper: verdict.valid for verdict in verdicts},
                 "videos": {shown.name: str(shown.path) for shown in clip[2]},
                 "audits": {name: pair[1].epsilon_at_least for name, pair in played.items()},
+                "training": learners.plain(learned),
             },
             lines=[
                 _table("Five papers: claimed, and true", papers.HEADING, map(papers.row, verdicts)),
                 _table("Claim and evidence", audits.HEADING, evidence),
                 _table("A released video", films.HEADING, map(films.row, clip[2])),
                 clip[0],
+                "",
+                _table("A model, trained privately", learners.HEADING, learners.rows(learned)),
+                *mask_dp_text.sentences(learned.found),
                 "",
                 f"Released {target}, one day of steps, one number a minute. Its receipt "
                 f"({receipt_path(target).name}) says:",
@@ -206,6 +211,18 @@ class Demo:
                 f"The page: {report}",
             ],
         )
+
+
+def _learned(progress: Progress) -> learners.Learned:
+    """The training part, with a bar for each of its stages."""
+    tasks: dict[str, TaskID] = {}
+
+    def told(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = progress.add_task(what, total=total)
+        progress.update(tasks[what], completed=done)
+
+    return learners.learn(told)
 
 
 def _people(folder: Path) -> list[page.Section]:
