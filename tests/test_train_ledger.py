@@ -10,19 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as distributions
 
 from few_films import Few, trains
-from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.group import group_event
 from masquerade.doors import billing, outputs
 from masquerade.doors.grid import methods_of
 from masquerade.doors.training import Ways, make_method
 from masquerade.errors import BadInput, BudgetExceeded
-from masquerade.events import GaussianDpEvent, LaplaceDpEvent, event_from_json
+from masquerade.events import event_from_json
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger import Content, Ledger, Run
 from masquerade.ledger.filter import FilterName
@@ -78,36 +75,6 @@ def charged(ledger: Ledger, number: int = -1) -> dict[str, Any]:
 
 def spends(ledger: Ledger) -> int:
     return sum(entry.kind == "reserve" for entry in ledger.entries())
-
-
-@pytest.mark.parametrize("units", [2, 3, 5])
-@pytest.mark.parametrize("z", [1.0, 4.0])
-def test_a_groups_bound_lies_above_the_exact_mixture(units: int, z: float) -> None:
-    q, steps, delta = 0.02, 50, 1e-5
-    weights = [float(np.exp(_log_binomial(units, j, q))) for j in range(units + 1)]
-    exact = distributions.from_mixture_gaussian_mechanism(
-        z, list(range(units + 1)), weights, value_discretization_interval=1e-3
-    )
-    truth = exact.self_compose(steps).get_epsilon_for_delta(delta)
-    event = sampled_gaussian(z, sampling_prob=q, steps=steps)
-    bound = epsilon(group_event(event, units), delta=delta, relation=Relation.ZERO_OUT)
-    alone = epsilon(event, delta=delta, relation=Relation.ZERO_OUT)
-    assert alone < truth <= bound * 1.001
-
-
-def _log_binomial(n: int, k: int, q: float) -> float:
-    from scipy.stats import binom
-
-    return float(binom.logpmf(k, n, q))
-
-
-def test_a_group_of_one_is_the_event_itself_and_others_are_refused() -> None:
-    assert group_event(EVENT, 1) is EVENT
-    found = group_event(sampled_gaussian(3.0, sampling_prob=1.0, steps=2), 3)
-    assert "noise_multiplier=1.0" in str(found)
-    assert group_event(GaussianDpEvent(1.0), 3).noise_multiplier <= 1 / 3
-    with pytest.raises(ValueError, match="for a group"):
-        group_event(LaplaceDpEvent(1.0), 2)
 
 
 def test_every_recording_pays_for_a_run_once(tmp_path: Path) -> None:
@@ -335,31 +302,75 @@ def test_a_checkpoint_is_not_another_charges(tmp_path: Path) -> None:
         trains(target, epsilon=2.0, ledger=ledger, ways=ways)
 
 
-def test_a_model_whose_settling_was_cut_off_is_settled_later(
+def test_one_charge_is_good_for_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = enrolled(tmp_path)
+    (tmp_path / "copy").mkdir()
+
+    def copies(what: str, done: int, total: int) -> None:
+        if what == "training" and done == 1:
+            for slip in tmp_path.glob("*.private-run"):
+                (tmp_path / "copy" / slip.name).write_bytes(slip.read_bytes())
+
+    trains(tmp_path / "m.safetensors", epsilon=2.0, ledger=ledger, progress=copies)
+    with pytest.raises(BadInput, match="that has ended"):
+        trains(tmp_path / "copy" / "m.safetensors", epsilon=2.0, ledger=ledger)
+    receipt = Receipt.from_json((tmp_path / "m.safetensors.receipt.json").read_text())
+    with pytest.raises(BadInput, match="one charge is good for one output"):
+        ledger.settle(replace(receipt, output_sha256="0" * 64))
+    assert spends(ledger) == 1 and not list((tmp_path / "copy").glob("*.safetensors"))
+
+
+def test_a_run_is_settled_before_its_model_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, target = enrolled(tmp_path), tmp_path / "m.safetensors"
+
+    def away(self: Ledger, receipt: Receipt) -> None:
+        assert not target.exists() and not outputs.receipt_path(target).exists()
+        parts = list(tmp_path.glob(".masquerade-*.part"))
+        assert len(parts) == 2 and all(part.stat().st_mode & 0o077 == 0 for part in parts)
+        raise BadInput("the server is away")
+
     with monkeypatch.context() as patch:
-        patch.setattr(billing.Bill, "settle", lambda self, receipt: None)
-        trains(target, epsilon=2.0, ledger=ledger)
-    assert not ledger.book().settled
-    target.unlink()  # it may have been copied before
+        patch.setattr(Ledger, "settle", away)
+        with pytest.raises(BadInput, match="server is away"):
+            trains(target, epsilon=2.0, ledger=ledger)
+    assert not target.exists() and not list(tmp_path.glob(".masquerade-*"))
     trains(target, epsilon=2.0, ledger=ledger)
-    assert spends(ledger) == 2 and len(ledger.book().settled) == 2
-    receipt = Receipt.from_json(outputs.receipt_path(target).read_text())
-    assert receipt.ledger_sequence == max(ledger.book().settled)
+    assert spends(ledger) == 1 and len(ledger.book().settled) == 1
 
 
-def test_a_grid_has_every_combination_and_keeps_one_promise() -> None:
-    method = make_method("dp_sgd", epsilon=1.0, unit="video")
-    found = methods_of(method, "learning_rate=0.1,0.5 batch=8,16")
-    assert [each.batch for _, each in found] == [8, 16, 8, 16]
-    assert {each.learning_rate for _, each in found} == {0.1, 0.5}
-    for wrong in ("", "unit=video", "batch=a", "batch", "batch=8,8", "batch=8 batch=9", "x=1"):
-        with pytest.raises(ValueError, match=r"Expected|field"):
-            methods_of(method, wrong)
-    with pytest.raises(ValueError, match="at most 64"):
-        methods_of(method, "batch=" + ",".join(map(str, range(1, 66))))
+def test_masks_stay_what_they_were_for_an_account(tmp_path: Path) -> None:
+    ledger = enrolled(tmp_path, public="people")
+    run = run_of(Few(), list(range(8)), method="mask_dp", public="people", masks=(b"a",) * 8)
+    ledger.reserve_run(run)
+    ledger.reserve_run(replace(run, run_id="again"))
+    with pytest.raises(ValueError, match="other ones for 3 recordings"):
+        ledger.reserve_run(replace(run, run_id="all", masks=(b"a",) * 5 + (b"b",) * 3))
+    ledger.reserve_run(replace(run, run_id="whole", public="nothing", masks=(b"b",) * 8))
+    assert spends(ledger) == 3
+
+
+def test_people_who_are_enrolled_after_a_run_pay_for_it_once(tmp_path: Path) -> None:
+    ledger = enrolled(tmp_path)
+    ledger.reserve_run(run_of(Few(), [index % 3 for index in range(8)]))
+    ledger.reserve_run(run_of(Few(), list(range(8)), run_id="videos"))
+    for relation in (Relation.REPLACE_ONE, Relation.ZERO_OUT):
+        name = str(relation)
+        ledger.open_account(
+            name, SUBJECT, epsilon=60.0, delta=1e-5, rule=FilterName.RENYI, relation=relation
+        )
+        ledger.add_all(name, [(Content.of(video), video.subject) for video in Few()])
+        book = ledger.book()
+        for who, count in (("s0", 3), ("s1", 3), ("s2", 2)):
+            assert book.events_of(book.accounts[name], who) == [EVENT, group_event(EVENT, count)]
+
+
+def test_a_wrong_number_of_class_weights_costs_nothing(tmp_path: Path) -> None:
+    ledger = enrolled(tmp_path)
+    with pytest.raises(ValueError, match="class_weights for 2 classes, got 3"):
+        trains(tmp_path / "m.safetensors", epsilon=2.0, ledger=ledger, class_weights=(1.0,) * 3)
+    assert spends(ledger) == 0
 
 
 @pytest.mark.parametrize("is_paid", [True, False])

@@ -11,6 +11,8 @@ import pytest
 
 import video_files as maker
 from masquerade.data.stage import Stage
+from masquerade.doors.grid import methods_of
+from masquerade.doors.training import make_method
 from masquerade.ledger import Ledger
 
 torch = pytest.importorskip("torch")
@@ -76,6 +78,12 @@ def test_a_grid_is_paid_for_or_not_begun(book: Path, command: Any, tmp_path: Pat
         "m-2.safetensors",
     }
     assert [entry.kind for entry in Ledger(book).entries()[13:]] == ["reserve", "settle"] * 2
+    (tmp_path / "m-2.safetensors").unlink()
+    again = command("train", target, *RUN, *TINY, *grid, "--ledger", book, "--json")
+    assert again.code == 0, again.err
+    assert [run["ledger_sequence"] for run in again.json["runs"]] == [14, 18], (
+        "only what is missing"
+    )
 
 
 def test_enrolling_needs_an_account_and_people_where_they_are_the_unit(
@@ -106,3 +114,15 @@ def test_a_file_that_was_added_is_known_when_it_is_learned_from(
     done = command(*words, "--ledger", book, "--batch", "2")
     assert done.code == 0, done.err
     assert len(Ledger(book).entries()[5].payload["charges"]) == 4
+
+
+def test_a_grid_has_every_combination_and_keeps_one_promise() -> None:
+    method = make_method("dp_sgd", epsilon=1.0, unit="video")
+    found = methods_of(method, "learning_rate=0.1,0.5 batch=8,16")
+    assert [each.batch for _, each in found] == [8, 16, 8, 16]
+    assert {each.learning_rate for _, each in found} == {0.1, 0.5}
+    for wrong in ("", "unit=video", "batch=a", "batch", "batch=8,8", "batch=8 batch=9", "x=1"):
+        with pytest.raises(ValueError, match=r"Expected|field"):
+            methods_of(method, wrong)
+    with pytest.raises(ValueError, match="at most 64"):
+        methods_of(method, "batch=" + ",".join(map(str, range(1, 66))))

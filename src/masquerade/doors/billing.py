@@ -1,20 +1,22 @@
 """Charge a training run to a ledger once, also when it is killed and taken up again.
 
 A slip beside the output names the run before anything is charged, so whatever is cut off, the same
-command finds the same entry. The slip is removed when the model stands and the spend is settled.
+command finds the same entry. A charge is settled with the hash of one model before that model gets
+its name, and is never good for another one. The slip is removed when the model stands.
 """
 
 from __future__ import annotations
 
-import contextlib
+import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from masquerade.collection import Collection
-from masquerade.doors.outputs import receipt_path
 from masquerade.doors.owners import owner_of, units_of
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent, DpEvent, NoOpDpEvent
@@ -24,6 +26,7 @@ from masquerade.ledger import Content, Ledger, Run
 from masquerade.mechanism import Value
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
+from masquerade.train import views
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 
@@ -58,7 +61,10 @@ class Bill:
     """
 
     def __init__(self, ledger: Ledger | None, target: Path, noise: Noise) -> None:
-        self._ledger, self._contents = ledger, list[Content]()
+        self._ledger = ledger
+        self._contents: list[Content] = []
+        self._masks: list[bytes] = []
+        self._public: list[Content] = []
         self.charged: dict[str, Any] = {}  # what the receipt says of the ledger
         self.run_id = ""
         if ledger is None:
@@ -84,6 +90,26 @@ class Bill:
         """The next recording."""
         if self._ledger is not None:
             self._contents.append(Content.of(recording))
+            self._masks.append(mask_of(recording))
+
+    def see_public(self, recording: Value) -> None:
+        """A recording that is used without noise: nobody whom the ledger protects may be in it."""
+        if self._ledger is not None:
+            self._public.append(Content.of(recording))
+
+    def keep(self, draw: Callable[[], np.ndarray]) -> np.ndarray:
+        """What was drawn before in this run, or what is drawn now and remembered: noise once."""
+        if self._ledger is None:
+            return draw()
+        path = self._slip.with_name(f"{self._slip.name}-labels")
+        if path.is_file():
+            held = json.loads(path.read_text(encoding="utf-8"))
+            if held["run"] == self.run_id:
+                return np.array(held["drawn"], dtype=np.int64)
+        drawn = draw()
+        said = {"run": self.run_id, "drawn": drawn.tolist()}
+        atomic.write_whole(path, json.dumps(said).encode(), is_private=True)
+        return drawn
 
     def reserve(self, cost: Cost, units: Sequence[int]) -> None:
         """Charge everyone, once; the spend is on disk when this returns.
@@ -94,7 +120,13 @@ class Bill:
         """
         if self._ledger is None:
             return
-        run = _run(self.run_id, cost, self._contents, units)
+        protected = self._ledger.count_members(self._public)
+        if protected:
+            raise BadInput(
+                f"Expected public recordings, got {protected} that are in an account of this "
+                "ledger and so protected; leave them out."
+            )
+        run = _run(self.run_id, cost, self._contents, self._masks, units)
         try:
             reservation = self._ledger.reserve_run(run)
         except Exception as error:
@@ -109,25 +141,15 @@ class Bill:
         self.charged = {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
 
     def settle(self, receipt: Receipt) -> None:
-        """Record that the model stands."""
+        """Record which model the charge is for; another one is refused."""
         if self._ledger is not None:
             self._ledger.settle(receipt)
+
+    def forget(self) -> None:
+        """Remove the slip: the model stands."""
+        if self._ledger is not None:
             self._slip.unlink(missing_ok=True)
-
-
-def settle_standing(target: Path, ledger: Ledger | None) -> None:
-    """Settle a run whose receipt stands, where a crash came between it and its settling.
-
-    Its model may have been seen, whether or not it is there now: a new one is a new run.
-    """
-    beside = receipt_path(target)
-    if ledger is None or not beside.is_file():
-        return
-    with contextlib.suppress(ValueError, TypeError, KeyError):  # what is no receipt settles nothing
-        receipt = Receipt.from_json(beside.read_text(encoding="utf-8"))
-        if receipt.ledger_sequence is not None and not ledger.strangers([receipt]):
-            ledger.settle(receipt)
-            target.with_name(f"{target.name}{_SLIP}").unlink(missing_ok=True)
+            self._slip.with_name(f"{self._slip.name}-labels").unlink(missing_ok=True)
 
 
 def cost_of(method: Method, plans: Sequence[Plan], fields: dict[str, Any]) -> Cost:
@@ -151,15 +173,28 @@ def quote(
     progress: Progress,
 ) -> None:
     """Raise what charging a cost would raise, and spend nothing; recordings are read."""
-    contents, owners = [], []
+    contents, masks, owners = [], [], []
     for index, recording in enumerate(collection):
         contents.append(Content.of(recording))
+        masks.append(mask_of(recording))
         owners.append(owner_of(recording, index, unit, collection.labels[index].name))
         progress(index + 1, len(collection))
-    ledger.quote_run(_run("quote", cost, contents, units_of(owners)))
+    ledger.quote_run(_run("quote", cost, contents, masks, units_of(owners)))
 
 
-def _run(run_id: str, cost: Cost, contents: Sequence[Content], units: Sequence[int]) -> Run:
+def mask_of(recording: Any) -> bytes:
+    """A hash of the public mask of a recording; empty where it has none."""
+    mask = getattr(recording, "person_mask", None)
+    return b"" if mask is None else bytes.fromhex(views.fingerprint([mask]))
+
+
+def _run(
+    run_id: str,
+    cost: Cost,
+    contents: Sequence[Content],
+    masks: Sequence[bytes],
+    units: Sequence[int],
+) -> Run:
     return Run(
         run_id=run_id,
         method=cost.method,
@@ -167,5 +202,6 @@ def _run(run_id: str, cost: Cost, contents: Sequence[Content], units: Sequence[i
         events=cost.events,
         public=cost.public,
         contents=tuple(contents),
+        masks=tuple(masks),
         units=tuple(units),
     )

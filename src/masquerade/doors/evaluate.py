@@ -16,8 +16,10 @@ from masquerade.doors.answer import Answer
 from masquerade.doors.lessons import films_of
 from masquerade.doors.models import load_model
 from masquerade.doors.progress import bars
-from masquerade.doors.splits import split_of
+from masquerade.doors.splits import split_of, tested_signals
+from masquerade.doors.teaching import labelled_windows, read
 from masquerade.errors import BadInput
+from masquerade.train.ensemble.student import probabilities
 
 torch = require("torch", extra="train")
 _BATCH, _BAR = 8, 40
@@ -68,11 +70,29 @@ def accuracy(
         flush()
     if not right:
         raise BadInput("Expected at least one recording to test on, got none.")
-    is_right, wanted = np.equal(guessed, right), np.array(right)
+    return _accuracy(np.array(guessed), np.array(right), collection.activities)
+
+
+def signal_accuracy(
+    net: Any,
+    collection: Collection[Any],
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Accuracy:
+    """Test a network of worn sensors on every window that one activity fills."""
+    windows, right = labelled_windows(read(collection, progress=progress), net.window)
+    if not len(right):
+        raise BadInput("Expected at least one window with a known activity, got none.")
+    guessed = probabilities(net, windows).argmax(axis=1)
+    return _accuracy(guessed, right, collection.activities)
+
+
+def _accuracy(guessed: np.ndarray, right: np.ndarray, names: tuple[str, ...]) -> Accuracy:
+    is_right = guessed == right
     per_class = {
-        name: float(is_right[wanted == number].mean())
-        for number, name in enumerate(collection.activities)
-        if (wanted == number).any()
+        name: float(is_right[right == number].mean())
+        for number, name in enumerate(names)
+        if (right == number).any()
     }
     return Accuracy(top_1=float(is_right.mean()), per_class=per_class)
 
@@ -91,8 +111,9 @@ class Evaluate:
 
     def run(self, data: Collection[Any]) -> Answer:
         """Top-1, the mean over classes, and a bar for each class."""
-        test = split_of(data, "test")
         net, activities = load_model(self.model)
+        is_worn = net.name == "lstm"
+        test = tested_signals(data) if is_worn else split_of(data, "test")
         if activities != test.activities:
             raise BadInput(
                 f"Expected the classes of the model, {', '.join(activities[:3])}, ..., got a data "
@@ -100,7 +121,7 @@ class Evaluate:
             )
         with bars() as progress:
             task = progress.add_task("testing", total=len(test))
-            found = accuracy(
+            found = (signal_accuracy if is_worn else accuracy)(
                 net, test, progress=lambda done, _: progress.update(task, completed=done)
             )
         width = max(map(len, found.per_class))

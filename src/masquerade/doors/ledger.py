@@ -15,7 +15,7 @@ from masquerade.collection import Collection, Kind
 from masquerade.doors import sources
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
-from masquerade.doors.splits import split_of
+from masquerade.doors.splits import enrolled_signals, split_of
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, Unit, UnitName, units_help
@@ -137,7 +137,7 @@ class Enroll:
         kind = getattr(data, "kind", data.ABOUT.kind)
         if kind == Kind.PHOTOS:
             raise BadInput("Expected a data set of videos or signals, got photos.")
-        data = split_of(data, "train") if kind == Kind.VIDEOS else data
+        data = split_of(data, "train") if kind == Kind.VIDEOS else enrolled_signals(data)
         ledger = Ledger(self.ledger)
         held = ledger.book().accounts.get(self.account)
         if held is None:

@@ -12,6 +12,7 @@ from typing import Any
 from masquerade import __version__
 from masquerade._optional import require
 from masquerade.doors import outputs
+from masquerade.doors.billing import Bill
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
 from masquerade.files import atomic
@@ -41,6 +42,22 @@ class Statement:
     event: DpEvent
 
 
+def new_target(target: Path | str, noise: Noise) -> Path:
+    """The model's final name, if it can be one."""
+    target = outputs.final_name(Path(target), noise)
+    if target.suffix != ".safetensors":
+        raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
+    return target
+
+
+def refuse_standing(target: Path) -> None:
+    """Raise if a model stands there."""
+    if target.exists():
+        raise FileExistsError(f"{target} stands already; training again would spend again.")
+
+
 def encoded(net: Any, said: dict[str, Any]) -> bytes:
     """A network's weights as safetensors, with what is said of it."""
     files = require("safetensors.torch", extra="train")
@@ -50,18 +67,22 @@ def encoded(net: Any, said: dict[str, Any]) -> bytes:
     return data
 
 
-def write(
-    target: Path, data: bytes, said: Statement, noise: Noise, *, charged: dict[str, Any]
-) -> Receipt:
-    """Both files complete on disk first; then the receipt gets its name, then the model."""
-    receipt = receipt_of(said, data, noise, charged=charged)
+def write(target: Path, data: bytes, said: Statement, noise: Noise, *, bill: Bill) -> Receipt:
+    """Both files complete on disk, then settled, then the receipt gets its name, then the model.
+
+    A run is settled first, so that it cannot have a second model; a crash right after costs a new
+    run.
+    """
+    receipt = receipt_of(said, data, noise, charged=bill.charged)
     text = receipt.to_json().encode()
     with (
         atomic.staged(target, atomic.writes(data)) as (_, commit),
         atomic.staged(outputs.receipt_path(target), atomic.writes(text)) as (_, first),
     ):
+        bill.settle(receipt)
         first()
         commit()
+    bill.forget()
     return receipt
 
 
@@ -91,8 +112,27 @@ def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
         with safetensors.safe_open(path, framework="pt") as held:
             said = json.loads((held.metadata() or {})["masquerade"])
         activities = tuple(said["activities"])
+        if said["network"] == "lstm":
+            return _lstm(path, said), activities
         net = mvit.make(said["network"], classes=len(activities))
-    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
+    except (
+        safetensors.SafetensorError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        OSError,
+    ) as error:
         raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
     mvit.load_weights(net, path, keep_head=True)
     return net.eval(), activities
+
+
+def _lstm(path: Path, said: dict[str, Any]) -> Any:
+    """A network of signals; its name and window stand on it."""
+    lstm = require("masquerade.nets.lstm", extra="train")
+    files = require("safetensors.torch", extra="train")
+    net = lstm.LSTM(said["channels"], len(said["activities"]), hidden=said["hidden"])
+    net.load_state_dict(files.load_file(path))
+    net.name, net.window = "lstm", int(said["window"])
+    return net.eval()

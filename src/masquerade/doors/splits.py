@@ -1,4 +1,4 @@
-"""Which part of a data set of videos a command means."""
+"""Which part of a data set a command means."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from masquerade.collection import Collection, Kind
 from masquerade.data.folder import Folder
+from masquerade.data.stage import Stage
 from masquerade.errors import BadInput
 
 
@@ -23,3 +24,63 @@ def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
     if is_chosen or (isinstance(collection, Folder) and not collection.has_splits):
         return collection
     return replace(collection, split=wanted)  # type: ignore[type-var]
+
+
+def signals_of(
+    collection: Collection[Any], *, public: str = "", test: str = ""
+) -> dict[str, Collection[Any]]:
+    """A data set of signals in three: ``train`` is private, ``public``, and ``test``.
+
+    Args:
+        collection: with a public split of its own, or with subjects to choose from.
+        public: names of subjects whose signals are public, with commas; where there is no split.
+        test: names of subjects to test on.
+
+    Raises:
+        BadInput: if it holds no signals.
+        ValueError: if subjects are not named, or not there.
+    """
+    if isinstance(collection, Stage):
+        signals = replace(collection, kind=Kind.SIGNALS)
+        return {name: replace(signals, split=name) for name in ("train", "public", "test")}
+    if getattr(collection, "kind", collection.ABOUT.kind) != Kind.SIGNALS:
+        raise BadInput(f"Expected a data set of signals, got {collection.ABOUT.title}.")
+    people = list(dict.fromkeys(str(labels.subject) for labels in collection.labels))
+    named = {"public": _names(public), "test": _names(test)}
+    for name, chosen in named.items():
+        missing = [one for one in chosen if one not in people]
+        if missing or not (chosen or name == "test"):
+            raise ValueError(
+                f"Expected --{name}-subjects with some of {', '.join(people)}, got "
+                f"{', '.join(missing) or 'none'}."
+            )
+    rest = [one for one in people if one not in named["public"] and one not in named["test"]]
+    if not rest or set(named["public"]) & set(named["test"]):
+        raise ValueError("Expected subjects in one part each, and some that are private.")
+    parts = {"train": tuple(rest), **named}
+    return {
+        name: replace(collection, subjects=chosen)  # type: ignore[type-var]
+        for name, chosen in parts.items()
+        if chosen
+    }
+
+
+def enrolled_signals(collection: Collection[Any]) -> Collection[Any]:
+    """The private part of a data set of signals: its own, or the subjects that were named."""
+    if isinstance(collection, Stage) and collection.split == "all":
+        return replace(collection, split="train")
+    return collection
+
+
+def tested_signals(collection: Collection[Any]) -> Collection[Any]:
+    """What a model of signals is tested on: a test split, or the subjects that were named."""
+    if isinstance(collection, Stage):
+        split = "test" if collection.split == "all" else collection.split
+        return replace(collection, kind=Kind.SIGNALS, split=split)
+    if getattr(collection, "kind", collection.ABOUT.kind) != Kind.SIGNALS:
+        raise BadInput(f"Expected a data set of signals, got {collection.ABOUT.title}.")
+    return collection
+
+
+def _names(given: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in given.split(",") if word.strip())

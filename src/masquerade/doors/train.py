@@ -11,17 +11,19 @@ from tyro.conf import Positional
 
 from masquerade import _json
 from masquerade.collection import Collection
-from masquerade.doors import billing, grid, outputs, training
+from masquerade.doors import billing, grid, outputs, teaching, training
 from masquerade.doors.answer import Answer
 from masquerade.doors.lessons import Memory
 from masquerade.doors.progress import bars
-from masquerade.doors.splits import split_of
+from masquerade.doors.receipt import check_receipt
+from masquerade.doors.splits import signals_of, split_of
 from masquerade.errors import BadInput
 from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
 from masquerade.noise import Noise
 from masquerade.receipt import Release
-from masquerade.train.loop import Work
+from masquerade.train.ensemble.method import Ensemble
+from masquerade.train.loop import Precision, Work
 from masquerade.train.method import Method
 
 
@@ -36,6 +38,7 @@ class Train:
         from_scratch: begin with random weights instead.
         keep_head: begin with the head of the public weights too, if its classes are the same.
         device: cpu or cuda.
+        precision: of the forward pass; bfloat16 on a GPU alone. The guarantee is the same.
         physical: units whose gradients are computed at once.
         cache_mb: of activations held in memory; more goes to a private file.
         keep_cache: leave that file; it is as private as the recordings.
@@ -45,6 +48,9 @@ class Train:
             written as TARGET-1, TARGET-2, ...; needs --ledger.
         dry_run: print the guarantee and write nothing; with --ledger, whether it can be afforded.
         rehearsal_seed: seeded noise that protects nothing.
+        public_subjects: for teacher ensembles: people whose signals are public, with commas, where
+            the data set has no public split.
+        test_subjects: people who are left out for testing, likewise.
     """
 
     ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("method", "train"), ("data", "data"))
@@ -55,6 +61,7 @@ class Train:
     from_scratch: bool = False
     keep_head: bool = False
     device: Literal["cpu", "cuda"] = "cpu"
+    precision: Precision = "float32"
     physical: int = 16
     cache_mb: int = 4096
     keep_cache: bool = False
@@ -63,28 +70,96 @@ class Train:
     grid: str | None = None
     dry_run: bool = False
     rehearsal_seed: int | None = None
+    public_subjects: str = ""
+    test_subjects: str = ""
 
-    def run(self, method: Method, data: Collection[Any]) -> Answer:
+    def run(self, method: Method | Ensemble, data: Collection[Any]) -> Answer:
         """Plan, learn, write."""
+        if isinstance(method, Ensemble):
+            return self._teach(method, data)
         private = split_of(data, "train")
         if self.grid is not None and self.ledger is None:
             raise ValueError(
                 "Expected --ledger with --grid: every run is paid for, and whoever chooses between "
                 "them has seen them all. Without a ledger, train once."
             )
-        chosen = [({}, method)] if self.grid is None else grid.methods_of(method, self.grid)
-        if self.dry_run or len(chosen) > 1:
-            answer = self._preview([each for _, each in chosen], private)
+        if self.grid is not None:
+            return self._several(grid.methods_of(method, self.grid), private)
+        if self.dry_run:
+            return self._preview([method], private)
+        return self._answer(self._train(self.target, method, private))
+
+    def _several(
+        self, chosen: list[tuple[dict[str, Any], Method]], private: Collection[Any]
+    ) -> Answer:
+        """Every run of a grid; those that stand already, of this very grid, are kept."""
+        targets = [grid.target_of(self.target, number + 1) for number in range(len(chosen))]
+        pairs = list(zip(targets, [each for _, each in chosen], strict=True))
+        stand = {target: self._standing(target, each) for target, each in pairs}
+        missing = [each for target, each in pairs if stand[target] is None]
+        if missing or self.dry_run:
+            answer = self._preview(missing or [each for _, each in chosen], private)
             if self.dry_run:
                 return answer
-        if self.grid is None:
-            return self._answer(self._train(self.target, method, private))
-        targets = [grid.target_of(self.target, number + 1) for number in range(len(chosen))]
-        done = [
-            self._train(target, each, private)
-            for target, (_, each) in zip(targets, chosen, strict=True)
-        ]
+        done = [stand[target] or self._train(target, each, private) for target, each in pairs]
         return _table([fields for fields, _ in chosen], done)
+
+    def _standing(self, target: Path, method: Method) -> Release[Path] | None:
+        """A model that this run has made before, charged to this ledger."""
+        if not target.is_file() or self.ledger is None:
+            return None
+        receipt = check_receipt(target)
+        is_its = all(receipt.fields.get(name) == value for name, value in method.fields().items())
+        is_its = is_its and receipt.mechanism == method.name
+        if not is_its or Ledger(self.ledger).strangers([receipt]):
+            return None
+        return Release(value=target, receipt=receipt)
+
+    def _teach(self, method: Ensemble, data: Collection[Any]) -> Answer:
+        if self.grid is not None:
+            raise ValueError("Expected no --grid with a teacher ensemble; train it once.")
+        parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
+        if self.dry_run:
+            return self._promise(method, parts["train"])
+        with bars() as progress:
+            done = teaching.teach_file(
+                parts["train"],
+                parts["public"],
+                self.target,
+                method,
+                noise=Noise(seed=self.rehearsal_seed),
+                ledger=None if self.ledger is None else Ledger(self.ledger),
+                device=self.device,
+                progress=_teller(progress),
+            )
+        return self._answer(done)
+
+    def _promise(self, method: Ensemble, private: Collection[Any]) -> Answer:
+        reach = teaching.preview(private, method)
+        if self.ledger is not None:
+            billing.quote(
+                Ledger(self.ledger),
+                private,
+                teaching.cost_of(method, reach),
+                unit="subject",
+                progress=lambda done, total: None,
+            )
+        guarantee, ballot = method.guarantee(reach), method.ballot(reach)
+        said = (
+            f"{method.teachers} teachers, of which one person reaches at most {reach}; noise of "
+            f"scale {ballot.scale:.4g} on the votes of {method.queries} queries; nothing was "
+            "written."
+        )
+        afforded = ["The ledger affords it."] if self.ledger is not None else []
+        return Answer(
+            data={
+                "teachers": method.teachers,
+                "max_teachers_per_subject": reach,
+                "scale": ballot.scale,
+                "guarantee": _json.encode(guarantee),
+            },
+            lines=[*afforded, said, *explain(guarantee)],
+        )
 
     def _train(self, target: Path, method: Method, private: Collection[Any]) -> Release[Path]:
         noise = Noise(seed=self.rehearsal_seed)
@@ -162,9 +237,17 @@ class Train:
     def _ways(self, target: Path, noise: Noise) -> training.Ways:
         checkpoint = self._checkpoint(target, noise) if self.checkpoint_every else None
         return training.Ways(
-            memory=Memory(most_mb=self.cache_mb, is_kept=self.keep_cache, device=self.device),
+            memory=Memory(
+                most_mb=self.cache_mb,
+                is_kept=self.keep_cache,
+                device=self.device,
+                precision=self.precision,
+            ),
             work=Work(
-                physical=self.physical, checkpoint=checkpoint, every=max(1, self.checkpoint_every)
+                physical=self.physical,
+                checkpoint=checkpoint,
+                every=max(1, self.checkpoint_every),
+                precision=self.precision,
             ),
         )
 

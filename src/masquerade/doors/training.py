@@ -15,8 +15,8 @@ from typing import Any
 from masquerade import catalog
 from masquerade._optional import require
 from masquerade.collection import Collection
-from masquerade.doors import models, outputs
-from masquerade.doors.billing import Bill, cost_of, settle_standing
+from masquerade.doors import models
+from masquerade.doors.billing import Bill, cost_of
 from masquerade.doors.lessons import Lessons, Memory, classes_of, lessons
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
@@ -122,7 +122,12 @@ def train(
         begin: called when all is read, before the first step; what it raises stops the run.
     """
     ways, noise = ways or Ways(), noise or Noise()
-    net = network.make(len(classes_of(collection)), seed=method.public_seed)
+    classes = len(classes_of(collection))
+    if method.class_weights and len(method.class_weights) != classes:
+        raise ValueError(
+            f"Expected class_weights for {classes} classes, got {len(method.class_weights)}."
+        )
+    net = network.make(classes, seed=method.public_seed)
     net = net.to(ways.memory.device)
     trunk, tail = mvit.split(net, method.part)
     seen = mvit.NORMALISATION[net.name]
@@ -173,15 +178,9 @@ def train_file(
         FileExistsError: if a model stands there.
     """
     noise, ways = noise or Noise(), ways or Ways()
-    target = outputs.final_name(Path(target), noise)
-    if target.suffix != ".safetensors":
-        raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
-    if not target.parent.is_dir():
-        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
+    target = models.new_target(target, noise)
     with atomic.alone(target):
-        settle_standing(target, ledger)
-        if target.exists():
-            raise FileExistsError(f"{target} stands already; training again would spend again.")
+        models.refuse_standing(target)
         bill = Bill(ledger, target, noise)
         try:
             net, plan, found = train(
@@ -203,9 +202,8 @@ def train_file(
             _encoded(net, classes_of(collection), method),
             statement(method, plan, mask_sha256=found.mask_sha256),
             noise,
-            charged=bill.charged,
+            bill=bill,
         )
-        bill.settle(receipt)
     return Release(value=target, receipt=receipt)
 
 

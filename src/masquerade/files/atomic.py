@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -33,18 +34,21 @@ def staged(
     """Write beside ``target`` under a temporary name; yield the SHA-256 and the final rename.
 
     The temporary file reaches the disk before the rename, so that a crash leaves the old state or
-    the new one. If the rename is never called, nothing is left behind.
+    the new one. If the rename is never called, nothing is left behind; until it is, the file is its
+    owner's alone.
     """
     part = target.with_name(f".masquerade-{_RUN.get()}-{secrets.token_hex(8)}.part")
     try:
-        mode = 0o600 if is_private else 0o666  # less the umask
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:  # noqa: PTH123
+        asked = 0o600 if is_private else 0o666  # less the umask
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, asked), "wb") as stream:  # noqa: PTH123
+            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+            os.fchmod(stream.fileno(), 0o600)
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
         with part.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        yield digest, lambda: _commit(part, target)
+        yield digest, lambda: _commit(part, target, mode)
     finally:
         part.unlink(missing_ok=True)
 
@@ -66,7 +70,8 @@ def writes(data: bytes) -> Callable[[BinaryIO], None]:
     return write
 
 
-def _commit(part: Path, target: Path) -> None:
+def _commit(part: Path, target: Path, mode: int) -> None:
+    part.chmod(mode)
     part.replace(target)
     folder = os.open(target.parent, os.O_RDONLY)
     try:

@@ -142,6 +142,14 @@ class Book:
         """The accounts that hold a member."""
         return [self.accounts[name] for name, held in list(self.holders) if held == member]
 
+    def members_by_holder(self, account: str) -> dict[str, set[str]]:
+        """The members of an account that each holder pays for."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for (name, member), holders in self.holders.items():
+            for holder in holders if name == account else ():
+                found[holder].add(member)
+        return found
+
     def left(self, account: Account, holder: str) -> int:
         """What a holder may still spend."""
         return account.cap.allowance - self.spent.get((account.name, holder), 0)

@@ -91,14 +91,22 @@ class Ledger:
         """
         with self._store.session() as session:
             book = Book.replay(session.entries)
-            return _add(session, book, _account(book, account), Content.of(value), subject, same_as)
+            held = _account(book, account)
+            member, token = _member(session, Content.of(value), same_as)
+            _add(session, book, held, [(member, token, _holder(held, member, subject))])
+            return member
 
     def add_all(self, account: str, recordings: Iterable[tuple[Content, str | None]]) -> list[str]:
         """Put many contents with their subjects into an account, all of them or none."""
         with self._store.session() as session:
             book = Book.replay(session.entries)
             held = _account(book, account)
-            return [_add(session, book, held, *recording, None) for recording in recordings]
+            found = []
+            for content, subject in recordings:
+                member, token = _member(session, content, None)
+                found.append((member, token, _holder(held, member, subject)))
+            _add(session, book, held, found)
+            return [member for member, _, _ in found]
 
     def quote(self, value: Value | Content, mechanism: Mechanism) -> None:
         """Raise what `reserve` would raise, and spend nothing."""
@@ -152,9 +160,19 @@ class Ledger:
         return Reservation(sequence=entry.sequence, head=entry.head)
 
     def settle(self, receipt: Receipt) -> None:
-        """Record that the output of a reservation stands; saying it twice changes nothing."""
+        """Record which output a reservation is for; saying it twice changes nothing.
+
+        Raises:
+            BadInput: if it has another output already.
+        """
         with self._store.session() as session:
-            if receipt.ledger_sequence not in Book.replay(session.entries).settled:
+            known = Book.replay(session.entries).settled.get(receipt.ledger_sequence or 0)
+            if known is not None and known != receipt.output_sha256:
+                raise BadInput(
+                    f"Expected entry {receipt.ledger_sequence} to have no output yet, got one that "
+                    "has; one charge is good for one output. Nothing was published."
+                )
+            if known is None:
                 payload = {
                     "reservation": receipt.ledger_sequence,
                     "output_sha256": receipt.output_sha256,
@@ -166,7 +184,12 @@ class Ledger:
         with self._store.session() as session:
             entry = _entry_of(session.entries, receipt)
             token = session.token_of(Content.of(value).fingerprint)
-        return entry is not None and entry.payload.get("token") == token
+        return entry is not None and token is not None and entry.payload.get("token") == token
+
+    def count_members(self, contents: Iterable[Content]) -> int:
+        """How many of these are in an account, and so not to be used as if they were public."""
+        with self._store.session() as session:
+            return sum(session.member_of(each.fingerprint) is not None for each in contents)
 
     def entries(self) -> list[Entry]:
         """Everything that was written, verified."""
@@ -260,55 +283,67 @@ def _event_for(mechanism: Mechanism, shapes: Shapes, account: Account) -> DpEven
     return event
 
 
-def _add(
-    session: Session,
-    book: Book,
-    account: Account,
-    content: Content,
-    subject: str | None,
-    same_as: Value | Content | None,
-) -> str:
-    """Write the entry that makes a content a member, with what it has cost so far."""
+def _holder(account: Account, member: str, subject: str | None) -> str:
+    """Who pays for a member: whom it shows, or itself."""
     subject = None if subject is None else subject.strip()
     if (account.unit.name in PEOPLE) != bool(subject):
         raise ValueError(
             "Expected a subject exactly where the account's unit is a subject or a shard, "
             f"got unit={account.unit} and subject={subject!r}."
         )
-    member, token = _member(session, content, same_as)
-    holder = subject or member
-    carried: list[Charge] = []
-    if holder not in book.holders.get((account.name, member), []):
-        events = _earlier_events(session.entries, book, account, holder, member)
+    return subject or member
+
+
+def _add(session: Session, book: Book, account: Account, given: list[tuple[str, str, str]]) -> None:
+    """Write the entries that put (member, token, holder) into an account, with what is owed.
+
+    What was released of a member before is charged with its entry; what runs cost a holder before,
+    once, with the holder's last entry, for all that came together.
+    """
+    now = book.members_by_holder(account.name)
+    had = {holder: set(now[holder]) for _, _, holder in given}
+    last = {holder: place for place, (_, _, holder) in enumerate(given)}
+    for place, (member, token, holder) in enumerate(given):
+        events: list[DpEvent] = []
+        if member not in now[holder]:
+            events += _released(session.entries, account, member)
+        now[holder].add(member)
+        if last[holder] == place:
+            events += _learned(session.entries, account, had[holder], now[holder])
         carried = book.charge(account, holder, events) if events else []
-    # an entry also where the file was in it: no sequence number tells that two are equal
-    entry = session.append(
-        "add",
-        {
-            "account": account.name,
-            "member": member,
-            "holder": holder,
-            "token": token,
-            "carried": [charge.to_payload() for charge in carried],
-        },
-    )
-    book.apply(entry)
-    return member
+        # an entry also where the file was in it: no sequence number tells that two are equal
+        entry = session.append(
+            "add",
+            {
+                "account": account.name,
+                "member": member,
+                "holder": holder,
+                "token": token,
+                "carried": [charge.to_payload() for charge in carried],
+            },
+        )
+        book.apply(entry)
 
 
-def _earlier_events(
-    entries: list[Entry], book: Book, account: Account, holder: str, member: str
-) -> list[DpEvent]:
-    """What was done with a member before it came into the account, as its unit feels it."""
-    found: list[DpEvent | None] = []
+def _released(entries: list[Entry], account: Account, member: str) -> list[DpEvent]:
+    """What was released of a member before it came into the account, as its unit feels it."""
+    found = []
     for entry in entries:
         payload = entry.payload
-        if entry.kind != "reserve":
-            continue
-        if "run" in payload:
-            found.append(runs.earlier_event(payload, book, account, holder, member))
-        elif payload["member"] == member:
+        if entry.kind == "reserve" and payload.get("member") == member:
             example = catalog.example("release", payload["mechanism"])
             shapes = tuple(tuple(shape) for shape in payload["shapes"])
             found.append(_event_for(type(example)(**payload["fields"]), shapes, account))
+    return found
+
+
+def _learned(
+    entries: list[Entry], account: Account, before: set[str], after: set[str]
+) -> list[DpEvent]:
+    """What runs cost a holder of these members before they came into the account."""
+    found = [
+        runs.earlier_event(entry.payload, account, before, after)
+        for entry in entries
+        if entry.kind == "reserve" and "run" in entry.payload
+    ]
     return [event for event in found if event is not None]

@@ -33,6 +33,7 @@ class Run:
         events: what it costs one of its units, for accounts of each relation.
         public: what of each recording it uses without noise: nothing, people or background.
         contents: of its recordings.
+        masks: a hash of each recording's mask, which says what is public in it; empty for none.
         units: the unit that each recording is in.
     """
 
@@ -42,6 +43,7 @@ class Run:
     events: Mapping[Relation, DpEvent]
     public: str = PUBLIC[0]
     contents: tuple[Content, ...]
+    masks: tuple[bytes, ...] = ()
     units: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -63,11 +65,14 @@ def payload_of(session: Session, book: Book, run: Run) -> dict[str, Any]:
     members = [session.member_of(content.fingerprint) for content in run.contents]
     held = _held(book, members)
     told = _told(run, members)
+    marks = [session.mark(mask) for mask in run.masks] if run.public != PUBLIC[0] else []
+    _check_masks(session, members, marks)
     charges: list[Charge] = []
     for (name, holder), places in held.items():
         account = book.accounts[name]
         charges += book.charge(account, holder, [_felt(told, account, places)])
     return told | {
+        "masks": marks,
         "tokens": [session.token_of(content.fingerprint) for content in run.contents],
         "charges": [charge.to_payload() for charge in charges],
     }
@@ -97,24 +102,44 @@ def standing(session: Session, book: Book, run: Run) -> Entry | None:
 
 
 def earlier_event(
-    payload: dict[str, Any], book: Book, account: Account, holder: str, member: str
+    payload: dict[str, Any], account: Account, before: set[str], after: set[str]
 ) -> DpEvent | None:
-    """What a run before cost a holder whom ``member`` is added to; None if nothing new.
+    """What a run before cost a holder to whom members are added; None if nothing new.
 
     What the holder paid for the same run before is not taken off: a group's cost is no sum.
+
+    Args:
+        payload: of the run.
+        account: that they are added to.
+        before: members that the holder had.
+        after: members that the holder has now.
     """
 
-    def places(of: Sequence[str]) -> set[int]:
+    def places(of: set[str]) -> set[int]:
         return {place for place, found in enumerate(payload["members"]) if found in of}
 
-    theirs = [
-        m for (name, m), who in book.holders.items() if name == account.name and holder in who
-    ]
-    before, after = places(theirs), places([*theirs, member])
-    units = payload["units"]
-    if {units[place] for place in before} == {units[place] for place in after}:
+    units, mine = payload["units"], places(after)
+    if {units[place] for place in places(before)} == {units[place] for place in mine}:
         return None
-    return _felt(payload, account, after)
+    return _felt(payload, account, mine)
+
+
+def _check_masks(session: Session, members: Sequence[str | None], marks: Sequence[str]) -> None:
+    """What is public in a recording stays what it was: two masks together could show all of it."""
+    known = {
+        member: mark
+        for entry in session.entries
+        if entry.kind == "reserve" and entry.payload.get("masks")
+        for member, mark in zip(entry.payload["members"], entry.payload["masks"], strict=True)
+    }
+    changed = sum(
+        known.get(member, mark) != mark for member, mark in zip(members, marks, strict=False)
+    )
+    if changed:
+        raise ValueError(
+            f"Expected the masks of earlier runs, got other ones for {changed} recordings: what "
+            "was private then would be used without noise now."
+        )
 
 
 def _told(run: Run, members: Sequence[str | None]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class MaskDpTables:
     page: Path | None = None
     network: Literal["mvit_small", "mvit_v1_b", "mvit_v2_s"] = "mvit_small"
     weights: Path | None = None
-    part: Literal["head", "last_norms", "norms", "all"] = "last_norms"
+    part: Literal["head", "last_norms", "norms", "all"] = "head"
     epochs: float = 20.0
     batch: int = 128
     seeds: int = 3

@@ -94,7 +94,7 @@ class Setting:
 
     network: str = "mvit_small"
     weights: Path | None = None
-    part: str = "last_norms"
+    part: str = "head"
     epochs: float = 20.0
     scratch_epochs: float = 20.0
     batch: int = 128

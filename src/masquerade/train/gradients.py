@@ -49,16 +49,26 @@ def _whole(loss: Loss, weights: Mapping[str, Any], inputs: Any, targets: Any) ->
     """Every record has weights of its own, all the same: their gradients are the record's.
 
     Plain differentiation of the vectorised loss: differentiating inside it would keep twice the
-    memory, for derivatives of derivatives.
+    memory, for derivatives of derivatives. A loss may know a way of its own.
     """
+    given = getattr(loss, "per_record", None)
+    if given is not None:
+        found: Tensors = given(weights, inputs, targets)
+        for name, gradient in found.items():
+            if gradient.shape != (len(inputs), *weights[name].shape):
+                raise ValueError(
+                    f"Expected one gradient a record for {name}, got shape {tuple(gradient.shape)} "
+                    f"for {len(inputs)} records."
+                )
+        return found
     own = {
         name: value.detach().expand(len(inputs), *value.shape).requires_grad_()
         for name, value in weights.items()
     }
     with torch.enable_grad():
         total = torch.func.vmap(loss)(own, inputs, targets).sum()
-    found = torch.autograd.grad(total, list(own.values()), materialize_grads=True)
-    return dict(zip(own, found, strict=True))
+    each = torch.autograd.grad(total, list(own.values()), materialize_grads=True)
+    return dict(zip(own, each, strict=True))
 
 
 def norms(gradients: Tensors) -> Tensor:

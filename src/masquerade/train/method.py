@@ -57,10 +57,10 @@ class Method(ABC):
     batch: int = 32
     epochs: float = 20.0
     clip_norm: float = 1.0
-    learning_rate: float = 0.5
+    learning_rate: float = 0.05
     warmup: float = 0.1
     optimiser: Literal["sgd", "adam"] = "sgd"
-    part: Literal["head", "last_norms", "norms", "all"] = "last_norms"
+    part: Literal["head", "last_norms", "norms", "all"] = "head"
     segments: int = 1
     recordings: int = 4
     class_weights: tuple[float, ...] = ()

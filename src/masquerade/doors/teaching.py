@@ -1,0 +1,343 @@
+"""Teach a student by noisy votes and publish it: the Python side of `masquerade train` for signals.
+
+The order is read, reserve, teach, vote, learn, write, receipt, settle.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade._optional import require
+from masquerade.collection import Collection
+from masquerade.doors import models
+from masquerade.doors.billing import Bill, Cost
+from masquerade.doors.lessons import classes_of
+from masquerade.doors.owners import owner_of, units_of
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+from masquerade.guarantee import Relation
+from masquerade.ledger import Ledger
+from masquerade.noise import Noise
+from masquerade.receipt import Release
+from masquerade.recordings import Signal
+from masquerade.train.ensemble import student, teachers
+from masquerade.train.ensemble.method import Ensemble
+from masquerade.train.ensemble.partition import Partition, Recording, Stretch, partition, windows_of
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Taught:
+    """A student and what is private about how it came to be.
+
+    Args:
+        net: the student.
+        reach: teachers that one person's data reaches; public.
+        votes: (T, Q) of the teachers. Private.
+        labels: (Q,) that the noisy votes gave; published.
+        asked: (Q,) which public windows they are of.
+        windows: the public windows.
+    """
+
+    net: Any
+    reach: int
+    votes: np.ndarray
+    labels: np.ndarray
+    asked: np.ndarray
+    windows: np.ndarray
+
+
+def teach(
+    private: Collection[Any],
+    public: Collection[Any],
+    method: Ensemble,
+    *,
+    noise: Noise | None = None,
+    device: str = "cpu",
+    make_teacher: Callable[[int], teachers.Estimator] | None = None,
+    progress: Progress = lambda what, done, total: None,
+    see: Callable[[Signal], None] = lambda signal: None,
+    see_public: Callable[[Signal], None] = lambda signal: None,
+    begin: Callable[[Partition, Sequence[Signal]], None] = lambda split, signals: None,
+    keep: Callable[[Callable[[], np.ndarray]], np.ndarray] = lambda draw: draw(),
+) -> Taught:
+    """Teachers learn from private signals, vote on public windows, and a student learns the labels.
+
+    Args:
+        private: the recordings to protect.
+        public: recordings of other people, whose windows are asked and learned from; their labels
+            are not read.
+        method: how.
+        noise: of the votes; by default the operating system.
+        device: where teachers and student learn.
+        make_teacher: a new estimator for a public seed, instead of the method's own kind.
+        progress: called with what is done, how far, and of how much.
+        see: called with each private recording as it is read.
+        see_public: called with each public one.
+        begin: called before any teacher learns; what it raises stops the run.
+        keep: given what draws the noisy labels; may give those that were drawn before.
+    """
+    noise = noise or Noise()
+    classes = len(classes_of(private))
+    signals = read(private, progress=lambda done, total: progress("reading", done, total), see=see)
+    known = read(
+        public,
+        progress=lambda done, total: progress("reading public", done, total),
+        see=see_public,
+    )
+    _check_alike(signals, known)
+    split = split_of_signals(private, signals, method)
+    windows = public_windows(known, max(method.windows))
+    if len(windows) < method.queries:
+        raise BadInput(
+            f"Expected at least {method.queries} public windows to ask, got {len(windows)}; lower "
+            "--queries or give more public signals."
+        )
+    begin(split, signals)
+    rng = np.random.default_rng((method.public_seed, 2))
+    asked = np.sort(rng.permutation(len(windows))[: method.queries])
+    public_scale = teachers.normalisation([signal.values for signal in known])
+    lessons = teachers.lessons_of(
+        signals,
+        split,
+        classes=classes,
+        public=public_scale if method.normalise == "public" else None,
+    )
+    votes = _votes(
+        lessons,
+        windows[asked],
+        method,
+        classes,
+        device=device,
+        make=make_teacher,
+        progress=lambda done, total: progress("teachers", done, total),
+    )
+    ballot = method.ballot(split.max_teachers_per_subject)
+    labels = keep(lambda: ballot.answers(teachers.counts_of(votes, classes), noise))
+    progress("votes", len(labels), len(labels))
+    given = np.full(len(windows), -1)
+    given[asked] = labels
+    net = student.learn(
+        windows,
+        given,
+        classes=classes,
+        normalisation=public_scale,
+        course=student.Course(
+            hidden=method.hidden,
+            epochs=method.student_epochs,
+            rounds=method.rounds,
+            confidence=method.confidence,
+            seed=method.public_seed,
+            device=device,
+        ),
+        progress=lambda done, total: progress("student", done, total),
+    )
+    return Taught(
+        net=net,
+        reach=split.max_teachers_per_subject,
+        votes=votes,
+        labels=labels,
+        asked=asked,
+        windows=windows,
+    )
+
+
+def teach_file(
+    private: Collection[Any],
+    public: Collection[Any],
+    target: Path,
+    method: Ensemble,
+    *,
+    noise: Noise | None = None,
+    ledger: Ledger | None = None,
+    device: str = "cpu",
+    progress: Progress = lambda what, done, total: None,
+) -> Release[Path]:
+    """Teach a student, and write it as safetensors with its receipt beside it.
+
+    Under a ledger everyone whose recordings are learned from is charged before the first teacher
+    learns; a run that was stopped and is called again is charged once.
+
+    Raises:
+        BudgetExceeded: if somebody cannot afford it.
+        FileExistsError: if a model stands there.
+    """
+    noise = noise or Noise()
+    target = models.new_target(target, noise)
+    with atomic.alone(target):
+        models.refuse_standing(target)
+        bill = Bill(ledger, target, noise)
+
+        def reserve(split: Partition, signals: Sequence[Signal]) -> None:
+            owners = [
+                owner_of(signal, index, "subject", private.labels[index].name)
+                for index, signal in enumerate(signals)
+            ]
+            bill.reserve(cost_of(method, split.max_teachers_per_subject), units_of(owners))
+
+        try:
+            found = teach(
+                private,
+                public,
+                method,
+                noise=noise,
+                device=device,
+                progress=progress,
+                see=bill.see,
+                see_public=bill.see_public,
+                begin=reserve,
+                keep=bill.keep,
+            )
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(f"Interrupted; no model was written.{bill.owed}") from stop
+        said = {
+            "network": "lstm",
+            "activities": classes_of(private),
+            "hidden": method.hidden,
+            "channels": found.windows.shape[2],
+            "window": found.windows.shape[1],
+        }
+        receipt = models.write(
+            target,
+            models.encoded(found.net, said),
+            statement(method, found.reach),
+            noise,
+            bill=bill,
+        )
+    return Release(value=target, receipt=receipt)
+
+
+def preview(private: Collection[Any], method: Ensemble) -> int:
+    """Teachers that one person's data reaches; recordings are read for their lengths alone."""
+    return split_of_signals(private, read(private), method).max_teachers_per_subject
+
+
+def statement(method: Ensemble, reach: int) -> models.Statement:
+    """What the receipt of a student says."""
+    return models.Statement(
+        method=method.name,
+        fields=method.fields(),
+        shapes=((method.teachers, reach),),
+        guarantee=method.guarantee(reach),
+        event=method.event(reach, Relation(method.relation)),
+    )
+
+
+def read(
+    collection: Collection[Any],
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    see: Callable[[Signal], None] = lambda signal: None,
+) -> list[Signal]:
+    """Every recording of a data set of signals."""
+    found = []
+    for index, signal in enumerate(collection):
+        if not isinstance(signal, Signal):
+            raise BadInput(f"Expected signals to learn from, got {type(signal).__name__}s.")
+        see(signal)
+        found.append(signal)
+        progress(index + 1, len(collection))
+    if not found:
+        raise BadInput("Expected at least one recording, got none.")
+    return found
+
+
+def split_of_signals(
+    collection: Collection[Any], signals: Sequence[Signal], method: Ensemble
+) -> Partition:
+    """Which teacher sees what; decided by public numbers alone."""
+    recordings = []
+    for labels, signal in zip(collection.labels, signals, strict=True):
+        if signal.subject is None:
+            raise BadInput(f"Expected to know whose {labels.name} is, got nobody.")
+        recordings.append(Recording(length=len(signal.values), subject=signal.subject))
+    return partition(recordings, shards=method.shards, windows=method.windows, by=method.by)
+
+
+def public_windows(signals: Sequence[Signal], window: int) -> np.ndarray:
+    """(N, window, C): side by side with half an overlap; labels are not looked at."""
+    found = [
+        signal.values[start : start + window]
+        for signal in signals
+        for start in range(0, len(signal.values) - window + 1, max(1, window // 2))
+    ]
+    if not found:
+        raise BadInput(f"Expected public signals of at least {window} samples, got shorter ones.")
+    return np.stack(found)
+
+
+def labelled_windows(signals: Sequence[Signal], window: int) -> tuple[np.ndarray, np.ndarray]:
+    """Windows of signals with the class that fills them, for testing."""
+    whole = [Stretch(number, 0, len(signal.values)) for number, signal in enumerate(signals)]
+    most = max(int(signal.activity.max()) for signal in signals if signal.activity is not None)
+    return windows_of(signals, whole, window=window, step=max(1, window // 2), classes=most + 1)
+
+
+def cost_of(method: Ensemble, reach: int) -> Cost:
+    """What a person pays: for all the teachers that they reach, whatever unit is promised."""
+    ballot = dataclasses.replace(method.ballot(reach), teachers_per_subject=reach)
+    relations = (Relation.ZERO_OUT, Relation.REPLACE_ONE)
+    return Cost(
+        method=method.name,
+        fields=method.fields(),
+        events={relation: ballot.event(relation) for relation in relations},
+    )
+
+
+def _check_alike(private: Sequence[Signal], public: Sequence[Signal]) -> None:
+    first = public[0]
+    for signal in (*private, *public):
+        if signal.rate_hz != first.rate_hz:
+            raise BadInput(
+                f"Expected one rate, got {first.rate_hz:g} and {signal.rate_hz:g} Hz; resample "
+                "the signals to one rate first."
+            )
+        if signal.values.shape[1] != first.values.shape[1] or signal.channels != first.channels:
+            raise BadInput("Expected the same channels in all signals, got different ones.")
+    both = {signal.subject for signal in private} & {signal.subject for signal in public}
+    if both - {None}:
+        raise BadInput(
+            f"Expected public signals of other people, got {len(both - {None})} who are in both; "
+            "leave them out of one."
+        )
+
+
+def _votes(
+    lessons: list[teachers.Lesson],
+    queries: np.ndarray,
+    method: Ensemble,
+    classes: int,
+    *,
+    device: str,
+    make: Callable[[int], teachers.Estimator] | None,
+    progress: Callable[[int, int], None],
+) -> np.ndarray:
+    if make is None and method.teacher == "lstm":
+        course = teachers.Course(
+            hidden=method.hidden,
+            epochs=method.teacher_epochs,
+            seed=method.public_seed,
+            device=device,
+        )
+        return teachers.votes_by_lstm(
+            lessons, queries, classes=classes, course=course, progress=progress
+        )
+    kind = make or _estimator(method)
+    return teachers.votes_by_estimators(lessons, queries, make=kind, progress=progress)
+
+
+def _estimator(method: Ensemble) -> Callable[[int], teachers.Estimator]:
+    if method.teacher == "forest":
+        forests = require("sklearn.ensemble", extra="train")
+        return lambda number: forests.RandomForestClassifier(
+            n_estimators=50, random_state=method.public_seed + number
+        )
+    near = require("sklearn.neighbors", extra="train")
+    return lambda number: near.KNeighborsClassifier(n_neighbors=1)

@@ -1,0 +1,369 @@
+"""Many LSTMs of one shape, each with records of its own, trained together.
+
+On a GPU all of them take a step at once, and after the first steps whole steps are replayed from a
+captured graph. On processors each thread takes a few and computes on one core, network by network:
+torch's own kernel for one of them is quicker there than products of many.
+
+No network's weights depend on another's records, not even in the last bit: how the work is divided
+hangs on shapes alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from masquerade import _check
+from masquerade._optional import require
+from masquerade.nets import lstm
+
+torch = require("torch", extra="train")
+nn = torch.nn
+Module: Any = nn.Module
+Function: Any = torch.autograd.Function
+Tensor: TypeAlias = Any  # torch.Tensor
+
+_WARM = 3  # steps before one is captured
+_IN_THREAD = 2  # networks a thread trains at once, so that threads wait less for each other
+
+
+class Stack(Module):  # type: ignore[misc]  # the checker does not see torch
+    """``teachers`` LSTMs: every weight and buffer has one more axis in front.
+
+    Args:
+        teachers: how many; their random weights are drawn one network after the other.
+        channels: of the windows.
+        classes: numbers that come out of each.
+        hidden: size of the state.
+        layers: one on top of the other.
+    """
+
+    def __init__(
+        self, teachers: int, channels: int, classes: int, hidden: int = 64, layers: int = 1
+    ) -> None:
+        _check.count(teachers=teachers)
+        super().__init__()
+        sizes = (channels, classes, hidden, layers)
+        self._hold(_stacked([lstm.LSTM(*sizes) for _ in range(teachers)]), sizes)
+
+    def _hold(self, held: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> None:
+        self.sizes = sizes
+        for part in ("lstm", "head"):
+            names = [name for name in held if name.startswith(f"{part}.")]
+            weights = [(name.removeprefix(f"{part}."), held[name]) for name in names]
+            setattr(self, part, nn.ParameterDict(weights))
+        for name in ("mean", "scale"):
+            self.register_buffer(name, held[name])
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @classmethod
+    def of(cls, members: Sequence[lstm.LSTM]) -> Stack:
+        """Copies of networks of one shape."""
+        if not members:
+            raise ValueError("Expected at least one network to stack, got none.")
+        shapes = {
+            tuple((name, value.shape) for name, value in m.state_dict().items()) for m in members
+        }
+        if len(shapes) > 1:
+            raise ValueError(f"Expected networks of one shape, got {len(shapes)} shapes.")
+        first, classes = members[0].lstm, len(members[0].head.bias)
+        sizes = (first.input_size, classes, first.hidden_size, first.num_layers)
+        return _holding(_stacked(members), sizes)
+
+    def member(self, teacher: int) -> lstm.LSTM:
+        """A copy of one network."""
+        with torch.device("meta"):
+            net: lstm.LSTM = lstm.LSTM(*self.sizes)
+        held = {name: value[teacher].clone() for name, value in self.state_dict().items()}
+        net.load_state_dict(held, assign=True)
+        net.lstm.flatten_parameters()
+        net.requires_grad_()
+        return net
+
+    def forward(self, windows: Tensor) -> Tensor:
+        """Windows (T, B, L, C), a network's own each, to logits (T, B, classes)."""
+        flow = (windows - self.mean[:, None, None]) / self.scale[:, None, None]
+        held = dict(self.named_parameters())
+        run = _apart if windows.device.type == "cpu" else _together
+        middle = run(flow, held, self.sizes[-1])
+        return torch.baddbmm(held["head.bias"][:, None], middle, held["head.weight"].mT)
+
+
+def _stacked(members: Sequence[lstm.LSTM]) -> dict[str, Tensor]:
+    states = [member.state_dict() for member in members]
+    return {name: torch.stack([state[name] for state in states]) for name in states[0]}
+
+
+def _holding(held: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> Stack:
+    """A stack of these weights, without drawing others first."""
+    stack = Stack.__new__(Stack)
+    Module.__init__(stack)
+    stack._hold(held, sizes)
+    return stack
+
+
+def _apart(flow: Tensor, held: dict[str, Tensor], layers: int) -> Tensor:
+    """The mean hidden states (T, B, H), one network after the other."""
+    sizes = (layers, flow.shape[1], held["lstm.weight_hh_l0"].shape[-1])
+    names = [f"lstm.{kind}_l{layer}" for layer in range(layers) for kind in lstm.KINDS]
+    weights = [held[name].unbind() for name in names]
+    start = flow.new_zeros(sizes)
+    found = []
+    for windows, *own in zip(flow.unbind(), *weights, strict=True):
+        hidden, _, _ = torch.lstm(
+            windows, (start, start), own, True, layers, 0.0, True, False, True
+        )  # with biases, without dropout, in training, one direction, batch first
+        found.append(hidden.mean(dim=1))
+    return torch.stack(found)
+
+
+def _together(flow: Tensor, held: dict[str, Tensor], layers: int) -> Tensor:
+    """The mean hidden states (T, B, H), all networks at each step of time."""
+    flow = flow.transpose(1, 2).contiguous()  # (T, L, B, C)
+    for layer in range(layers):
+        flow = _Layer.apply(flow, *lstm.layer_weights(held, layer))
+    return flow.mean(dim=1)
+
+
+class _Layer(Function):  # type: ignore[misc]  # the checker does not see torch
+    """One layer of every network, with its way back written out."""
+
+    @staticmethod
+    def forward(ctx: Any, flow: Tensor, into: Tensor, over: Tensor, bias: Tensor) -> Tensor:
+        """(T, L, B, C) to hidden states (T, L, B, H)."""
+        gates = torch.baddbmm(bias[:, None], flow.flatten(1, 2), into.mT)
+        trace = lstm.unroll(gates.unflatten(1, flow.shape[1:3]), over)
+        ctx.save_for_backward(flow, into, over, *trace)
+        return trace.hidden
+
+    @staticmethod
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of the input, both weights and the bias."""
+        flow, into, over, *trace = ctx.saved_tensors
+        slopes = lstm.unroll_back(lstm.Trace(*trace), over, given)  # (T, L, B, 4H)
+        flat = slopes.flatten(1, 2)
+        later, before = slopes[:, 1:].flatten(1, 2), trace[1][:, :-1].flatten(1, 2)
+        below = torch.bmm(flat, into).view_as(flow) if ctx.needs_input_grad[0] else None
+        return below, torch.bmm(flat.mT, flow.flatten(1, 2)), later.mT @ before, flat.sum(dim=1)
+
+
+def fit(
+    stack: Stack,
+    windows: Any,
+    targets: Any,
+    present: Any,
+    *,
+    epochs: int,
+    batch: int,
+    rate: float,
+    seed: int,
+    progress: Callable[[int, int], None],
+    teachers_at_once: int | None = None,
+    numbers: Sequence[int] | None = None,
+) -> None:
+    """Train every network on its own records, by Adam, in place, where its weights lie.
+
+    A network goes through its records in an order that its number, ``seed`` and how many it has
+    decide, so it becomes the same alone as among others, rounding aside. Those with fewer records
+    are done after fewer steps; one without any stays as it was.
+
+    Args:
+        stack: the networks.
+        windows: (T, R, L, C) float32.
+        targets: (T, R) classes.
+        present: (T, R) bool; where it is not, the record only fills up.
+        epochs: times that each record is seen.
+        batch: records of a network in a step.
+        rate: Adam's.
+        seed: of the order; it may be known to all.
+        progress: called with the rounds done and their total; it learns nothing of the records.
+        teachers_at_once: networks that take a step together; None for all of them on a GPU, a few
+            in each of torch's threads on processors.
+        numbers: of the networks, where they are some of many; None counts from 0.
+    """
+    _check.count(epochs=epochs, batch=batch)
+    _check.positive(rate=rate)
+    windows = torch.as_tensor(windows, dtype=torch.float32)
+    targets, present = torch.as_tensor(targets, dtype=torch.int64), torch.as_tensor(present)
+    numbers = range(len(stack)) if numbers is None else numbers
+    _check_records(stack, windows, targets, present, numbers)
+    is_cpu = stack.mean.device.type == "cpu"
+    most = min(_IN_THREAD, -(-len(stack) // torch.get_num_threads())) if is_cpu else len(stack)
+    size = most if teachers_at_once is None else teachers_at_once
+    _check.count(teachers_at_once=size)
+    parts = [slice(start, start + size) for start in range(0, len(stack), size)]
+    tick = _ticker(progress, epochs * len(parts))
+
+    def train(part: slice) -> None:
+        found = [
+            _order(here, epochs=epochs, batch=batch, rng=np.random.default_rng((seed, number)))
+            for here, number in zip(present[part].cpu().numpy(), numbers[part], strict=True)
+        ]
+        some = stack if size >= len(stack) else _some(stack, part)
+        records = (windows[part], targets[part].where(present[part], 0))
+        _fit_some(some, records, found, rate=rate, epochs=epochs, tick=tick)
+        if some is not stack:
+            _put(stack, part, some)
+
+    if not is_cpu:
+        for part in parts:
+            train(part)
+        return
+    with _one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(train, part) for part in parts]:
+            done.result()
+
+
+def _check_records(
+    stack: Stack, windows: Tensor, targets: Tensor, present: Tensor, numbers: Sequence[int]
+) -> None:
+    channels, classes, *_ = stack.sizes
+    if windows.dim() != 4 or len(windows) != len(stack) or windows.shape[-1] != channels:
+        raise ValueError(
+            f"Expected windows of shape ({len(stack)}, R, L, {channels}), got "
+            f"{tuple(windows.shape)}."
+        )
+    for name, given in (("targets", targets), ("present", present)):
+        if given.shape != windows.shape[:2]:
+            raise ValueError(
+                f"Expected {name} of shape {tuple(windows.shape[:2])}, got {tuple(given.shape)}."
+            )
+    if present.dtype != torch.bool:
+        raise TypeError(f"Expected present to be bool, got {present.dtype}.")
+    if bool(((targets < 0) | (targets >= classes))[present].any()):
+        raise ValueError(f"Expected targets from 0 to {classes - 1} where a record is present.")
+    if len(numbers) != len(stack):
+        raise ValueError(f"Expected {len(stack)} numbers, got {len(numbers)}.")
+
+
+def _ticker(progress: Callable[[int, int], None], total: int) -> Callable[[], None]:
+    lock, done = threading.Lock(), 0
+
+    def tick() -> None:
+        nonlocal done
+        with lock:
+            done += 1
+            progress(done, total)
+
+    return tick
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[int]:
+    """As many threads as torch has, each of which computes on one core."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _order(present: np.ndarray, *, epochs: int, batch: int, rng: np.random.Generator) -> np.ndarray:
+    """(steps, batch): places of a network's records; -1 where the last batch has fewer."""
+    places = np.flatnonzero(present)
+    steps = -(-len(places) // batch)
+    found = np.full((epochs, steps * batch), -1)
+    for epoch in found:
+        epoch[: len(places)] = rng.permutation(places)
+    return found.reshape(epochs * steps, batch)
+
+
+def _some(stack: Stack, part: slice) -> Stack:
+    """A stack of some networks, copied: torch forbids that threads change parts of one tensor."""
+    held = {name: value[part].clone() for name, value in stack.state_dict().items()}
+    return _holding(held, stack.sizes)
+
+
+def _put(stack: Stack, part: slice, some: Stack) -> None:
+    with torch.no_grad():
+        for held, new in zip(stack.parameters(), some.parameters(), strict=True):
+            held[part] = new
+
+
+def _fit_some(
+    stack: Stack,
+    records: tuple[Tensor, Tensor],
+    orders: Sequence[np.ndarray],
+    *,
+    rate: float,
+    epochs: int,
+    tick: Callable[[], None],
+) -> None:
+    """Train all networks of the stack together; each stands still once its own order ends."""
+    device = stack.mean.device
+    ends = [len(order) for order in orders]
+    table = np.full((max(ends), len(orders), orders[0].shape[1]), -1)
+    for teacher, order in enumerate(orders):
+        table[: len(order), teacher] = order
+    step = _Step(stack, *(each.to(device) for each in records), rate=rate, batch=table.shape[2])
+    rows, every = torch.from_numpy(table).to(device), max(ends) // epochs
+    kept = {t: _weights(stack, t) for t, end in enumerate(ends) if not end}
+    with lstm.tiny_is_zero():
+        for number, row in enumerate(rows, 1):
+            step.take(row)
+            if number < len(rows):
+                kept |= {t: _weights(stack, t) for t, end in enumerate(ends) if end == number}
+            if number % every == 0:
+                tick()
+    stack.zero_grad()  # what is left of them is the graph's
+    with torch.no_grad():
+        for teacher, weights in kept.items():
+            for held, value in zip(stack.parameters(), weights, strict=True):
+                held[teacher] = value
+    for _ in range(0 if every else epochs):  # nobody had a record
+        tick()
+
+
+def _weights(stack: Stack, teacher: int) -> list[Tensor]:
+    return [held[teacher].detach().clone() for held in stack.parameters()]
+
+
+class _Step:
+    """A step of Adam for every network; on a GPU it is captured and replayed."""
+
+    def __init__(
+        self, stack: Stack, windows: Tensor, targets: Tensor, *, rate: float, batch: int
+    ) -> None:
+        self.stack, self.windows, self.targets = stack, windows, targets
+        self.is_gpu = windows.device.type == "cuda"
+        self.best = torch.optim.Adam(
+            stack.parameters(), lr=rate, fused=True, capturable=self.is_gpu
+        )
+        self.places = torch.zeros(len(stack), batch, dtype=torch.int64, device=windows.device)
+        self.teachers = torch.arange(len(stack), device=windows.device)[:, None]
+        self.taken = 0
+        self.graph: Any = None
+
+    def take(self, places: Tensor) -> None:
+        """One step on some records (T, B) of each network; -1 is none."""
+        self.places.copy_(places)
+        self.taken += 1
+        if self.is_gpu and self.taken == _WARM + 1:
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):  # this captures and does not compute
+                self._work()
+        if self.graph is None:
+            self._work()
+        else:
+            self.graph.replay()
+
+    def _work(self) -> None:
+        is_real = self.places >= 0
+        own = self.places.where(is_real, self.places[:, :1]).clamp_min(0)
+        said = self.stack(self.windows[self.teachers, own])
+        wanted = self.targets[self.teachers, own]
+        each = nn.functional.cross_entropy(said.transpose(1, 2), wanted, reduction="none")
+        shares = is_real / is_real.sum(dim=1, keepdim=True).clamp_min(1)
+        weights = list(self.stack.parameters())
+        found = torch.autograd.grad((each * shares).sum(), weights)
+        for held, gradient in zip(weights, found, strict=True):
+            held.grad = gradient.contiguous()
+        self.best.step()

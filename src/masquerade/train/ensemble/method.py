@@ -1,0 +1,206 @@
+"""What a teacher ensemble must say: its public fields and its promise."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from abc import ABC
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from masquerade import _check, _json, catalog
+from masquerade.events import DpEvent
+from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
+from masquerade.mechanism import Shapes
+from masquerade.train.ensemble import votes
+from masquerade.train.ensemble.partition import By
+from masquerade.train.ensemble.votes import Ballot
+
+_UNITS = (UnitName.SUBJECT, UnitName.SHARD)
+_NUMERICS = (
+    "votes are whole numbers; noise exactly sampled, from ChaCha20 keyed by the operating system "
+    "(so the guarantee is computational); only the winning class leaves"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ensemble(ABC):
+    """How teachers learn from private signals and a student from their noisy votes.
+
+    Args:
+        epsilon: of all labels together.
+        delta: with it.
+        unit: what is protected: subject, everything one person recorded, or shard, the data behind
+            one teacher.
+        relation: replace_one or zero_out; the number is the same.
+        queries: public windows that are labelled.
+        aggregator: noise on the votes: gnmax, lnmax (as published), gumbel or confident.
+        shards: M, of the private data.
+        windows: w_1 .. w_N in samples; a shard has a teacher for each.
+        by: what a shard is made of: whole people, whole recordings, or stretches of time.
+        teacher: what a teacher is: lstm, forest or nearest.
+        hidden: width of an LSTM, of teachers and student.
+        teacher_epochs: passes of a teacher over its windows.
+        normalise: by public signals, or by each shard's own.
+        threshold: confident alone: votes that the winner must have, noise included.
+        threshold_std: confident alone: of the noise in that test.
+        cap: confident alone: the most queries that are answered; public.
+        student_epochs: passes of the student over its labelled windows.
+        rounds: of learning from unlabelled public windows; 0 for none.
+        confidence: that the student must have in a label of its own.
+        public_seed: of public randomness: first weights, orders, which windows are asked.
+    """
+
+    epsilon: float
+    delta: float = 1e-5
+    unit: str | None = None
+    relation: Literal["replace_one", "zero_out"] = "replace_one"
+    queries: int = 200
+    aggregator: Literal["gnmax", "lnmax", "gumbel", "confident"] = "gnmax"
+    shards: int = 50
+    windows: tuple[int, ...] = (128,)
+    by: By = "subject"
+    teacher: Literal["lstm", "forest", "nearest"] = "lstm"
+    hidden: int = 64
+    teacher_epochs: int = 30
+    normalise: Literal["public", "shard"] = "public"
+    threshold: float | None = None
+    threshold_std: float | None = None
+    cap: int | None = None
+    student_epochs: int = 40
+    rounds: int = 1
+    confidence: float = 0.9
+    public_seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check.positive(epsilon=self.epsilon)
+        _check.finite(epsilon=self.epsilon)
+        _check.delta(delta=self.delta)
+        _check.count(queries=self.queries, shards=self.shards, hidden=self.hidden)
+        _check.count(teacher_epochs=self.teacher_epochs, student_epochs=self.student_epochs)
+        _check.not_negative(rounds=self.rounds)
+        if not 0 < self.confidence <= 1:
+            raise ValueError(f"Expected confidence in (0, 1], got {self.confidence}.")
+        for number, window in enumerate(self.windows):
+            _check.count(**{f"windows[{number}]": window})
+        if not self.windows:
+            raise ValueError("Expected at least one window length, got none.")
+        hints = typing.get_type_hints(type(self))
+        for name in ("relation", "aggregator", "by", "teacher", "normalise"):
+            choices = typing.get_args(hints[name])
+            if getattr(self, name) not in choices:
+                raise ValueError(_check.unknown(name, getattr(self, name), choices))
+        if self.unit is None:
+            raise ValueError(
+                "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
+                + units_help(_UNITS)
+            )
+        if _check.choice(UnitName, unit=self.unit) not in _UNITS:
+            raise ValueError(f"Expected unit subject or shard with votes, got unit={self.unit}.")
+
+    @property
+    def name(self) -> str:
+        """The method's name: its file's."""
+        return catalog.name_of(self)
+
+    @property
+    def teachers(self) -> int:
+        """M x N."""
+        return self.shards * len(self.windows)
+
+    def fields(self) -> dict[str, Any]:
+        """The public fields, as plain JSON values."""
+        found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return dict(_json.encode(found))
+
+    def ballot(self, reach: int) -> Ballot:
+        """How votes are counted, with the noise that the promise needs.
+
+        Args:
+            reach: teachers that one person's data reaches; public.
+        """
+        return _ballot(self, reach)
+
+    def event(self, reach: int, relation: Relation) -> DpEvent:
+        """All labels, for an accountant that reads it under ``relation``."""
+        return self.ballot(reach).event(relation)
+
+    def stated(self, shapes: Shapes) -> tuple[Guarantee, DpEvent]:
+        """What a receipt with these public shapes, teachers and reach, must say."""
+        teachers, reach = shapes[0]
+        if teachers != self.teachers:
+            raise ValueError(f"it has {self.teachers} teachers, not {teachers}")
+        return self.guarantee(reach), self.event(reach, Relation(self.relation))
+
+    def guarantee(self, reach: int) -> Guarantee:
+        """What is promised for the labels, and so for the student."""
+        ballot = self.ballot(reach)
+        return Guarantee(
+            kind=Kind.FORMAL,
+            unit=Unit(name=UnitName(str(self.unit)), shards_per_subject=reach),
+            relation=Relation(self.relation),
+            released="the noisy labels of public windows, and the student that learned from them",
+            epsilon=ballot.epsilon(self.delta),
+            delta=self.delta,
+            accountant=_PROOFS[self.aggregator],
+            numerics=_NUMERICS,
+            composition=f"{self.queries} queries of this run; other runs, and tuning on the same "
+            "data, are not included",
+            assumed_public=(
+                f"that there are {self.teachers} teachers, who is in which recording, and that one "
+                f"person reaches at most {reach} of them",
+                "the lengths of recordings, the list of classes and the sensors' rate",
+                "the signals whose windows are labelled, and of whom they are",
+            ),
+            not_protected=self._not_protected(reach),
+            caveats=self._caveats(reach),
+            published_claim=self._claimed(),
+        )
+
+    def _not_protected(self, reach: int) -> tuple[str, ...]:
+        if self.unit == "subject":
+            return ("people whose signals were taken as public",)
+        return (
+            "a person whose data reaches several teachers: choose --unit subject",
+            "people whose signals were taken as public",
+        )
+
+    def _caveats(self, reach: int) -> tuple[str, ...]:
+        said = [
+            "The epsilon holds whatever the teachers voted, and is the same number under "
+            "replace_one and zero_out."
+        ]
+        if self.unit == "shard" and reach > 1:
+            person = dataclasses.replace(self.ballot(reach), teachers_per_subject=reach)
+            said.append(
+                f"For a person, whose data reaches {reach} teachers, the same labels have epsilon "
+                f"{person.epsilon(self.delta):g}."
+            )
+        return tuple(said)
+
+    def _claimed(self) -> str | None:
+        return None
+
+
+_PROOFS = {
+    "gnmax": Accountant.ANALYTIC_GAUSSIAN,
+    "confident": Accountant.ANALYTIC_GAUSSIAN,
+    "lnmax": Accountant.PLD_LAPLACE,
+    "gumbel": Accountant.MOMENTS,
+}
+
+
+@cache
+def _ballot(method: Ensemble, reach: int) -> Ballot:
+    _check.count(reach=reach)
+    return votes.calibrated(
+        method.aggregator,
+        epsilon=method.epsilon,
+        delta=method.delta,
+        queries=method.queries,
+        teachers_per_subject=reach if method.unit == "subject" else 1,
+        threshold=method.threshold,
+        threshold_std=method.threshold_std,
+        cap=method.cap,
+    )

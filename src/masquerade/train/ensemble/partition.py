@@ -1,0 +1,202 @@
+"""Who teaches whom: recordings are split among teachers first and cut into windows inside.
+
+No window crosses from one teacher's data into another's, and whatever one person recorded reaches a
+known number of teachers: their votes may move together, so that number enters the accounting.
+
+Shards are whole people, whole recordings, or stretches of time. Temporal partitioning [roy2023]
+then splits each shard among as many teachers as there are window lengths, one length each: whole
+people (or recordings) where every shard has enough of them, so that a person still reaches one
+teacher; stretches of time where not. Where pieces are dealt out, their places in the list decide,
+and where time is cut, lengths: both are public, and neighbours agree in them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.errors import BadInput
+from masquerade.recordings import Signal
+
+By = Literal["subject", "record", "time"]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Samples ``start`` to ``stop`` of a recording."""
+
+    recording: int
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """What is public about a recording: its length, and whose it is."""
+
+    length: int
+    subject: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """What each teacher sees.
+
+    Args:
+        teachers: the stretches of each.
+        windows: samples in a window of each.
+        max_teachers_per_subject: s, how many votes one person can move.
+    """
+
+    teachers: tuple[tuple[Stretch, ...], ...]
+    windows: tuple[int, ...]
+    max_teachers_per_subject: int
+
+
+def partition(
+    recordings: Sequence[Recording], *, shards: int, windows: Sequence[int], by: By
+) -> Partition:
+    """Split recordings among ``shards`` x ``len(windows)`` teachers.
+
+    Args:
+        recordings: in a public order.
+        shards: M.
+        windows: w_1 .. w_N in samples, one for each teacher of a shard.
+        by: whole people, whole recordings, or stretches of time.
+
+    Raises:
+        BadInput: if a teacher would get nothing, or less than one window.
+
+    Example:
+        >>> four = [Recording(length=60, subject=name) for name in "abcd"]
+        >>> partition(four, shards=2, windows=(5, 6), by="subject").max_teachers_per_subject
+        1
+        >>> partition(four, shards=4, windows=(5, 6), by="subject").max_teachers_per_subject
+        2
+    """
+    _check.count(shards=shards)
+    if not windows:
+        raise ValueError("Expected at least one window length, got none.")
+    for window in windows:
+        _check.count(window=window)
+    whole = [Stretch(number, 0, held.length) for number, held in enumerate(recordings)]
+    if by == "time":
+        first = _cut(whole, shards)
+    else:
+        first = _dealt(_groups(recordings, whole, by), shards, f"shards by {by}")
+    parts = len(windows)
+    groups = [_groups(recordings, shard, by) for shard in first]
+    if by != "time" and all(len(held) >= parts for held in groups):
+        teachers = [each for held in groups for each in _dealt(held, parts, "windows")]
+    else:
+        teachers = [each for shard in first for each in _cut_each(shard, parts, by)]
+    lengths = tuple(windows) * shards
+    for number, (held, window) in enumerate(zip(teachers, lengths, strict=True)):
+        if not any(len(stretch) >= window for stretch in held):
+            raise BadInput(
+                f"Expected data for {len(teachers)} teachers, got none long enough for a window of "
+                f"{window} samples for teacher {number}; use fewer teachers or shorter windows."
+            )
+    return Partition(
+        teachers=tuple(map(tuple, teachers)),
+        windows=lengths,
+        max_teachers_per_subject=_reach(recordings, teachers),
+    )
+
+
+def windows_of(
+    signals: Sequence[Signal],
+    stretches: Sequence[Stretch],
+    *,
+    window: int,
+    step: int,
+    classes: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(N, window, C) values and (N,) classes of the windows inside stretches.
+
+    A window's class is on the public list and fills at least three quarters of it; others are left
+    out, so that nobody's labels can stop a run.
+    """
+    _check.count(window=window, step=step)
+    values, found = [], []
+    for stretch in stretches:
+        signal = signals[stretch.recording]
+        if signal.activity is None:
+            raise BadInput("Expected labelled signals to learn from, got one without labels.")
+        for start in range(stretch.start, stretch.stop - window + 1, step):
+            labels = signal.activity[start : start + window]
+            known = labels[(labels >= 0) & (labels < classes)]
+            counts = np.bincount(known) if len(known) else np.zeros(1, int)
+            if counts.max() >= 0.75 * window:
+                values.append(signal.values[start : start + window])
+                found.append(int(counts.argmax()))
+    if not values:
+        channels = signals[0].values.shape[1]
+        return np.empty((0, window, channels), np.float32), np.empty(0, np.int64)
+    return np.stack(values), np.array(found, dtype=np.int64)
+
+
+def _groups(
+    recordings: Sequence[Recording], stretches: Sequence[Stretch], by: By
+) -> list[list[Stretch]]:
+    """Pieces that stay together: a person's, or each recording by itself."""
+    if by != "subject":
+        return [[stretch] for stretch in stretches]
+    held: dict[str, list[Stretch]] = defaultdict(list)
+    for stretch in stretches:
+        held[recordings[stretch.recording].subject].append(stretch)
+    return list(held.values())
+
+
+def _dealt(groups: list[list[Stretch]], hands: int, what: str) -> list[list[Stretch]]:
+    """Group i goes to hand i modulo ``hands``."""
+    if len(groups) < hands:
+        raise BadInput(
+            f"Expected at least {hands} pieces to deal out for {hands} {what}, got {len(groups)}; "
+            "use fewer."
+        )
+    found: list[list[Stretch]] = [[] for _ in range(hands)]
+    for place, group in enumerate(groups):
+        found[place % hands] += group
+    return found
+
+
+def _cut_each(shard: Sequence[Stretch], parts: int, by: By) -> list[list[Stretch]]:
+    """Contiguous parts: of the whole shard where it is one of time, else of each recording."""
+    if by == "time":
+        return _cut(shard, parts)
+    pieces = [_cut([stretch], parts) for stretch in shard]
+    return [[each for piece in pieces for each in piece[part]] for part in range(parts)]
+
+
+def _cut(stretches: Sequence[Stretch], parts: int) -> list[list[Stretch]]:
+    """Contiguous parts of equal length, as if the stretches were one after the other."""
+    total = sum(map(len, stretches))
+    edges = [total * part // parts for part in range(parts + 1)]
+    found: list[list[Stretch]] = [[] for _ in range(parts)]
+    begun = 0
+    for stretch in stretches:
+        for part in range(parts):
+            low = max(edges[part], begun)
+            high = min(edges[part + 1], begun + len(stretch))
+            if low < high:
+                shift = stretch.start - begun
+                found[part].append(Stretch(stretch.recording, low + shift, high + shift))
+        begun += len(stretch)
+    return found
+
+
+def _reach(recordings: Sequence[Recording], teachers: Sequence[Sequence[Stretch]]) -> int:
+    reached: dict[str, set[int]] = defaultdict(set)
+    for number, held in enumerate(teachers):
+        for stretch in held:
+            reached[recordings[stretch.recording].subject].add(number)
+    return max(map(len, reached.values()))
