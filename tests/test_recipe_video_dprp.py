@@ -39,7 +39,14 @@ torch.set_num_threads(1)
 
 SHAPE = (16, 24, 24, 3)
 SETTING = film_tables.Setting(
-    shape=(20, 64, 64, 3), seen=16, train=400, test=200, classes=12, seeds=1, part="head"
+    shape=(20, 64, 64, 3),
+    seen=16,
+    train=400,
+    test=200,
+    classes=12,
+    seeds=1,
+    part="head",
+    course="sgd",
 )
 
 
@@ -230,6 +237,7 @@ def test_json_and_markdown_agree(rows: list[dict[str, Any]], ran: Path) -> None:
     text = (ran / "table.md").read_text()
     assert all(f"- {sentence}" in text for sentence in found["findings"])
     assert found["setting"]["train"] == 6 and found["setting"]["test"] == 3
+    assert "1 epochs, batches of 4" in text and "learning rate" in text
     assert "Each epsilon is that of one release or one run alone" in text.replace("\n", " ")
 
 

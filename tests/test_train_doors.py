@@ -151,11 +151,11 @@ def test_a_subject_is_learned_from_as_a_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["photos", "signals"])
 def test_photos_and_signals_are_refused_before_anything_is_read(
-    kind: str, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, model: Path, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Stage, "_find", None)
     small = ("--photos", "36", "--photo-px", "32", "--wearers", "6", "--kind", kind)
-    for words in (("train", tmp_path / "m.safetensors", *FREE), ("evaluate", tmp_path / "no")):
+    for words in (("train", tmp_path / "m.safetensors", *FREE), ("evaluate", model)):
         done = command(*words, *TINY, *small)
         assert done.code == 4 and "Expected a data set of videos, got Stage" in done.err
     assert not list(tmp_path.iterdir())

@@ -80,7 +80,16 @@ def signal_accuracy(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Accuracy:
     """Test a network of worn sensors on every window that one activity fills."""
-    windows, right = labelled_windows(read(collection, progress=progress), net.window)
+    signals = read(collection, progress=progress)
+    for signal in signals:
+        if signal.rate_hz != net.rate_hz or signal.values.shape[1] != len(net.mean):
+            raise BadInput(
+                f"Expected the sensors of the model, {len(net.mean)} channels at a rate of "
+                f"{net.rate_hz:g} Hz, got {signal.values.shape[1]} at {signal.rate_hz:g} Hz."
+            )
+        if signal.activity is None:
+            raise BadInput("Expected labelled signals to test on, got one without labels.")
+    windows, right = labelled_windows(signals, net.window)
     if not len(right):
         raise BadInput("Expected at least one window with a known activity, got none.")
     guessed = probabilities(net, windows).argmax(axis=1)

@@ -134,5 +134,5 @@ def _lstm(path: Path, said: dict[str, Any]) -> Any:
     files = require("safetensors.torch", extra="train")
     net = lstm.LSTM(said["channels"], len(said["activities"]), hidden=said["hidden"])
     net.load_state_dict(files.load_file(path))
-    net.name, net.window = "lstm", int(said["window"])
+    net.name, net.window, net.rate_hz = "lstm", int(said["window"]), float(said["rate_hz"])
     return net.eval()

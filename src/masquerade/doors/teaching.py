@@ -5,9 +5,8 @@ The order is read, reserve, teach, vote, learn, write, receipt, settle.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +43,7 @@ class Taught:
         labels: (Q,) that the noisy votes gave; published.
         asked: (Q,) which public windows they are of.
         windows: the public windows.
+        rate_hz: of all signals.
     """
 
     net: Any
@@ -52,6 +52,7 @@ class Taught:
     labels: np.ndarray
     asked: np.ndarray
     windows: np.ndarray
+    rate_hz: float
 
 
 def teach(
@@ -85,6 +86,8 @@ def teach(
         keep: given what draws the noisy labels; may give those that were drawn before.
     """
     noise = noise or Noise()
+    if device == "cuda" and not student.torch.cuda.is_available():
+        raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
     classes = len(classes_of(private))
     signals = read(private, progress=lambda done, total: progress("reading", done, total), see=see)
     known = read(
@@ -110,7 +113,7 @@ def teach(
         classes=classes,
         public=public_scale if method.normalise == "public" else None,
     )
-    votes = _votes(
+    votes = votes_of(
         lessons,
         windows[asked],
         method,
@@ -129,14 +132,7 @@ def teach(
         given,
         classes=classes,
         normalisation=public_scale,
-        course=student.Course(
-            hidden=method.hidden,
-            epochs=method.student_epochs,
-            rounds=method.rounds,
-            confidence=method.confidence,
-            seed=method.public_seed,
-            device=device,
-        ),
+        course=replace(course_of(method), device=device),
         progress=lambda done, total: progress("student", done, total),
     )
     return Taught(
@@ -146,6 +142,7 @@ def teach(
         labels=labels,
         asked=asked,
         windows=windows,
+        rate_hz=known[0].rate_hz,
     )
 
 
@@ -203,6 +200,7 @@ def teach_file(
             "hidden": method.hidden,
             "channels": found.windows.shape[2],
             "window": found.windows.shape[1],
+            "rate_hz": found.rate_hz,
         }
         receipt = models.write(
             target,
@@ -212,6 +210,17 @@ def teach_file(
             bill=bill,
         )
     return Release(value=target, receipt=receipt)
+
+
+def course_of(method: Ensemble) -> student.Course:
+    """How the student of a method learns."""
+    return student.Course(
+        hidden=method.hidden,
+        epochs=method.student_epochs,
+        rounds=method.rounds,
+        confidence=method.confidence,
+        seed=method.public_seed,
+    )
 
 
 def preview(private: Collection[Any], method: Ensemble) -> int:
@@ -282,7 +291,7 @@ def labelled_windows(signals: Sequence[Signal], window: int) -> tuple[np.ndarray
 
 def cost_of(method: Ensemble, reach: int) -> Cost:
     """What a person pays: for all the teachers that they reach, whatever unit is promised."""
-    ballot = dataclasses.replace(method.ballot(reach), teachers_per_subject=reach)
+    ballot = replace(method.ballot(reach), teachers_per_subject=reach)
     relations = (Relation.ZERO_OUT, Relation.REPLACE_ONE)
     return Cost(
         method=method.name,
@@ -293,6 +302,8 @@ def cost_of(method: Ensemble, reach: int) -> Cost:
 
 def _check_alike(private: Sequence[Signal], public: Sequence[Signal]) -> None:
     first = public[0]
+    if any(signal.activity is None for signal in private):
+        raise BadInput("Expected labelled signals to learn from, got one without labels.")
     for signal in (*private, *public):
         if signal.rate_hz != first.rate_hz:
             raise BadInput(
@@ -309,16 +320,17 @@ def _check_alike(private: Sequence[Signal], public: Sequence[Signal]) -> None:
         )
 
 
-def _votes(
+def votes_of(
     lessons: list[teachers.Lesson],
     queries: np.ndarray,
     method: Ensemble,
     classes: int,
     *,
     device: str,
-    make: Callable[[int], teachers.Estimator] | None,
+    make: Callable[[int], teachers.Estimator] | None = None,
     progress: Callable[[int, int], None],
 ) -> np.ndarray:
+    """(T, Q): what each teacher votes, after it has learned. Private."""
     if make is None and method.teacher == "lstm":
         course = teachers.Course(
             hidden=method.hidden,

@@ -58,6 +58,7 @@ class Setting:
         classes: activities.
         seeds: runs of each row.
         part: of the network that was trained.
+        course: how, in words.
     """
 
     shape: Shape
@@ -67,6 +68,7 @@ class Setting:
     classes: int
     seeds: int
     part: str
+    course: str
 
 
 def plain(row: Row) -> dict[str, Any]:
@@ -114,10 +116,10 @@ def _about(setting: Setting) -> str:
     return (
         f"{setting.train} training and {setting.test} test recordings of {setting.classes} "
         f"activities, such as {length} frames of {height} x {width}; the network sees "
-        f"{setting.seen} frames, its {setting.part} is trained; {setting.seeds} {runs} on one "
-        "release. Labels, and which recording is whose, are public in this experiment. Each "
-        "epsilon is that of one release or one run alone: all rows together cost more. What "
-        "attacks find (cMAP, F1) is not measured yet."
+        f"{setting.seen} frames, its {setting.part} is trained ({setting.course}); "
+        f"{setting.seeds} {runs} on one release. Labels, and which recording is whose, are public "
+        "in this experiment. Each epsilon is that of one release or one run alone: all rows "
+        "together cost more. What attacks find (cMAP, F1) is not measured yet."
     )
 
 

@@ -130,6 +130,15 @@ def tables(plan: VideoDprpTables, data: Collection[Any]) -> tuple[list[Row], Set
         classes=len(classes_of(data)),
         seeds=course.seeds,
         part=plan.part,
+        course=_said(course),
+    )
+
+
+def _said(course: Course) -> str:
+    method = course.method(film_rows.Spec(table=0, name=""))
+    return (
+        f"{method.optimiser}, learning rate {method.learning_rate:g}, {method.epochs:g} epochs, "
+        f"batches of {method.batch}, norms clipped at {method.clip_norm:g}"
     )
 
 

@@ -79,7 +79,10 @@ class Ensemble(ABC):
         _check.delta(delta=self.delta)
         _check.count(queries=self.queries, shards=self.shards, hidden=self.hidden)
         _check.count(teacher_epochs=self.teacher_epochs, student_epochs=self.student_epochs)
-        _check.not_negative(rounds=self.rounds)
+        for name in ("rounds", "public_seed"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**32:
+                raise ValueError(f"Expected {name} to be a whole number >= 0, got {value!r}.")
         if not 0 < self.confidence <= 1:
             raise ValueError(f"Expected confidence in (0, 1], got {self.confidence}.")
         for number, window in enumerate(self.windows):

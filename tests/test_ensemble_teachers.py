@@ -1,0 +1,398 @@
+"""Teachers, the student, and what an ensemble promises."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from few_signals import PRIVATE, PUBLIC, FewSignals, NearestMean, pate, tempdiff, waves
+from masquerade import catalog
+from masquerade.account import epsilon
+from masquerade.account.votes import gnmax_epsilon
+from masquerade.doors import models
+from masquerade.doors.billing import Bill
+from masquerade.doors.receipt import check_receipt
+from masquerade.doors.teaching import labelled_windows, public_windows, split_of_signals, statement
+from masquerade.doors.training import make_method
+from masquerade.errors import BadInput
+from masquerade.guarantee import Relation, explain
+from masquerade.noise import Noise
+from masquerade.receipt import SUFFIX
+from masquerade.train.ensemble import student, teachers
+from masquerade.train.ensemble.method import Ensemble
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+QUERIES = public_windows(list(PUBLIC), 20)
+KNOWN = teachers.normalisation([signal.values for signal in PUBLIC])
+COURSE = teachers.Course(hidden=8, epochs=12, batch=8)
+
+
+def lessons_of(method: Ensemble, data: Any = PRIVATE, public: Any = KNOWN) -> list[Any]:
+    signals = list(data)
+    split = split_of_signals(data, signals, method)
+    return teachers.lessons_of(signals, split, classes=3, public=public)
+
+
+def by_lstm(lessons: list[Any], course: teachers.Course = COURSE, told: Any = None) -> np.ndarray:
+    tell = (lambda *done: None) if told is None else (lambda *done: told.append(done))
+    return teachers.votes_by_lstm(lessons, QUERIES, classes=3, course=course, progress=tell)
+
+
+def by_estimators(lessons: list[Any], make: Any, num_processes: int = 1, **other: Any) -> Any:
+    given: dict[str, Any] = {"queries": QUERIES, "progress": lambda *done: None} | other
+    return teachers.votes_by_estimators(
+        lessons, given.pop("queries"), make=make, num_processes=num_processes, **given
+    )
+
+
+class Commonest:
+    """Votes for what it heard most often, whatever it is asked."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def fit(self, rows: np.ndarray, classes: np.ndarray) -> None:
+        self.width, self.said = rows.shape[1], np.bincount(classes).argmax()
+
+    def predict(self, rows: np.ndarray) -> list[int]:
+        assert rows.shape[1] == self.width
+        return [int(self.said)] * len(rows)
+
+
+def emptied(lesson: teachers.Lesson) -> teachers.Lesson:
+    return replace(lesson, values=lesson.values[:0], classes=lesson.classes[:0])
+
+
+def test_a_teacher_without_windows_votes_and_is_counted_as_one_that_failed() -> None:
+    silent = FewSignals(odd={"activity": np.full(240, -1)})
+    lessons = lessons_of(pate(shards=6), silent)
+    assert lessons[0].values.shape == (0, 20, 2)
+    own = lessons_of(pate(shards=6), silent, public=None)[0]
+    assert own.mean.tolist() == [0, 0] and own.scale.tolist() == [1, 1]
+    for votes in (by_lstm(lessons), by_estimators(lessons, lambda number: NearestMean())):
+        assert votes.shape == (6, len(QUERIES)) and len(set(votes[0].tolist())) == 1
+        found = teachers.private_statistics(votes, 3)
+        assert found.failed == 1
+        assert (teachers.counts_of(votes, 3).sum(axis=1) == 6).all()
+
+
+def test_lstm_votes_are_the_same_again_and_hang_on_no_other_teacher() -> None:
+    lessons, told = lessons_of(tempdiff(shards=3)), list[tuple[int, int]]()
+    votes = by_lstm(lessons, told=told)
+    assert told == [(3, 6), (6, 6)], "a window length at a time"
+    torch.manual_seed(99)
+    assert np.array_equal(by_lstm(lessons), votes)
+    assert not np.array_equal(by_lstm(lessons, replace(COURSE, seed=1)), votes)
+    few = replace(lessons[3], values=lessons[3].values[:5], classes=lessons[3].classes[:5])
+    others = [lessons[0], emptied(lessons[1]), lessons[0], few, lessons[4], emptied(lessons[5])]
+    found = by_lstm(others)
+    same = (found == votes).all(axis=1)
+    assert same[0] and same[4] and not same[[1, 2, 5]].any()
+    assert len({tuple(row) for row in votes.tolist()}) > 2, "they learned different things"
+
+
+def test_lstm_teachers_learn() -> None:
+    right = np.array([0, 1, 2, 1])
+    rng = np.random.default_rng(0)
+    asked = np.stack([waves(np.full(20, number), rng) for number in right])
+    votes = teachers.votes_by_lstm(
+        lessons_of(tempdiff()),
+        asked,
+        classes=3,
+        course=teachers.Course(hidden=16, epochs=60),
+        progress=lambda *done: None,
+    )
+    assert (votes == right).mean() > 0.9
+
+
+def test_votes_of_estimators_do_not_hang_on_the_number_of_processes() -> None:
+    forests = pytest.importorskip("sklearn.ensemble")
+
+    def make(seed: int) -> Any:
+        return forests.RandomForestClassifier(n_estimators=5, random_state=seed)
+
+    lessons, told = lessons_of(tempdiff()), list[tuple[int, int]]()
+    one = by_estimators(lessons, make, progress=lambda *done: told.append(done))
+    assert told == [(number, 4) for number in (1, 2, 3, 4)]
+    assert np.array_equal(one, by_estimators(lessons, make, num_processes=2))
+    assert one.shape == (4, len(QUERIES)) and teachers.private_statistics(one, 3).failed == 0
+    assert (teachers.counts_of(one, 3).sum(axis=1) == 4).all()
+
+
+def test_ones_own_class_can_be_a_teacher_and_is_told_its_public_number() -> None:
+    seeds = []
+
+    def make(number: int) -> Commonest:
+        seeds.append(number)
+        return Commonest(number)
+
+    lessons = lessons_of(tempdiff())
+    votes = by_estimators(lessons, make)
+    assert seeds == [0, 1, 2, 3]
+    heard = [int(np.bincount(lesson.classes).argmax()) for lesson in lessons]
+    assert np.array_equal(votes, np.repeat(heard, len(QUERIES)).reshape(4, -1))
+    assert teachers.private_statistics(votes, 3).failed == 4
+
+
+def test_a_teacher_of_short_windows_hears_all_of_them_in_a_query() -> None:
+    class Loud:
+        """Says 1 for a window with something loud in it."""
+
+        def fit(self, rows: np.ndarray, classes: np.ndarray) -> None: ...
+
+        def predict(self, rows: np.ndarray) -> np.ndarray:
+            return np.asarray((rows.max(axis=1) > 5).astype(int))
+
+    lesson = teachers.Lesson(
+        values=np.zeros((1, 4, 2)), classes=np.zeros(1, int), mean=np.zeros(2), scale=np.ones(2)
+    )
+    asked = np.zeros((3, 14, 2))  # three windows of four, one sample left over at either end
+    asked[1, [2, 6], 0], asked[2, [0, 13], 0], asked[2, 3, 0] = 9, 9, 9
+    votes = by_estimators([lesson], lambda number: Loud(), queries=asked)
+    assert votes.tolist() == [[0, 1, 0]], "none, two of three, and one"
+
+
+def test_features_are_as_many_for_every_window_and_finite() -> None:
+    rng = np.random.default_rng(1)
+    for window in (2, 3, 7, 8, 16, 33, 64, 200):
+        found = teachers.features(rng.uniform(size=(5, window, 3)))
+        assert found.shape == (5, 13 * 3) and np.isfinite(found).all()
+    wave = np.sin(2 * np.pi * 3 * np.arange(64) / 64)[None, :, None]
+    mean, deviation, low, high, change, *bands = teachers.features(wave)[0]
+    assert (abs(mean) < 1e-12) and deviation == pytest.approx(math.sqrt(0.5))
+    assert (low, high) == (pytest.approx(-1, abs=1e-2), pytest.approx(1, abs=1e-2)) and change > 0
+    assert int(np.argmax(bands)) == 0 and bands[0] == pytest.approx(32 / 4)
+
+
+def test_a_query_shorter_than_a_window_is_refused() -> None:
+    lessons, short = lessons_of(tempdiff()), QUERIES[:, :19]
+    with pytest.raises(ValueError, match="at least 20 samples, got 19"):
+        by_estimators(lessons, Commonest, queries=short)
+    with pytest.raises(ValueError, match="at least 20 samples, got 19"):
+        teachers.votes_by_lstm(
+            lessons, short, classes=3, course=COURSE, progress=lambda *done: None
+        )
+
+
+def test_private_statistics_are_those_of_the_votes() -> None:
+    votes = np.array([[0, 1, 2, 2], [0, 1, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
+    assert teachers.counts_of(votes, 4).tolist() == [
+        [3, 1, 0, 0],
+        [1, 3, 0, 0],
+        [1, 2, 1, 0],
+        [2, 1, 1, 0],
+    ]
+    found = teachers.private_statistics(votes, 4)
+    assert found.agreement == pytest.approx((3 + 3 + 2 + 2) / 16) and found.failed == 2
+    assert teachers.private_statistics(votes[:, :1], 4).failed == 0, "one query tells nothing"
+    with pytest.raises(ValueError, match="votes"):
+        teachers.counts_of(votes[0], 4)
+
+
+WINDOWS, RIGHT = labelled_windows(list(PUBLIC), 20)
+ROUNDS: dict[str, Any] = dict(hidden=8, epochs=60, rounds=0, batch=8)
+
+
+def learns(windows: np.ndarray, labels: np.ndarray, **course: Any) -> Any:
+    return student.learn(
+        windows,
+        labels,
+        classes=3,
+        normalisation=KNOWN,
+        course=student.Course(**(ROUNDS | course)),
+        progress=course.pop("progress", lambda *done: None),
+    )
+
+
+def same(one: Any, other: Any) -> bool:
+    held, beside = one.state_dict(), other.state_dict()
+    return all(torch.equal(value, beside[name]) for name, value in held.items())
+
+
+def test_a_student_learns_what_can_be_told_apart() -> None:
+    net = learns(WINDOWS, RIGHT)
+    chance = student.probabilities(net, WINDOWS)
+    assert chance.shape == (len(RIGHT), 3) and np.allclose(chance.sum(axis=1), 1, atol=1e-5)
+    assert (chance.argmax(axis=1) == RIGHT).mean() > 0.9
+    assert np.allclose(net.mean, KNOWN[0]) and np.allclose(net.scale, KNOWN[1])
+
+
+def test_windows_without_a_label_are_not_learned_from() -> None:
+    labels = np.where(np.arange(len(RIGHT)) % 2, RIGHT, -1)
+    strange = np.where((labels < 0)[:, None, None], np.float32(77), WINDOWS)
+    few = dict(epochs=3)
+    net = learns(WINDOWS, labels, **few)
+    assert same(net, learns(strange, labels, **few))
+    assert same(net, learns(WINDOWS[labels >= 0], labels[labels >= 0], **few))
+    assert not same(net, learns(WINDOWS, RIGHT, **few))
+
+
+def test_without_any_label_nothing_can_be_learned() -> None:
+    with pytest.raises(BadInput, match=r"got none: no vote was answered\. Lower the threshold"):
+        learns(WINDOWS, np.full(len(WINDOWS), -1))
+
+
+def test_a_round_adds_only_what_the_student_is_sure_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[int]] = []
+    told: list[tuple[int, int]] = []
+    chance = np.array([[0.95, 0.05], [0.2, 0.8], [0.1, 0.9], [0.99, 0.01], [0.5, 0.5]])
+    monkeypatch.setattr(student, "_fitted", lambda windows, labels, *_: seen.append([*labels]))
+    monkeypatch.setattr(student, "probabilities", lambda net, windows: chance)
+    for rounds in (0, 1, 2):
+        student.learn(
+            np.zeros((5, 4, 2)),
+            np.array([-1, -1, -1, 1, 0]),
+            classes=2,
+            normalisation=KNOWN,
+            course=student.Course(rounds=rounds, confidence=0.9),
+            progress=lambda *done: told.append(done),
+        )
+    first, later = [-1, -1, -1, 1, 0], [0, -1, 1, 1, 0]
+    assert seen == [first, first, later, first, later, later]
+    assert told == [(1, 1), (1, 2), (2, 2), (1, 3), (2, 3), (3, 3)]
+
+
+def test_a_saved_student_says_the_same_of_signals_as_they_were_recorded(tmp_path: Path) -> None:
+    net = learns(WINDOWS, RIGHT, epochs=5)
+    said = {"network": "lstm", "activities": ["a", "b", "c"], "hidden": 8, "channels": 2}
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(models.encoded(net, said | {"window": 20, "rate_hz": 50.0}))
+    found, activities = models.load_model(path)
+    assert activities == ("a", "b", "c") and (found.name, found.window) == ("lstm", 20)
+    raw = public_windows(list(PRIVATE), 20)
+    assert np.array_equal(student.probabilities(found, raw), student.probabilities(net, raw))
+    assert np.array_equal(found.mean, KNOWN[0]) and np.array_equal(found.scale, KNOWN[1])
+    path.write_bytes(models.encoded(net, said))
+    with pytest.raises(BadInput, match="a model of ours"):
+        models.load_model(path)
+
+
+each_kind = pytest.mark.parametrize("method", [tempdiff(), pate()], ids=lambda m: m.name)
+WORDS: dict[str, Any] = dict(threshold=30.0, threshold_std=400.0, cap=5)
+
+
+@each_kind
+def test_an_ensemble_is_a_frozen_dataclass_named_by_its_file(method: Ensemble) -> None:
+    example = catalog.example("train", method.name)
+    assert type(example) is type(method) and example.unit == "subject"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        method.epsilon = 1.0  # type: ignore[misc]
+    block = (type(method).__doc__ or "").partition("Guarantee:")[2]
+    assert all(key in block for key in ("unit:", "relation:", "bound:", "numerics:"))
+    fields = json.loads(json.dumps(method.fields()))
+    assert set(fields) == {field.name for field in dataclasses.fields(method)}
+    again = make_method(method.name, **(fields | {"windows": tuple(fields["windows"])}))
+    assert again == method and again.fields() == fields
+    assert method.teachers == 2 * len(method.windows)
+
+
+@each_kind
+def test_without_a_unit_the_units_are_listed_and_others_are_refused(method: Ensemble) -> None:
+    with pytest.raises(ValueError, match=r"Expected a unit: [\s\S]*subject [\s\S]*shard "):
+        replace(method, unit=None)
+    with pytest.raises(ValueError, match=r"subject or shard with votes, got unit=video"):
+        replace(method, unit="video")
+    with pytest.raises(ValueError, match="choose from"):
+        replace(method, unit="people")
+
+
+@each_kind
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        *(("epsilon", value) for value in (0.0, -1.0, math.inf, math.nan)),
+        *(("delta", value) for value in (0.0, 1.0, math.nan)),
+        *((name, value) for name in ("queries", "shards", "hidden") for value in (0, 1.5, True)),
+        *((name, 0) for name in ("teacher_epochs", "student_epochs", "confidence")),
+        *(("windows", value) for value in ((), (0,), (8, 1.5))),
+        *((name, "other") for name in ("aggregator", "by", "teacher", "normalise")),
+        ("relation", "add_remove"),
+        ("rounds", -1),
+    ],
+)
+def test_a_wrong_field_is_refused_by_name(method: Ensemble, field: str, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=field[:6]):
+        replace(method, **{field: wrong})
+
+
+@pytest.mark.parametrize("wrong", [{"public_seed": -1}, {"public_seed": 1.5}, {"rounds": 0.5}])
+def test_a_seed_or_a_round_that_is_no_whole_number_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        tempdiff(**wrong)
+
+
+@pytest.mark.parametrize("aggregator", ["gnmax", "lnmax", "gumbel", "confident"])
+@pytest.mark.parametrize("reach", [1, 3])
+def test_the_noise_is_that_of_all_teachers_that_a_person_reaches(
+    aggregator: str, reach: int
+) -> None:
+    fields = {"aggregator": aggregator} | (WORDS if aggregator == "confident" else {})
+    people, shards = tempdiff(**fields), tempdiff(unit="shard", **fields)
+    alone = people.ballot(1)
+    assert shards.ballot(reach) == alone
+    factor = people.ballot(reach).scale / alone.scale
+    assert factor == pytest.approx(reach, rel=2e-3), "the threshold's noise is wide enough for all"
+    for method in (people, shards):
+        promise = method.guarantee(reach)
+        assert promise.epsilon is not None and 3.99 < promise.epsilon <= method.epsilon == 4.0
+        assert promise.unit.shards_per_subject == reach and promise.delta == 1e-5
+        for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE):
+            found = epsilon(method.event(reach, relation), delta=1e-5, relation=relation)
+            assert found == pytest.approx(promise.epsilon, abs=2e-4)
+    said = [word for word in shards.guarantee(reach).caveats if "For a person" in word]
+    assert len(said) == (reach > 1) and not any("For a person" in w for w in _said(people, reach))
+
+
+def _said(method: Ensemble, reach: int) -> list[str]:
+    return explain(method.guarantee(reach))
+
+
+def test_a_shards_promise_says_what_a_person_has() -> None:
+    method = pate(unit="shard")
+    person = gnmax_epsilon(method.ballot(1).scale, queries=10, delta=1e-5, shards_per_subject=3)
+    shown = math.ceil(person * 1e4) / 1e4
+    said = "\n".join(_said(method, 3))
+    assert f"reaches 3 teachers, the same labels have epsilon {shown:g}." in said
+    assert "choose --unit subject" in said and person > 3 * 4.0
+
+
+@each_kind
+def test_what_is_said_of_a_promise_names_the_teachers(method: Ensemble) -> None:
+    said = "\n".join(_said(method, 2))
+    assert f"{method.teachers} teachers" in said and "reaches at most 2 of them" in said
+    assert "everything that one person contributed" in said and "10 queries" in said
+    other = "\n".join(_said(replace(method, unit="shard"), 2))
+    assert "the data behind one teacher" in other
+
+
+@each_kind
+@pytest.mark.parametrize("unit", ["subject", "shard"])
+def test_a_receipt_states_what_the_method_does_and_no_other_reach(
+    method: Ensemble, unit: str, tmp_path: Path
+) -> None:
+    method, path = replace(method, unit=unit), tmp_path / "m.safetensors"
+    said = statement(method, 3)
+    assert (said.guarantee, said.event) == method.stated(said.shapes)
+    models.write(path, b"a student", said, Noise(), bill=Bill(None, path, Noise()))
+    assert check_receipt(path).guarantee == method.guarantee(3)
+    beside = path.with_name(path.name + SUFFIX)
+    told = json.loads(beside.read_text())
+    for change in ({"shapes": [[method.teachers, 1]]}, {"shapes": [[9, 3]]}, {"shapes": []}):
+        beside.write_text(json.dumps(told | change))
+        with pytest.raises(BadInput):
+            check_receipt(path)
+    less = told["fields"] | {"queries": 9}
+    beside.write_text(json.dumps(told | {"fields": less}))
+    with pytest.raises(BadInput, match="states another one"):
+        check_receipt(path)
+    with pytest.raises(ValueError, match="teachers"):
+        method.stated(((99, 1),))
