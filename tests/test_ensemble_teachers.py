@@ -93,10 +93,16 @@ def test_lstm_votes_are_the_same_again_and_hang_on_no_other_teacher() -> None:
     assert np.array_equal(by_lstm(lessons), votes)
     assert not np.array_equal(by_lstm(lessons, replace(COURSE, seed=1)), votes)
     few = replace(lessons[3], values=lessons[3].values[:5], classes=lessons[3].classes[:5])
-    others = [lessons[0], emptied(lessons[1]), lessons[0], few, lessons[4], emptied(lessons[5])]
-    found = by_lstm(others)
-    same = (found == votes).all(axis=1)
-    assert same[0] and same[4] and not same[[1, 2, 5]].any()
+    many = [
+        replace(each, values=np.tile(each.values, (3, 1, 1)), classes=np.tile(each.classes, 3))
+        for each in lessons
+    ]
+    for others in (
+        [lessons[0], emptied(lessons[1]), lessons[0], few, lessons[4], emptied(lessons[5])],
+        [lessons[0], many[1], emptied(lessons[2]), many[3], lessons[4], many[3]],
+    ):
+        same = (by_lstm(others) == votes).all(axis=1)
+        assert same[0] and same[4] and not same[[1, 2, 5]].all()
     assert len({tuple(row) for row in votes.tolist()}) > 2, "they learned different things"
 
 
@@ -156,7 +162,7 @@ def test_a_teacher_of_short_windows_hears_all_of_them_in_a_query() -> None:
         values=np.zeros((1, 4, 2)), classes=np.zeros(1, int), mean=np.zeros(2), scale=np.ones(2)
     )
     asked = np.zeros((3, 14, 2))  # three windows of four, one sample left over at either end
-    asked[1, [2, 6], 0], asked[2, [0, 13], 0], asked[2, 3, 0] = 9, 9, 9
+    asked[1, [2, 6], 0], asked[2, [0, 9, 13], 0] = 9, 9
     votes = by_estimators([lesson], lambda number: Loud(), queries=asked)
     assert votes.tolist() == [[0, 1, 0]], "none, two of three, and one"
 
@@ -184,15 +190,16 @@ def test_a_query_shorter_than_a_window_is_refused() -> None:
 
 
 def test_private_statistics_are_those_of_the_votes() -> None:
-    votes = np.array([[0, 1, 2, 2], [0, 1, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
+    votes = np.array([[0, 1, 2, 2, 2], [0, 1, 1, 0, 2], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]])
     assert teachers.counts_of(votes, 4).tolist() == [
         [3, 1, 0, 0],
         [1, 3, 0, 0],
         [1, 2, 1, 0],
         [2, 1, 1, 0],
+        [1, 1, 2, 0],
     ]
     found = teachers.private_statistics(votes, 4)
-    assert found.agreement == pytest.approx((3 + 3 + 2 + 2) / 16) and found.failed == 2
+    assert found.agreement == pytest.approx((3 + 3 + 2 + 2 + 2) / 20) and found.failed == 2
     assert teachers.private_statistics(votes[:, :1], 4).failed == 0, "one query tells nothing"
     with pytest.raises(ValueError, match="votes"):
         teachers.counts_of(votes[0], 4)
