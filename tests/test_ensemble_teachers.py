@@ -68,8 +68,9 @@ class Commonest:
         return [int(self.said)] * len(rows)
 
 
-def emptied(lesson: teachers.Lesson) -> teachers.Lesson:
-    return replace(lesson, values=lesson.values[:0], classes=lesson.classes[:0])
+def times(count: int, lesson: teachers.Lesson) -> teachers.Lesson:
+    values, classes = np.tile(lesson.values, (count, 1, 1)), np.tile(lesson.classes, count)
+    return replace(lesson, values=values, classes=classes)
 
 
 def test_a_teacher_without_windows_votes_and_is_counted_as_one_that_failed() -> None:
@@ -92,17 +93,11 @@ def test_lstm_votes_are_the_same_again_and_hang_on_no_other_teacher() -> None:
     torch.manual_seed(99)
     assert np.array_equal(by_lstm(lessons), votes)
     assert not np.array_equal(by_lstm(lessons, replace(COURSE, seed=1)), votes)
-    few = replace(lessons[3], values=lessons[3].values[:5], classes=lessons[3].classes[:5])
-    many = [
-        replace(each, values=np.tile(each.values, (3, 1, 1)), classes=np.tile(each.classes, 3))
-        for each in lessons
-    ]
-    for others in (
-        [lessons[0], emptied(lessons[1]), lessons[0], few, lessons[4], emptied(lessons[5])],
-        [lessons[0], many[1], emptied(lessons[2]), many[3], lessons[4], many[3]],
-    ):
-        same = (by_lstm(others) == votes).all(axis=1)
-        assert same[0] and same[4] and not same[[1, 2, 5]].all()
+    none, many = ([times(count, lesson) for lesson in lessons] for count in (0, 3))
+    for one, two, five in ((none[1], many[0], none[5]), (many[1], none[2], many[3])):
+        found = by_lstm([lessons[0], one, two, *lessons[3:5], five])
+        same = (found == votes).all(axis=1)
+        assert same[[0, 3, 4]].all() and not same[[1, 2, 5]].all()
     assert len({tuple(row) for row in votes.tolist()}) > 2, "they learned different things"
 
 

@@ -131,7 +131,7 @@ class Bill:
             reservation = self._ledger.reserve_run(run)
         except Exception as error:
             if self._is_new:
-                self._slip.unlink()
+                self.abandon()
             elif isinstance(error, BadInput):
                 raise BadInput(
                     f"{error} The run that was begun is named in {self._slip}; without that file "
@@ -139,6 +139,11 @@ class Bill:
                 ) from error
             raise
         self.charged = {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
+
+    def abandon(self) -> None:
+        """Remove the slip of a run that stopped before anybody was charged."""
+        if self._ledger is not None and self._is_new and not self.charged:
+            self._slip.unlink(missing_ok=True)
 
     def settle(self, receipt: Receipt) -> None:
         """Record which model the charge is for; another one is refused."""

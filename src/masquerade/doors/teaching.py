@@ -192,7 +192,11 @@ def teach_file(
                 begin=reserve,
                 keep=bill.keep,
             )
+        except Exception:
+            bill.abandon()
+            raise
         except KeyboardInterrupt as stop:
+            bill.abandon()
             raise KeyboardInterrupt(f"Interrupted; no model was written.{bill.owed}") from stop
         said = {
             "network": "lstm",

@@ -195,7 +195,11 @@ def train_file(
                     cost_of(method, [plan], _fields(method, found.mask_sha256)), found.units
                 ),
             )
+        except Exception:
+            bill.abandon()
+            raise
         except KeyboardInterrupt as stop:
+            bill.abandon()
             raise KeyboardInterrupt(f"Interrupted; no model was written.{bill.owed}") from stop
         receipt = models.write(
             target,

@@ -138,3 +138,37 @@ def student_accuracy(
 
 def _scale(world: World) -> tuple[np.ndarray, np.ndarray]:
     return teachers.normalisation([signal.values for signal in world.public])
+
+
+def noisy_accuracy(held: Taught, gamma: float, classes: int) -> float:
+    """How often LNMax's label is the true one."""
+    ballot = votes.Ballot(
+        aggregator="lnmax",
+        queries=len(held.queries),
+        scale=1 / gamma,
+        teachers_per_subject=held.reach,
+    )
+    labels = ballot.answers(teachers.counts_of(held.votes, classes), Noise())
+    return float((labels == held.truth).mean())
+
+
+def estimates(
+    held: Taught, gammas: Sequence[float], classes: int
+) -> dict[float, tuple[float, float, float]]:
+    """For each gamma: epsilon for a person, and the papers' figure with 512 and with 8 moments."""
+    found = {}
+    for gamma in gammas:
+        ballot = votes.Ballot(
+            aggregator="lnmax",
+            queries=len(held.queries),
+            scale=1 / gamma,
+            teachers_per_subject=held.reach,
+        )
+        counts = teachers.counts_of(held.votes, classes)
+        told = votes.data_dependent_epsilon(counts, ballot, delta=held.method.delta)
+        found[gamma] = (
+            ballot.epsilon(held.method.delta),
+            float(told.value),
+            float(told.value_at_8_moments),
+        )
+    return found
