@@ -35,7 +35,8 @@ from masquerade.doors import splits
 from masquerade.doors.evaluate import signal_accuracy
 from masquerade.doors.models import load_model
 from masquerade.doors.receipt import check_receipt
-from masquerade.doors.teaching import labelled_windows, preview, teach
+from masquerade.doors.signals import labelled_windows
+from masquerade.doors.teaching import preview, teach
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Kind, Relation
 from masquerade.ledger import Ledger

@@ -12,7 +12,8 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from few_signals import PRIVATE, PUBLIC, FewSignals, NearestMean, pate, tempdiff
-from masquerade.doors.teaching import public_windows, split_of_signals
+from masquerade.doors.signals import public_windows
+from masquerade.doors.teaching import split_of_signals
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
 from masquerade.train.ensemble import teachers

@@ -19,7 +19,8 @@ from masquerade.account.votes import gnmax_epsilon
 from masquerade.doors import models
 from masquerade.doors.billing import Bill
 from masquerade.doors.receipt import check_receipt
-from masquerade.doors.teaching import labelled_windows, public_windows, split_of_signals, statement
+from masquerade.doors.signals import labelled_windows, public_windows
+from masquerade.doors.teaching import split_of_signals, statement
 from masquerade.doors.training import make_method
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation, explain

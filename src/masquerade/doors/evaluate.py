@@ -16,8 +16,8 @@ from masquerade.doors.answer import Answer
 from masquerade.doors.lessons import films_of
 from masquerade.doors.models import load_model
 from masquerade.doors.progress import bars
+from masquerade.doors.signals import labelled_windows, read
 from masquerade.doors.splits import split_of, tested_signals
-from masquerade.doors.teaching import labelled_windows, read
 from masquerade.errors import BadInput
 from masquerade.train.ensemble.student import probabilities
 

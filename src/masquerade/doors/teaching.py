@@ -18,6 +18,7 @@ from masquerade.doors import models
 from masquerade.doors.billing import Bill, Cost
 from masquerade.doors.lessons import classes_of
 from masquerade.doors.owners import owner_of, units_of
+from masquerade.doors.signals import check_alike, public_windows, read
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
@@ -27,7 +28,7 @@ from masquerade.receipt import Release
 from masquerade.recordings import Signal
 from masquerade.train.ensemble import student, teachers
 from masquerade.train.ensemble.method import Ensemble
-from masquerade.train.ensemble.partition import Partition, Recording, Stretch, partition, windows_of
+from masquerade.train.ensemble.partition import Partition, Recording, partition
 
 Progress = Callable[[str, int, int], None]
 
@@ -95,7 +96,7 @@ def teach(
         progress=lambda done, total: progress("reading public", done, total),
         see=see_public,
     )
-    _check_alike(signals, known)
+    check_alike(signals, known)
     split = split_of_signals(private, signals, method)
     windows = public_windows(known, max(method.windows))
     if len(windows) < method.queries:
@@ -243,25 +244,6 @@ def statement(method: Ensemble, reach: int) -> models.Statement:
     )
 
 
-def read(
-    collection: Collection[Any],
-    *,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-    see: Callable[[Signal], None] = lambda signal: None,
-) -> list[Signal]:
-    """Every recording of a data set of signals."""
-    found = []
-    for index, signal in enumerate(collection):
-        if not isinstance(signal, Signal):
-            raise BadInput(f"Expected signals to learn from, got {type(signal).__name__}s.")
-        see(signal)
-        found.append(signal)
-        progress(index + 1, len(collection))
-    if not found:
-        raise BadInput("Expected at least one recording, got none.")
-    return found
-
-
 def split_of_signals(
     collection: Collection[Any], signals: Sequence[Signal], method: Ensemble
 ) -> Partition:
@@ -274,25 +256,6 @@ def split_of_signals(
     return partition(recordings, shards=method.shards, windows=method.windows, by=method.by)
 
 
-def public_windows(signals: Sequence[Signal], window: int) -> np.ndarray:
-    """(N, window, C): side by side with half an overlap; labels are not looked at."""
-    found = [
-        signal.values[start : start + window]
-        for signal in signals
-        for start in range(0, len(signal.values) - window + 1, max(1, window // 2))
-    ]
-    if not found:
-        raise BadInput(f"Expected public signals of at least {window} samples, got shorter ones.")
-    return np.stack(found)
-
-
-def labelled_windows(signals: Sequence[Signal], window: int) -> tuple[np.ndarray, np.ndarray]:
-    """Windows of signals with the class that fills them, for testing."""
-    whole = [Stretch(number, 0, len(signal.values)) for number, signal in enumerate(signals)]
-    most = max(int(signal.activity.max()) for signal in signals if signal.activity is not None)
-    return windows_of(signals, whole, window=window, step=max(1, window // 2), classes=most + 1)
-
-
 def cost_of(method: Ensemble, reach: int) -> Cost:
     """What a person pays: for all the teachers that they reach, whatever unit is promised."""
     ballot = replace(method.ballot(reach), teachers_per_subject=reach)
@@ -302,26 +265,6 @@ def cost_of(method: Ensemble, reach: int) -> Cost:
         fields=method.fields(),
         events={relation: ballot.event(relation) for relation in relations},
     )
-
-
-def _check_alike(private: Sequence[Signal], public: Sequence[Signal]) -> None:
-    first = public[0]
-    if any(signal.activity is None for signal in private):
-        raise BadInput("Expected labelled signals to learn from, got one without labels.")
-    for signal in (*private, *public):
-        if signal.rate_hz != first.rate_hz:
-            raise BadInput(
-                f"Expected one rate, got {first.rate_hz:g} and {signal.rate_hz:g} Hz; resample "
-                "the signals to one rate first."
-            )
-        if signal.values.shape[1] != first.values.shape[1] or signal.channels != first.channels:
-            raise BadInput("Expected the same channels in all signals, got different ones.")
-    both = {signal.subject for signal in private} & {signal.subject for signal in public}
-    if both - {None}:
-        raise BadInput(
-            f"Expected public signals of other people, got {len(both - {None})} who are in both; "
-            "leave them out of one."
-        )
 
 
 def votes_of(

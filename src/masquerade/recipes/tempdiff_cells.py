@@ -14,6 +14,7 @@ import numpy as np
 
 from masquerade.collection import Collection
 from masquerade.doors import teaching
+from masquerade.doors.signals import labelled_windows, public_windows, read
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.train.ensemble import student, teachers, votes
@@ -46,9 +47,9 @@ class World:
         """Read all three parts."""
         return cls(
             private=parts["train"],
-            signals=teaching.read(parts["train"]),
-            public=teaching.read(parts["public"]),
-            tested=teaching.read(parts["test"]),
+            signals=read(parts["train"]),
+            public=read(parts["public"]),
+            tested=read(parts["test"]),
             classes=len(parts["train"].activities),
         )
 
@@ -121,7 +122,7 @@ def student_accuracy(
 ) -> float:
     """A student of these labels, tested on people whom nobody saw."""
     window = queries.shape[1]
-    more = teaching.public_windows(world.public, window)
+    more = public_windows(world.public, window)
     windows = np.concatenate([queries, more])
     given = np.concatenate([labels, np.full(len(more), -1)])
     net = student.learn(
@@ -132,7 +133,7 @@ def student_accuracy(
         course=replace(teaching.course_of(method), seed=seed),
         progress=lambda done, total: None,
     )
-    tested, truth = teaching.labelled_windows(world.tested, window)
+    tested, truth = labelled_windows(world.tested, window)
     return float((student.probabilities(net, tested).argmax(axis=1) == truth).mean())
 
 
