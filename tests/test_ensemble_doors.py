@@ -48,8 +48,7 @@ torch.set_num_threads(1)
 
 RUN = ("--method", "tempdiff", "--epsilon", "4", "--unit", "subject", "--queries", "20")
 RUN += ("--hidden", "4", "--teacher-epochs", "1", "--student-epochs", "1")
-STAGE = ("--data", "stage", "--wearers", "18")
-SMALL = ("--shards", "2", "--windows", "10", "20")
+STAGE, SMALL = ("--data", "stage", "--wearers", "18"), ("--shards", "2", "--windows", "10", "20")
 OPEN = ("--delta", "1e-5", "--unit", "subject")
 
 

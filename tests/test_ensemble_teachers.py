@@ -19,14 +19,14 @@ from masquerade.account.votes import gnmax_epsilon
 from masquerade.doors import models
 from masquerade.doors.billing import Bill
 from masquerade.doors.receipt import check_receipt
-from masquerade.doors.signals import labelled_windows, public_windows
+from masquerade.doors.signals import public_windows
 from masquerade.doors.teaching import split_of_signals, statement
 from masquerade.doors.training import make_method
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation, explain
 from masquerade.noise import Noise
 from masquerade.receipt import SUFFIX
-from masquerade.train.ensemble import student, teachers
+from masquerade.train.ensemble import teachers
 from masquerade.train.ensemble.method import Ensemble
 
 torch = pytest.importorskip("torch")
@@ -201,84 +201,6 @@ def test_private_statistics_are_those_of_the_votes() -> None:
         teachers.counts_of(votes[0], 4)
 
 
-WINDOWS, RIGHT = labelled_windows(list(PUBLIC), 20)
-ROUNDS: dict[str, Any] = dict(hidden=8, epochs=60, rounds=0, batch=8)
-
-
-def learns(windows: np.ndarray, labels: np.ndarray, **course: Any) -> Any:
-    return student.learn(
-        windows,
-        labels,
-        classes=3,
-        normalisation=KNOWN,
-        course=student.Course(**(ROUNDS | course)),
-        progress=course.pop("progress", lambda *done: None),
-    )
-
-
-def same(one: Any, other: Any) -> bool:
-    held, beside = one.state_dict(), other.state_dict()
-    return all(torch.equal(value, beside[name]) for name, value in held.items())
-
-
-def test_a_student_learns_what_can_be_told_apart() -> None:
-    net = learns(WINDOWS, RIGHT)
-    chance = student.probabilities(net, WINDOWS)
-    assert chance.shape == (len(RIGHT), 3) and np.allclose(chance.sum(axis=1), 1, atol=1e-5)
-    assert (chance.argmax(axis=1) == RIGHT).mean() > 0.9
-    assert np.allclose(net.mean, KNOWN[0]) and np.allclose(net.scale, KNOWN[1])
-
-
-def test_windows_without_a_label_are_not_learned_from() -> None:
-    labels = np.where(np.arange(len(RIGHT)) % 2, RIGHT, -1)
-    strange = np.where((labels < 0)[:, None, None], np.float32(77), WINDOWS)
-    few = dict(epochs=3)
-    net = learns(WINDOWS, labels, **few)
-    assert same(net, learns(strange, labels, **few))
-    assert same(net, learns(WINDOWS[labels >= 0], labels[labels >= 0], **few))
-    assert not same(net, learns(WINDOWS, RIGHT, **few))
-
-
-def test_without_any_label_nothing_can_be_learned() -> None:
-    with pytest.raises(BadInput, match=r"got none: no vote was answered\. Lower the threshold"):
-        learns(WINDOWS, np.full(len(WINDOWS), -1))
-
-
-def test_a_round_adds_only_what_the_student_is_sure_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[int]] = []
-    told: list[tuple[int, int]] = []
-    chance = np.array([[0.95, 0.05], [0.2, 0.8], [0.1, 0.9], [0.99, 0.01], [0.5, 0.5]])
-    monkeypatch.setattr(student, "_fitted", lambda windows, labels, *_: seen.append([*labels]))
-    monkeypatch.setattr(student, "probabilities", lambda net, windows: chance)
-    for rounds in (0, 1, 2):
-        student.learn(
-            np.zeros((5, 4, 2)),
-            np.array([-1, -1, -1, 1, 0]),
-            classes=2,
-            normalisation=KNOWN,
-            course=student.Course(rounds=rounds, confidence=0.9),
-            progress=lambda *done: told.append(done),
-        )
-    first, later = [-1, -1, -1, 1, 0], [0, -1, 1, 1, 0]
-    assert seen == [first, first, later, first, later, later]
-    assert told == [(1, 1), (1, 2), (2, 2), (1, 3), (2, 3), (3, 3)]
-
-
-def test_a_saved_student_says_the_same_of_signals_as_they_were_recorded(tmp_path: Path) -> None:
-    net = learns(WINDOWS, RIGHT, epochs=5)
-    said = {"network": "lstm", "activities": ["a", "b", "c"], "hidden": 8, "channels": 2}
-    path = tmp_path / "m.safetensors"
-    path.write_bytes(models.encoded(net, said | {"window": 20, "rate_hz": 50.0}))
-    found, activities = models.load_model(path)
-    assert activities == ("a", "b", "c") and (found.name, found.window) == ("lstm", 20)
-    raw = public_windows(list(PRIVATE), 20)
-    assert np.array_equal(student.probabilities(found, raw), student.probabilities(net, raw))
-    assert np.array_equal(found.mean, KNOWN[0]) and np.array_equal(found.scale, KNOWN[1])
-    path.write_bytes(models.encoded(net, said))
-    with pytest.raises(BadInput, match="a model of ours"):
-        models.load_model(path)
-
-
 each_kind = pytest.mark.parametrize("method", [tempdiff(), pate()], ids=lambda m: m.name)
 WORDS: dict[str, Any] = dict(threshold=30.0, threshold_std=400.0, cap=5)
 
@@ -316,10 +238,10 @@ def test_without_a_unit_the_units_are_listed_and_others_are_refused(method: Ense
         *(("delta", value) for value in (0.0, 1.0, math.nan)),
         *((name, value) for name in ("queries", "shards", "hidden") for value in (0, 1.5, True)),
         *((name, 0) for name in ("teacher_epochs", "student_epochs", "confidence")),
-        *(("windows", value) for value in ((), (0,), (8, 1.5))),
-        *((name, "other") for name in ("aggregator", "by", "teacher", "normalise")),
+        *(("windows", value) for value in ((), (0,), (1,), (8, 1.5))),
+        *((name, "other") for name in ("aggregator", "by", "teacher", "normalise", "unlabelled")),
         ("relation", "add_remove"),
-        ("rounds", -1),
+        ("threshold", 3.0),
     ],
 )
 def test_a_wrong_field_is_refused_by_name(method: Ensemble, field: str, wrong: Any) -> None:
@@ -327,8 +249,8 @@ def test_a_wrong_field_is_refused_by_name(method: Ensemble, field: str, wrong: A
         replace(method, **{field: wrong})
 
 
-@pytest.mark.parametrize("wrong", [{"public_seed": -1}, {"public_seed": 1.5}, {"rounds": 0.5}])
-def test_a_seed_or_a_round_that_is_no_whole_number_is_refused(wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize("wrong", [{"public_seed": -1}, {"public_seed": 1.5}])
+def test_a_seed_that_is_no_whole_number_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         tempdiff(**wrong)
 

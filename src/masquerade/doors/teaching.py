@@ -222,7 +222,7 @@ def course_of(method: Ensemble) -> student.Course:
     return student.Course(
         hidden=method.hidden,
         epochs=method.student_epochs,
-        rounds=method.rounds,
+        unlabelled=method.unlabelled,
         confidence=method.confidence,
         seed=method.public_seed,
     )

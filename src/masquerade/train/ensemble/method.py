@@ -47,8 +47,9 @@ class Ensemble(ABC):
         threshold_std: confident alone: of the noise in that test.
         cap: confident alone: the most queries that are answered; public.
         student_epochs: passes of the student over its labelled windows.
-        rounds: of learning from unlabelled public windows; 0 for none.
-        confidence: that the student must have in a label of its own.
+        unlabelled: who labels the other public windows: a forest that learned the answers, the
+            student itself (self), or none.
+        confidence: that the forest, or the student, must have in such a label.
         public_seed: of public randomness: first weights, orders, which windows are asked.
     """
 
@@ -69,8 +70,8 @@ class Ensemble(ABC):
     threshold_std: float | None = None
     cap: int | None = None
     student_epochs: int = 40
-    rounds: int = 1
-    confidence: float = 0.9
+    unlabelled: Literal["forest", "self", "none"] = "forest"
+    confidence: float = 0.4
     public_seed: int = 0
 
     def __post_init__(self) -> None:
@@ -79,18 +80,20 @@ class Ensemble(ABC):
         _check.delta(delta=self.delta)
         _check.count(queries=self.queries, shards=self.shards, hidden=self.hidden)
         _check.count(teacher_epochs=self.teacher_epochs, student_epochs=self.student_epochs)
-        for name in ("rounds", "public_seed"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**32:
-                raise ValueError(f"Expected {name} to be a whole number >= 0, got {value!r}.")
+        seed = self.public_seed
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+            raise ValueError(f"Expected public_seed to be a whole number >= 0, got {seed!r}.")
         if not 0 < self.confidence <= 1:
             raise ValueError(f"Expected confidence in (0, 1], got {self.confidence}.")
-        for number, window in enumerate(self.windows):
-            _check.count(**{f"windows[{number}]": window})
-        if not self.windows:
-            raise ValueError("Expected at least one window length, got none.")
+        self._check_windows()
+        is_confident = self.aggregator == "confident"
+        if (self.threshold is not None) != is_confident:
+            raise ValueError(
+                "Expected --threshold exactly with --aggregator confident, got "
+                f"aggregator={self.aggregator} and threshold={self.threshold}."
+            )
         hints = typing.get_type_hints(type(self))
-        for name in ("relation", "aggregator", "by", "teacher", "normalise"):
+        for name in ("relation", "aggregator", "by", "teacher", "normalise", "unlabelled"):
             choices = typing.get_args(hints[name])
             if getattr(self, name) not in choices:
                 raise ValueError(_check.unknown(name, getattr(self, name), choices))
@@ -101,6 +104,15 @@ class Ensemble(ABC):
             )
         if _check.choice(UnitName, unit=self.unit) not in _UNITS:
             raise ValueError(f"Expected unit subject or shard with votes, got unit={self.unit}.")
+
+    def _check_windows(self) -> None:
+        object.__setattr__(self, "windows", tuple(self.windows))
+        for number, window in enumerate(self.windows):
+            _check.count(**{f"windows[{number}]": window})
+        if not self.windows or min(self.windows) < 2:
+            raise ValueError(
+                f"Expected window lengths of at least 2 samples, got windows={self.windows}."
+            )
 
     @property
     def name(self) -> str:

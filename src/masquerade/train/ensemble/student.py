@@ -5,19 +5,24 @@ It sees no private number, so whatever it does with the labels costs nothing mor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from masquerade import _check
 from masquerade._optional import require
 from masquerade.errors import BadInput
+from masquerade.train.ensemble.features import features
 
 torch = require("torch", extra="train")
 Progress: TypeAlias = Callable[[int, int], None]
+Unlabelled: TypeAlias = Literal["forest", "self", "none"]
 _BATCH = 256
+_STEPS = 1500
+_TREES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +31,10 @@ class Course:
 
     Args:
         hidden: its width.
-        epochs: over its labelled windows.
-        rounds: of learning from windows that it labels itself.
-        confidence: that it must have in a label of its own.
+        epochs: over its windows; fewer where that would be more than 1,500 steps.
+        unlabelled: who labels the other public windows: a forest that learned the answers, the
+            student itself, or none.
+        confidence: that a forest, or the student, must have in such a label.
         batch: windows in a step.
         rate: of Adam.
         seed: public.
@@ -37,8 +43,8 @@ class Course:
 
     hidden: int = 64
     epochs: int = 40
-    rounds: int = 1
-    confidence: float = 0.9
+    unlabelled: Unlabelled = "forest"
+    confidence: float = 0.4
     batch: int = 32
     rate: float = 3e-3
     seed: int = 0
@@ -73,16 +79,17 @@ def learn(
             "Expected labels for the student, got none: no vote was answered. Lower the threshold, "
             "or ask more."
         )
-    known = labels
-    net = None
-    for number in range(course.rounds + 1):
-        net = _fitted(windows, known, classes, normalisation, course)
-        progress(number + 1, course.rounds + 1)
-        if number < course.rounds:
-            chance = probabilities(net, windows)
-            is_sure = (labels < 0) & (chance.max(axis=1) >= course.confidence)
-            known = np.where(is_sure, chance.argmax(axis=1), labels)
-    return net
+    rest = np.flatnonzero(labels < 0)
+    if course.unlabelled != "none" and len(rest):
+        if course.unlabelled == "forest":
+            chance = _by_forest(windows, labels, rest, normalisation, course)
+        else:
+            first = _fitted(windows, labels, classes, normalisation, course, _quiet)
+            chance = probabilities(first, windows[rest])
+        is_sure = chance.max(axis=1) >= course.confidence
+        labels = labels.copy()
+        labels[rest[is_sure]] = chance.argmax(axis=1)[is_sure]
+    return _fitted(windows, labels, classes, normalisation, course, progress)
 
 
 def probabilities(net: Any, windows: np.ndarray) -> np.ndarray:
@@ -97,12 +104,35 @@ def probabilities(net: Any, windows: np.ndarray) -> np.ndarray:
     return np.concatenate(found)
 
 
+def _by_forest(
+    windows: np.ndarray,
+    labels: np.ndarray,
+    rest: np.ndarray,
+    normalisation: tuple[np.ndarray, np.ndarray],
+    course: Course,
+) -> np.ndarray:
+    """(R, K): the share of trees for each class; few labels teach a forest more than a network."""
+    forests = require("sklearn.ensemble", extra="train")
+    mean, scale = normalisation
+    known = np.flatnonzero(labels >= 0)
+    forest = forests.RandomForestClassifier(_TREES, random_state=course.seed)
+    forest.fit(features((windows[known] - mean) / scale), labels[known])
+    found = np.zeros((len(rest), int(labels.max()) + 1))
+    found[:, forest.classes_] = forest.predict_proba(features((windows[rest] - mean) / scale))
+    return found
+
+
+def _quiet(done: int, total: int) -> None:
+    """Tells nobody."""
+
+
 def _fitted(
     windows: np.ndarray,
     labels: np.ndarray,
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
     course: Course,
+    progress: Progress,
 ) -> Any:
     stacks = require("masquerade.nets.lstm_stack", extra="train")
     rows = np.flatnonzero(labels >= 0)
@@ -115,11 +145,11 @@ def _fitted(
         values[None],
         labels[rows][None],
         np.ones((1, len(rows)), bool),
-        epochs=course.epochs,
+        epochs=min(course.epochs, math.ceil(_STEPS * course.batch / len(rows))),
         batch=course.batch,
         rate=course.rate,
         seed=course.seed,
-        progress=lambda done, total: None,
+        progress=progress,
     )
     net = stack.member(0)
     net.mean.copy_(torch.from_numpy(np.asarray(mean, np.float32)))

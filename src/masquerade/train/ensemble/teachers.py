@@ -7,7 +7,6 @@ one that learned nothing, still votes; nobody is left out for what the data said
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -18,11 +17,10 @@ import numpy as np
 from masquerade import _check
 from masquerade._optional import require
 from masquerade.recordings import Signal
+from masquerade.train.ensemble.features import features
 from masquerade.train.ensemble.partition import Partition, windows_of
 
 Progress: TypeAlias = Callable[[int, int], None]
-_BANDS = 8
-_LARGEST = 1e6
 _OVERLAP = 2  # a window begins every half window
 
 
@@ -193,22 +191,6 @@ def private_statistics(votes: np.ndarray, classes: int) -> Private:
         agreement=float(share.mean()),
         failed=int((votes == votes[:, :1]).all(axis=1).sum()) if votes.shape[1] > 1 else 0,
     )
-
-
-def features(values: np.ndarray) -> np.ndarray:
-    """(N, F) numbers of windows (N, w, C): moments, range, change, and the lowest bands' power."""
-    values = np.clip(np.nan_to_num(values), -_LARGEST, _LARGEST)
-    change = np.abs(np.diff(values, axis=1)).mean(axis=1)
-    power = np.abs(np.fft.rfft(values, axis=1))
-    edges = np.linspace(0, min(power.shape[1], 4 * _BANDS), _BANDS + 1).astype(int)
-    bands = [
-        power[:, low : max(high, low + 1)].mean(axis=1)
-        for low, high in itertools.pairwise(edges.tolist())
-    ]
-    parts = [values.mean(axis=1), values.std(axis=1), values.min(axis=1), values.max(axis=1)]
-    found = np.concatenate([*parts, change, *bands], axis=1)
-    safe: np.ndarray = np.clip(np.nan_to_num(found), -_LARGEST, _LARGEST)
-    return safe  # nobody's numbers can stop a run
 
 
 def _parts(queries: np.ndarray, window: int) -> np.ndarray:

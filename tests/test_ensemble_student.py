@@ -1,0 +1,124 @@
+"""The student: public windows, noisy answers, and what others say of the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from few_signals import PRIVATE, PUBLIC
+from masquerade.doors import models
+from masquerade.doors.signals import labelled_windows, public_windows
+from masquerade.errors import BadInput
+from masquerade.train.ensemble import student, teachers
+from masquerade.train.ensemble.features import features
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+KNOWN = teachers.normalisation([signal.values for signal in PUBLIC])
+WINDOWS, RIGHT = labelled_windows(list(PUBLIC), 20)
+ROUNDS: dict[str, Any] = dict(hidden=8, epochs=60, unlabelled="none", batch=8)
+
+
+def learns(windows: np.ndarray, labels: np.ndarray, **course: Any) -> Any:
+    return student.learn(
+        windows,
+        labels,
+        classes=3,
+        normalisation=KNOWN,
+        course=student.Course(**(ROUNDS | course)),
+        progress=course.pop("progress", lambda *done: None),
+    )
+
+
+def same(one: Any, other: Any) -> bool:
+    held, beside = one.state_dict(), other.state_dict()
+    return all(torch.equal(value, beside[name]) for name, value in held.items())
+
+
+def test_a_student_learns_what_can_be_told_apart() -> None:
+    net = learns(WINDOWS, RIGHT)
+    chance = student.probabilities(net, WINDOWS)
+    assert chance.shape == (len(RIGHT), 3) and np.allclose(chance.sum(axis=1), 1, atol=1e-5)
+    assert (chance.argmax(axis=1) == RIGHT).mean() > 0.9
+    assert np.allclose(net.mean, KNOWN[0]) and np.allclose(net.scale, KNOWN[1])
+
+
+def test_windows_without_a_label_are_not_learned_from() -> None:
+    labels = np.where(np.arange(len(RIGHT)) % 2, RIGHT, -1)
+    strange = np.where((labels < 0)[:, None, None], np.float32(77), WINDOWS)
+    few = dict(epochs=3)
+    net = learns(WINDOWS, labels, **few)
+    assert same(net, learns(strange, labels, **few))
+    assert same(net, learns(WINDOWS[labels >= 0], labels[labels >= 0], **few))
+    assert not same(net, learns(WINDOWS, RIGHT, **few))
+
+
+def test_without_any_label_nothing_can_be_learned() -> None:
+    with pytest.raises(BadInput, match=r"got none: no vote was answered\. Lower the threshold"):
+        learns(WINDOWS, np.full(len(WINDOWS), -1))
+
+
+def test_only_sure_labels_of_other_windows_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[int]] = []
+    chance = np.array([[0.95, 0.05], [0.2, 0.8], [0.1, 0.9]])
+    monkeypatch.setattr(student, "_fitted", lambda windows, labels, *_: seen.append([*labels]))
+    monkeypatch.setattr(student, "probabilities", lambda net, windows: chance)
+    monkeypatch.setattr(student, "_by_forest", lambda *_: chance)
+    for who in ("none", "self", "forest"):
+        student.learn(
+            np.zeros((5, 4, 2)),
+            np.array([-1, -1, -1, 1, 0]),
+            classes=2,
+            normalisation=KNOWN,
+            course=student.Course(unlabelled=who, confidence=0.9),
+            progress=lambda *done: None,
+        )
+    first, later = [-1, -1, -1, 1, 0], [0, -1, 1, 1, 0]
+    assert seen == [first, first, later, later]
+
+
+@pytest.mark.parametrize("who", ["self", "forest"])
+def test_what_is_learned_from_other_windows_hangs_on_public_windows_and_answers_alone(
+    who: str,
+) -> None:
+    labels = np.where(np.arange(len(RIGHT)) % 5, -1, RIGHT)
+    few = dict(epochs=5, unlabelled=who)
+    net = learns(WINDOWS, labels, **few)
+    assert same(net, learns(WINDOWS, labels, **few))
+    assert not same(net, learns(WINDOWS, labels, epochs=5))
+    assert not same(net, learns(WINDOWS, np.where(labels < 0, -1, (labels + 1) % 3), **few))
+
+
+def test_a_forest_that_heard_of_two_classes_never_says_the_third() -> None:
+    labels = np.where((np.arange(len(RIGHT)) % 3 == 0) & (RIGHT != 1), RIGHT, -1)
+    rest = np.flatnonzero(labels < 0)
+    found = student._by_forest(WINDOWS, labels, rest, KNOWN, student.Course())
+    assert found.shape == (len(rest), 3) and not found[:, 1].any()
+    assert np.allclose(found.sum(axis=1), 1)
+    sure = found.argmax(axis=1)[RIGHT[rest] != 1]
+    assert (sure == RIGHT[rest][RIGHT[rest] != 1]).mean() > 0.9
+
+
+def test_a_window_of_nan_or_huge_numbers_becomes_finite_features_without_a_warning() -> None:
+    strange = np.full((4, 16, 2), np.nan, np.float32)
+    strange[1], strange[2], strange[3] = 3e38, -np.inf, 0
+    assert np.isfinite(features(strange)).all()
+
+
+def test_a_saved_student_says_the_same_of_signals_as_they_were_recorded(tmp_path: Path) -> None:
+    net = learns(WINDOWS, RIGHT, epochs=5)
+    said = {"network": "lstm", "activities": ["a", "b", "c"], "hidden": 8, "channels": 2}
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(models.encoded(net, said | {"window": 20, "rate_hz": 50.0}))
+    found, activities = models.load_model(path)
+    assert activities == ("a", "b", "c") and (found.name, found.window) == ("lstm", 20)
+    raw = public_windows(list(PRIVATE), 20)
+    assert np.array_equal(student.probabilities(found, raw), student.probabilities(net, raw))
+    assert np.array_equal(found.mean, KNOWN[0]) and np.array_equal(found.scale, KNOWN[1])
+    path.write_bytes(models.encoded(net, said))
+    with pytest.raises(BadInput, match="a model of ours"):
+        models.load_model(path)
