@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from few_signals import PRIVATE, PUBLIC, tempdiff
+from masquerade.data.watch import Watch
+from masquerade.recipes import wearers
 from masquerade.recipes.tempdiff import TempdiffTables
+from masquerade.recipes.tempdiff_cells import Claimed, Taught, World, claimed, labels_of, taught
 from masquerade.recipes.tempdiff_text import Found, Score, markdown, plots, sentences
 from masquerade.train.ensemble.teachers import Private
 
@@ -18,24 +24,35 @@ pytest.importorskip("torch").set_num_threads(1)
 
 def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Found:
     scores = [
-        Score(who="tempdiff", aggregator=name, epsilon=epsilon, right=(0.9,), top_1=(near, near))
+        Score(
+            who="tempdiff",
+            teachers=10,
+            aggregator=name,
+            epsilon=epsilon,
+            right=(0.9,),
+            top_1=(near, near),
+        )
         for name in ("gnmax", "gumbel", "lnmax")
         for epsilon in (1.0, 2.0)
     ]
-    scores.append(
-        Score(who="true labels", aggregator="no noise", epsilon=None, right=(1.0,), top_1=(truth,))
-    )
+    plain = Score(who="true labels", teachers=0, aggregator="no noise", epsilon=None)
+    scores += [
+        replace(plain, right=(1.0,), top_1=(truth,)),
+        replace(plain, who="true labels alone", top_1=(0.5,)),
+        replace(plain, who="dp_sgd", aggregator="none", epsilon=2.0, top_1=(0.25,)),
+    ]
     return Found(
         ensembles={
             ("tempdiff", 10): (1, 0.5, Private(agreement=0.7, failed=0)),
             ("pate", 10): (1, 0.5, Private(agreement=pate, failed=2)),
         },
-        noise={10: (0.1, 0.9)},
+        noise={("tempdiff", 10): (0.1, 0.9), ("pate", 10): (0.1, 0.8)},
         gammas=(0.01, 0.1),
         scores=tuple(scores),
-        estimates={0.1: (27.7, 1.2, 1.439)},
+        estimates={0.1: Claimed(teacher=27.7, person=55.4, figure=1.2, at_8_moments=1.439)},
         queries=50,
         people=40,
+        unit="subject",
         seconds=1.0,
     )
 
@@ -44,21 +61,69 @@ def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Foun
 def test_whether_the_student_is_near_is_computed(near: float, word: str) -> None:
     said = " ".join(sentences(found(near=near)))
     assert f"of the same queries? {word}: {100 * near:.1f} against 82.0" in said
-    assert "Does temporal partitioning raise the teachers' agreement? Yes: 70.0" in said
-    assert "? No: 70.0 against 75.0" in " ".join(sentences(found(pate=0.75)))
+    assert "over PATE's? Yes: 70.0 against 60.0 with 10 teachers" in said
+    assert "over PATE's? No: 70.0 against 75.0" in " ".join(sentences(found(pate=0.75)))
+    assert f"the public data alone? Yes: {100 * near:.1f} against 50.0" in said
+    assert "at epsilon 2: 25.0 ± 0.0, votes" in said
 
 
 def test_the_papers_figure_is_never_called_a_guarantee() -> None:
     shown = markdown(found())
-    assert "| 0.1 | 27.7 | 1.2, an estimate | 1.439, an estimate |" in shown
+    assert "| 0.1 | 27.7 | 55.4 | 1.2, an estimate | 1.439, an estimate |" in shown
     assert "it is private itself and no guarantee" in shown
+    assert "| dp_sgd | - | 25.0 ± 0.0 | - |" in shown
     assert json.loads(json.dumps(found().plain()))["people"] == 40
-    assert set(plots(found())) == {"tempdiff_noise", "tempdiff_students"}
+    assert set(plots(found(), "a")) == {"a_noise", "a_votes", "a_teachers"}
 
 
 def test_numbers_of_teachers_must_fit_the_windows() -> None:
     with pytest.raises(ValueError, match="multiples of 2 windows"):
         TempdiffTables(sizes=(9,))
+
+
+def test_the_papers_numbers_of_teachers_are_kept_up_to_one_a_person() -> None:
+    plan = TempdiffTables()
+    assert plan.chosen(210) == (10, 30, 50, 100, 210)
+    assert plan.chosen(41) == (10, 30, 40)
+    assert replace(plan, by="time").chosen(7) == (10, 30, 50, 100)
+    assert replace(plan, quick=True).chosen(210) == (100, 210)
+    assert replace(plan, sizes=(8, 4)).chosen(3) == (4, 8)
+
+
+def test_the_command_that_is_printed_gives_the_same_plan() -> None:
+    plan = TempdiffTables(sizes=(10, 30), by="record", unit="shard", public_subjects="8,9")
+    said = plan._command(Watch())
+    assert said == (
+        "masquerade recipe tempdiff --data watch --sizes 10 30 --by record --unit shard "
+        "--public-subjects 8,9"
+    )
+
+
+def held() -> Taught:
+    world = World(
+        private=PRIVATE, signals=list(PRIVATE), public=list(PUBLIC), tested=list(PUBLIC), classes=3
+    )
+    method = tempdiff(teacher="nearest", queries=10)
+    return taught(world, method, queries=20, progress=lambda done, total: None)
+
+
+def test_a_confident_vote_asks_all_queries_and_answers_no_more_than_the_others() -> None:
+    one = held()
+    counts = np.tile(np.array([[1000, 0, 0]]), (20, 1))
+    sure = replace(one, votes=np.zeros((1000, 20), np.int64))
+    assert np.array_equal(sure.counts, counts)
+    found = labels_of(sure, "confident", 8.0)
+    assert len(found) == 20 and (found >= 0).sum() == 10 and set(found) == {-1, 0}
+    for name in ("gnmax", "gumbel", "lnmax"):
+        assert labels_of(sure, name, 8.0).tolist() == [0] * 10
+
+
+def test_a_person_who_reaches_more_teachers_pays_more_and_the_papers_figure_does_not_see_it() -> (
+    None
+):
+    one, far = claimed(held(), 0.1), claimed(replace(held(), reach=3), 0.1)
+    assert one.teacher == far.teacher and far.person > one.person >= one.teacher
+    assert one.figure == far.figure <= one.at_8_moments
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,8 +136,35 @@ def _world(world_cache: Path) -> Iterator[None]:
 def test_a_tiny_run_writes_its_tables(command: Any, tmp_path: Path) -> None:
     words = ("--wearers", "18", "--sizes", "2", "4", "--queries", "20", "--teacher", "nearest")
     words += ("--quick", "--windows", "96", "128", "--out", tmp_path, "--page", tmp_path / "p.md")
-    done = command("recipe", "tempdiff", *words, "--json")
+    done = command(
+        "recipe", "tempdiff", *words, "--num-processes", "1", "--student-epochs", "1", "--json"
+    )
     assert done.code == 0, done.err
     assert {one["method"] for one in done.json["ensembles"]} == {"tempdiff", "pate"}
-    assert len(done.json["scores"]) == 10 and done.json["people"] == 6
-    assert "TEMPDIFF on Stage" in (tmp_path / "p.md").read_text()
+    who = [one["who"] for one in done.json["scores"]]
+    assert who.count("tempdiff") == 11 and who.count("dp_sgd") == 2 and "no privacy" in who
+    assert done.json["people"] == 6
+    page = (tmp_path / "p.md").read_text()
+    assert "TEMPDIFF with nearest neighbours: Stage" in page
+    assert "tempdiff --wearers 18 --sizes 2 4 --queries 20" in page
+
+
+def test_the_demos_table_says_what_each_unit_pays() -> None:
+    line = wearers.Line(
+        data="a",
+        people=7,
+        teachers=20,
+        agreement=0.5,
+        labels="gnmax",
+        right=0.25,
+        top_1=0.4,
+        teacher_epsilon=2.0,
+        person_epsilon=43.03,
+        figure=7.84,
+    )
+    (row,) = wearers.rows([line])
+    assert row[-3:] == ("2", "43.03", "7.84 (ESTIMATE, NO GUARANTEE)")
+    truth = replace(line, teacher_epsilon=None, person_epsilon=None, figure=None)
+    assert wearers.rows([truth])[0][-3:] == ("-", "-", "-")
+    said = " ".join(wearers.sentences([line, line, truth, line, line, truth]))
+    assert "epsilon 2 for the data behind one teacher gives 43.03 for a person" in said

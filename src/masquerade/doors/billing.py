@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,12 +120,7 @@ class Bill:
         """
         if self._ledger is None:
             return
-        protected = self._ledger.count_members(self._public)
-        if protected:
-            raise BadInput(
-                f"Expected public recordings, got {protected} that are in an account of this "
-                "ledger and so protected; leave them out."
-            )
+        _refuse_protected(self._ledger, self._public)
         run = _run(self.run_id, cost, self._contents, self._masks, units)
         try:
             reservation = self._ledger.reserve_run(run)
@@ -176,8 +171,10 @@ def quote(
     *,
     unit: str,
     progress: Progress,
+    public: Iterable[Value] = (),
 ) -> None:
     """Raise what charging a cost would raise, and spend nothing; recordings are read."""
+    _refuse_protected(ledger, [Content.of(recording) for recording in public])
     contents, masks, owners = [], [], []
     for index, recording in enumerate(collection):
         contents.append(Content.of(recording))
@@ -185,6 +182,16 @@ def quote(
         owners.append(owner_of(recording, index, unit, collection.labels[index].name))
         progress(index + 1, len(collection))
     ledger.quote_run(_run("quote", cost, contents, masks, units_of(owners)))
+
+
+def _refuse_protected(ledger: Ledger, public: Sequence[Content]) -> None:
+    """Nobody whom a ledger protects may be among what is used without noise."""
+    protected = ledger.count_members(public)
+    if protected:
+        raise BadInput(
+            f"Expected public recordings, got {protected} that are in an account of this "
+            "ledger and so protected; leave them out."
+        )
 
 
 def mask_of(recording: Any) -> bytes:

@@ -103,9 +103,9 @@ def lessons(
     """Read every recording once and give the rows; what is on disk is removed afterwards."""
     names = classes_of(collection)
     private = Private(getattr(method, "private", Private.BACKGROUND.value))
-    sinks: dict[str, _Sink] = {"private": _Sink(len(collection) * method.segments, memory)}
+    sinks: dict[str, Sink] = {"private": Sink(len(collection) * method.segments, memory)}
     if method.HAS_PUBLIC:
-        sinks["public"] = _Sink(len(collection) * method.segments, memory)
+        sinks["public"] = Sink(len(collection) * method.segments, memory)
     targets, owners, masks = [], [], []
     try:
         for index in range(len(collection)):
@@ -171,8 +171,13 @@ def _target(video: Video, names: Sequence[str], what: str) -> int:
     return names.index(video.activity)
 
 
-class _Sink:
-    """Collects rows in memory, or in a private file where they are too many."""
+class Sink:
+    """Collects rows in memory, or in a private file where they are too many.
+
+    Args:
+        rows: that will be added in all.
+        memory: where.
+    """
 
     def __init__(self, rows: int, memory: Memory) -> None:
         self._rows, self._memory, self._next = rows, memory, 0
@@ -180,15 +185,18 @@ class _Sink:
         self._folder: Path | None = None
 
     def add(self, some: Any) -> None:
+        """The next rows."""
         if self._held is None:
             self._held = self._room(some)
         self._held[self._next : self._next + len(some)] = some.to(self._held.device)
         self._next += len(some)
 
     def tensor(self) -> Any:
+        """All of them."""
         return self._held
 
     def close(self) -> None:
+        """Let go of them, and remove the file."""
         self._held = None
         if self._folder is not None and not self._memory.is_kept:
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 Item = TypeVar("Item")
 
@@ -19,6 +19,18 @@ def bars(*, is_shown: bool = True) -> Progress:
     console = Console(stderr=True)
     is_off = not (console.is_terminal and is_shown)
     return Progress(*columns, console=console, transient=True, disable=is_off)
+
+
+def teller(progress: Progress) -> Callable[[str, int, int], None]:
+    """Called with what is done, how far, and of how much: a bar for each kind of work."""
+    tasks: dict[str, TaskID] = {}
+
+    def tell(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = progress.add_task(what, total=total)
+        progress.update(tasks[what], completed=done)
+
+    return tell
 
 
 @contextlib.contextmanager

@@ -14,22 +14,29 @@ from masquerade.train.ensemble.partition import Stretch, windows_of
 
 
 def read(
-    collection: Collection[Any],
+    collection: Collection[Any] | Sequence[Signal],
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
     see: Callable[[Signal], None] = lambda signal: None,
 ) -> list[Signal]:
     """Every recording of a data set of signals."""
     found = []
-    for index, signal in enumerate(collection):
-        if not isinstance(signal, Signal):
-            raise BadInput(f"Expected signals to learn from, got {type(signal).__name__}s.")
+    for index in range(len(collection)):
+        signal = signal_of(collection, index)
         see(signal)
         found.append(signal)
         progress(index + 1, len(collection))
     if not found:
         raise BadInput("Expected at least one recording, got none.")
     return found
+
+
+def signal_of(collection: Collection[Any] | Sequence[Signal], index: int) -> Signal:
+    """A recording that must be a signal."""
+    signal: Any = collection[index]
+    if not isinstance(signal, Signal):
+        raise BadInput(f"Expected signals to learn from, got {type(signal).__name__}s.")
+    return signal
 
 
 def public_windows(signals: Sequence[Signal], window: int) -> np.ndarray:

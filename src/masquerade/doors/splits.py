@@ -38,9 +38,15 @@ def signals_of(
 
     Raises:
         BadInput: if it holds no signals.
-        ValueError: if subjects are not named, or not there.
+        ValueError: if subjects are not named, or not there, or if there is a split already.
     """
     if isinstance(collection, Stage):
+        for split, given in (("public", public), ("test", test)):
+            if given:
+                raise ValueError(
+                    f"Expected no --{split}-subjects with Stage, which has its own {split} split, "
+                    f"got {given}; leave it out."
+                )
         signals = replace(collection, kind=Kind.SIGNALS)
         return {name: replace(signals, split=name) for name in ("train", "public", "test")}
     if getattr(collection, "kind", collection.ABOUT.kind) != Kind.SIGNALS:

@@ -1,4 +1,4 @@
-"""Train a model on sensitive videos, with noise where it is needed, and publish it."""
+"""Train a model on sensitive videos or signals, with noise where it is needed, and publish it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from rich.progress import Progress
 from tyro.conf import Positional
 
 from masquerade import _json
-from masquerade.collection import Collection
+from masquerade.collection import Collection, Kind
 from masquerade.doors import billing, grid, outputs, teaching, training
 from masquerade.doors.answer import Answer
 from masquerade.doors.lessons import Memory
-from masquerade.doors.progress import bars
+from masquerade.doors.progress import bars, teller
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import signals_of, split_of
+from masquerade.doors.worn import Worn
 from masquerade.errors import BadInput
 from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
@@ -33,7 +33,9 @@ class Train:
 
     Args:
         target: the model, a .safetensors file.
-        network: mvit_v1_b, mvit_v2_s or mvit_small.
+        network: mvit_small, mvit_v1_b or mvit_v2_s for videos, lstm for worn sensors; by default
+            mvit_small, or lstm where the data set holds signals alone. For lstm, --segments 32
+            --part all is sensible, and --recordings as many as a person has.
         weights: public weights to begin with; for mvit_small ours if left out.
         from_scratch: begin with random weights instead.
         keep_head: begin with the head of the public weights too, if its classes are the same.
@@ -48,15 +50,17 @@ class Train:
             written as TARGET-1, TARGET-2, ...; needs --ledger.
         dry_run: print the guarantee and write nothing; with --ledger, whether it can be afforded.
         rehearsal_seed: seeded noise that protects nothing.
-        public_subjects: for teacher ensembles: people whose signals are public, with commas, where
-            the data set has no public split.
+        public_subjects: for worn sensors: people whose signals are public, with commas, where the
+            data set has no public split.
         test_subjects: people who are left out for testing, likewise.
+        lstm_window: for --network lstm: samples that it sees at once.
+        lstm_hidden: for --network lstm: size of its state.
     """
 
     ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("method", "train"), ("data", "data"))
 
     target: Positional[Path]
-    network: Literal["mvit_small", "mvit_v1_b", "mvit_v2_s"] = "mvit_small"
+    network: Literal["mvit_small", "mvit_v1_b", "mvit_v2_s", "lstm"] | None = None
     weights: Path | None = None
     from_scratch: bool = False
     keep_head: bool = False
@@ -72,25 +76,31 @@ class Train:
     rehearsal_seed: int | None = None
     public_subjects: str = ""
     test_subjects: str = ""
+    lstm_window: int = 128
+    lstm_hidden: int = 64
 
     def run(self, method: Method | Ensemble, data: Collection[Any]) -> Answer:
         """Plan, learn, write."""
         if isinstance(method, Ensemble):
             return self._teach(method, data)
-        private = split_of(data, "train")
+        private, network = self._meant(data)
+        network.check(method, self.precision)
         if self.grid is not None and self.ledger is None:
             raise ValueError(
                 "Expected --ledger with --grid: every run is paid for, and whoever chooses between "
                 "them has seen them all. Without a ledger, train once."
             )
         if self.grid is not None:
-            return self._several(grid.methods_of(method, self.grid), private)
+            return self._several(grid.methods_of(method, self.grid), private, network)
         if self.dry_run:
-            return self._preview([method], private)
-        return self._answer(self._train(self.target, method, private))
+            return self._preview([method], private, network)
+        return self._answer(self._train(self.target, method, private, network))
 
     def _several(
-        self, chosen: list[tuple[dict[str, Any], Method]], private: Collection[Any]
+        self,
+        chosen: list[tuple[dict[str, Any], Method]],
+        private: Collection[Any],
+        network: training.Learner,
     ) -> Answer:
         """Every run of a grid; those that stand already, of this very grid, are kept."""
         targets = [grid.target_of(self.target, number + 1) for number in range(len(chosen))]
@@ -98,10 +108,12 @@ class Train:
         stand = {target: self._standing(target, each) for target, each in pairs}
         missing = [each for target, each in pairs if stand[target] is None]
         if missing or self.dry_run:
-            answer = self._preview(missing or [each for _, each in chosen], private)
+            answer = self._preview(missing or [each for _, each in chosen], private, network)
             if self.dry_run:
                 return answer
-        done = [stand[target] or self._train(target, each, private) for target, each in pairs]
+        done = [
+            stand[target] or self._train(target, each, private, network) for target, each in pairs
+        ]
         return _table([fields for fields, _ in chosen], done)
 
     def _standing(self, target: Path, method: Method) -> Release[Path] | None:
@@ -130,7 +142,7 @@ class Train:
                 noise=Noise(seed=self.rehearsal_seed),
                 ledger=None if self.ledger is None else Ledger(self.ledger),
                 device=self.device,
-                progress=_teller(progress),
+                progress=teller(progress),
             )
         return self._answer(done)
 
@@ -161,18 +173,20 @@ class Train:
             lines=[*afforded, said, *explain(guarantee)],
         )
 
-    def _train(self, target: Path, method: Method, private: Collection[Any]) -> Release[Path]:
+    def _train(
+        self, target: Path, method: Method, private: Collection[Any], network: training.Learner
+    ) -> Release[Path]:
         noise = Noise(seed=self.rehearsal_seed)
         with bars() as progress:
             done = training.train_file(
                 private,
                 target,
                 method,
-                self._network(),
+                network,
                 noise=noise,
                 ledger=None if self.ledger is None else Ledger(self.ledger),
                 ways=self._ways(target, noise),
-                progress=_teller(progress),
+                progress=teller(progress),
             )
         self._checkpoint(target, noise).unlink(missing_ok=True)
         return done
@@ -188,20 +202,25 @@ class Train:
             lines=[f"Wrote {done.value} and its receipt.", *explain(done.receipt.guarantee)],
         )
 
-    def _preview(self, methods: list[Method], private: Collection[Any]) -> Answer:
+    def _preview(
+        self, methods: list[Method], private: Collection[Any], network: training.Learner
+    ) -> Answer:
         """What the runs would promise; under a ledger, raise if they cannot be afforded."""
+        for method in methods:
+            network.check(method, self.precision)
         units = _units(methods[0], private)
         plans = [method.plan(units) for method in methods]
         lines: list[str] = []
         if self.ledger is not None:
             with bars() as progress:
-                tell = _teller(progress)
+                tell = teller(progress)
                 billing.quote(
                     Ledger(self.ledger),
                     private,
                     billing.cost_of(methods[0], plans, {}),
                     unit=str(methods[0].unit),
                     progress=lambda done, total: tell("asking the ledger", done, total),
+                    public=network.known,
                 )
             lines.append(f"The ledger affords it: {len(plans)} runs.")
         for method, plan in zip(methods, plans, strict=True):
@@ -222,13 +241,39 @@ class Train:
         ]
         return Answer(data=data[0] if len(data) == 1 else {"runs": data}, lines=lines)
 
-    def _network(self) -> training.Network:
-        return training.Network(
-            network=self.network,
+    def _meant(self, data: Collection[Any]) -> tuple[Collection[Any], training.Learner]:
+        """What is learned from, and what learns."""
+        is_signals = self.network is None and data.ABOUT.kind == Kind.SIGNALS
+        if self.network == "lstm" or is_signals:
+            return self._worn(data)
+        if self.public_subjects or self.test_subjects:
+            raise ValueError(
+                "Expected --public-subjects and --test-subjects with worn sensors alone, got a "
+                "network for videos; leave them out, or use --network lstm."
+            )
+        network = training.Network(
+            network=self.network or "mvit_small",
             weights=self.weights,
             from_scratch=self.from_scratch,
             keep_head=self.keep_head,
         )
+        return split_of(data, "train"), network
+
+    def _worn(self, data: Collection[Any]) -> tuple[Collection[Any], training.Learner]:
+        given = {
+            "--weights": self.weights is not None,
+            "--from-scratch": self.from_scratch,
+            "--keep-head": self.keep_head,
+        }
+        if any(given.values()):
+            flag = next(name for name, is_given in given.items() if is_given)
+            raise ValueError(
+                f"Expected no {flag} with lstm, which always begins with random weights; leave it "
+                "out."
+            )
+        parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
+        network = Worn(public=parts["public"], window=self.lstm_window, hidden=self.lstm_hidden)
+        return parts["train"], network
 
     def _checkpoint(self, target: Path, noise: Noise) -> Path:
         final = outputs.final_name(target, noise)
@@ -259,18 +304,6 @@ def _units(method: Method, private: Collection[Any]) -> int:
     if None in people:
         raise BadInput("Expected to know who is in every recording for --unit subject.")
     return len(people)
-
-
-def _teller(progress: Progress) -> training.Progress:
-    """A bar for each kind of work."""
-    tasks: dict[str, Any] = {}
-
-    def tell(what: str, done: int, total: int) -> None:
-        if what not in tasks:
-            tasks[what] = progress.add_task(what, total=total)
-        progress.update(tasks[what], completed=done)
-
-    return tell
 
 
 def _table(chosen: list[dict[str, Any]], done: list[Release[Path]]) -> Answer:

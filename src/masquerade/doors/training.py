@@ -7,10 +7,11 @@ stands before the model does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from masquerade import catalog
 from masquerade._optional import require
@@ -23,9 +24,10 @@ from masquerade.ledger import Ledger
 from masquerade.nets import mvit
 from masquerade.noise import Noise
 from masquerade.receipt import Release
-from masquerade.recordings import Video
+from masquerade.recordings import Signal
 from masquerade.train import loop
 from masquerade.train.coupling import refuse_coupling
+from masquerade.train.loop import Precision
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 
@@ -34,9 +36,41 @@ Progress = Callable[[str, int, int], None]
 MASKS = "mask_sha256"  # in a receipt's fields: the fingerprint of the public masks
 
 
+class Learner(Protocol):
+    """What is trained: how it begins, what it learns from, what its file says.
+
+    `Network` learns from videos, `doors.worn.Worn` from worn sensors.
+    """
+
+    @property
+    def known(self) -> Sequence[Signal]:
+        """Public recordings that it uses without noise."""
+
+    def check(self, method: Method, precision: Precision) -> None:
+        """Refuse what it cannot be trained by."""
+
+    def make(self, classes: int, *, seed: int) -> Any:
+        """The network before it is trained; what is random in it comes from a public seed."""
+
+    def lessons(
+        self,
+        collection: Collection[Any],
+        method: Method,
+        net: Any,
+        *,
+        memory: Memory,
+        progress: Callable[[int, int], None],
+        see: Callable[[Any], None],
+    ) -> contextlib.AbstractContextManager[tuple[Any, Lessons]]:
+        """Read every recording once; give what is trained of the network, and its rows."""
+
+    def said(self, net: Any, classes: tuple[str, ...]) -> dict[str, Any]:
+        """What a model's file must say so that it can be read again."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """Which network is trained, and from which weights.
+    """Which network is trained on videos, and from which weights.
 
     Args:
         network: mvit_v1_b, mvit_v2_s or mvit_small.
@@ -54,6 +88,14 @@ class Network:
     def __post_init__(self) -> None:
         if self.from_scratch and self.weights is not None:
             raise ValueError("Expected weights or from_scratch, got both.")
+
+    @property
+    def known(self) -> Sequence[Signal]:
+        """None: weights are public, not recordings."""
+        return ()
+
+    def check(self, method: Method, precision: Precision) -> None:
+        """It is trained by every method."""
 
     def make(self, classes: int, *, seed: int) -> Any:
         """The network before it is trained; what is random in it comes from a public seed."""
@@ -78,6 +120,32 @@ class Network:
         mvit.load_weights(net, self.weights)
         return net
 
+    @contextlib.contextmanager
+    def lessons(
+        self,
+        collection: Collection[Any],
+        method: Method,
+        net: Any,
+        *,
+        memory: Memory,
+        progress: Callable[[int, int], None],
+        see: Callable[[Any], None],
+    ) -> Iterator[tuple[Any, Lessons]]:
+        """Read every video once; give what is trained of the network, and its rows."""
+        trunk, tail = mvit.split(net, method.part)
+        seen = mvit.NORMALISATION[net.name]
+        made_up = torch.rand(2, 3, seen.frames, seen.size_px, seen.size_px, device=memory.device)
+        with torch.no_grad():
+            refuse_coupling(tail, trunk(made_up))
+        with lessons(
+            collection, method, net, trunk, memory=memory, progress=progress, see=see
+        ) as found:
+            yield tail, found
+
+    def said(self, net: Any, classes: tuple[str, ...]) -> dict[str, Any]:
+        """What a model's file must say so that it can be read again."""
+        return {"network": net.name, "activities": classes}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ways:
@@ -85,6 +153,11 @@ class Ways:
 
     memory: Memory = field(default_factory=Memory)
     work: loop.Work = field(default_factory=loop.Work)
+
+    @property
+    def precision(self) -> Precision:
+        """The lower one of both."""
+        return self.work.precision if self.memory.precision == "float32" else self.memory.precision
 
 
 def make_method(name: str, /, **fields: Any) -> Method:
@@ -101,12 +174,13 @@ def make_method(name: str, /, **fields: Any) -> Method:
 def train(
     collection: Collection[Any],
     method: Method,
-    network: Network,
+    network: Learner,
     *,
     noise: Noise | None = None,
     ways: Ways | None = None,
     progress: Progress = lambda what, done, total: None,
-    see: Callable[[Video], None] = lambda video: None,
+    see: Callable[[Any], None] = lambda recording: None,
+    see_public: Callable[[Any], None] = lambda recording: None,
     begin: Callable[[Plan, Lessons], None] = lambda plan, found: None,
 ) -> tuple[Any, Plan, Lessons]:
     """A trained network, the plan it was trained by, and what it learned from (private).
@@ -119,6 +193,7 @@ def train(
         ways: how the work is done.
         progress: called with what is done, how far, and of how much.
         see: called with each recording as it is read.
+        see_public: called with each public one that the network uses.
         begin: called when all is read, before the first step; what it raises stops the run.
     """
     ways, noise = ways or Ways(), noise or Noise()
@@ -127,22 +202,19 @@ def train(
         raise ValueError(
             f"Expected class_weights for {classes} classes, got {len(method.class_weights)}."
         )
+    network.check(method, ways.precision)
+    for recording in network.known:
+        see_public(recording)
     net = network.make(classes, seed=method.public_seed)
     net = net.to(ways.memory.device)
-    trunk, tail = mvit.split(net, method.part)
-    seen = mvit.NORMALISATION[net.name]
-    made_up = torch.rand(2, 3, seen.frames, seen.size_px, seen.size_px, device=ways.memory.device)
-    with torch.no_grad():
-        refuse_coupling(tail, trunk(made_up))
-    with lessons(
+    with network.lessons(
         collection,
         method,
         net,
-        trunk,
         memory=ways.memory,
         progress=lambda done, total: progress("reading", done, total),
         see=see,
-    ) as found:
+    ) as (tail, found):
         plan = method.plan(found.rows.units)
         begin(plan, found)
         loop.run(
@@ -161,7 +233,7 @@ def train_file(
     collection: Collection[Any],
     target: Path,
     method: Method,
-    network: Network,
+    network: Learner,
     *,
     noise: Noise | None = None,
     ledger: Ledger | None = None,
@@ -191,6 +263,7 @@ def train_file(
                 ways=replace(ways, work=replace(ways.work, name=bill.run_id)),
                 progress=progress,
                 see=bill.see,
+                see_public=bill.see_public,
                 begin=lambda plan, found: bill.reserve(
                     cost_of(method, [plan], _fields(method, found.mask_sha256)), found.units
                 ),
@@ -203,7 +276,7 @@ def train_file(
             raise KeyboardInterrupt(f"Interrupted; no model was written.{bill.owed}") from stop
         receipt = models.write(
             target,
-            _encoded(net, classes_of(collection), method),
+            models.encoded(net, network.said(net, classes_of(collection)) | {"part": method.part}),
             statement(method, plan, mask_sha256=found.mask_sha256),
             noise,
             bill=bill,
@@ -225,7 +298,3 @@ def statement(method: Method, plan: Plan, *, mask_sha256: str | None = None) -> 
 def _fields(method: Method, mask_sha256: str | None) -> dict[str, Any]:
     """A method's fields as its receipt has them, with the public masks that it speaks of."""
     return method.fields() | ({} if mask_sha256 is None else {MASKS: mask_sha256})
-
-
-def _encoded(net: Any, classes: tuple[str, ...], method: Method) -> bytes:
-    return models.encoded(net, {"network": net.name, "activities": classes, "part": method.part})

@@ -47,8 +47,12 @@ class LSTM(Module):  # type: ignore[misc]  # the checker does not see torch
 
     def forward(self, windows: Tensor) -> Tensor:
         """Windows (B, L, C) to logits (B, classes)."""
+        return self.head(self.middle(windows))
+
+    def middle(self, windows: Tensor) -> Tensor:
+        """Windows (B, L, C) to what the head is given (B, hidden)."""
         hidden, _ = self.lstm((windows - self.mean) / self.scale)
-        return self.head(hidden.mean(dim=1))
+        return hidden.mean(dim=1)
 
     def per_record(
         self, weights: Mapping[str, Tensor], inputs: Tensor, wanted: tuple[Tensor, Tensor]

@@ -10,8 +10,10 @@ from typing import Any
 
 from masquerade._round import shown
 from masquerade.account import votes
+from masquerade.audit.confident_votes import ConfidentVotes
 from masquerade.audit.game import Claim, Game, MechanismGame
 from masquerade.audit.gnmax_votes import GnmaxVotes
+from masquerade.audit.gumbel_votes import GumbelVotes
 from masquerade.audit.mask_dp_batches import MaskDpBatches
 from masquerade.audit.tempdiff_votes import TempdiffVotes
 from masquerade.audit.video_dprp_value import VideoDprpValue
@@ -50,6 +52,8 @@ def games(*, is_long: bool) -> dict[str, Game]:
     short: dict[str, Game] = {
         "gaussian_noise, epsilon 8": _noise(8.0, 4_000),
         "gnmax_votes": GnmaxVotes(),
+        "gumbel_votes": GumbelVotes(trials=4_000),
+        "confident_votes": ConfidentVotes(trials=4_000),
         "video_dprp_value, published": VideoDprpValue(),
         "video_dprp_value, sound": VideoDprpValue(form="sound"),
         "mask_dp_batches, published": MaskDpBatches(),
@@ -66,6 +70,8 @@ def games(*, is_long: bool) -> dict[str, Game]:
         "gaussian_noise, epsilon 2": _noise(2.0, 30_000),
         "gaussian_noise, epsilon 1": _noise(1.0, 120_000),
         "gnmax_votes, epsilon 2": GnmaxVotes(noise_std=27.1, trials=30_000),
+        "gumbel_votes": GumbelVotes(trials=400_000),
+        "confident_votes": ConfidentVotes(trials=30_000),
         "mask_dp_batches, published, one step": one_step,
         "mask_dp_batches, published, 300 steps": MaskDpBatches(steps=300, trials=30_000),
         "mask_dp_batches, published": MaskDpBatches(trials=100_000),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 from rich.table import Table
 
 from masquerade.account import epsilon
@@ -17,12 +17,12 @@ from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.verdict import Verdict
 from masquerade.doors.answer import Answer
 from masquerade.doors.outputs import IfStanding, receipt_path
-from masquerade.doors.progress import bars
+from masquerade.doors.progress import bars, teller
 from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, explain
 from masquerade.receipt import Receipt
-from masquerade.recipes import audits, films, learners, mask_dp_text, papers, world
+from masquerade.recipes import audits, films, learners, mask_dp_text, papers, wearers, world
 from masquerade.recipes.budget import spend_until_refused
 from masquerade.report import page, plot
 
@@ -162,7 +162,8 @@ class Demo:
             played = audits.play_all(chosen, lambda _: progress.advance(task))
             task = progress.add_task("releasing a video", total=len(films.ways()))
             clip = films.release_all(self.out, lambda _: progress.advance(task))
-            learned = _learned(progress)
+            learned = learners.learn(teller(progress))
+            worn = wearers.learn(teller(progress))
         people = _people(self.out)
         evidence = [audits.row(name, *pair) for name, pair in played.items()]
         story = spend_until_refused(self.out, high=MOST_STEPS)
@@ -179,7 +180,7 @@ class Demo:
                 done.receipt,
                 story,
                 evidence,
-                [*people, *films.sections(*clip), learners.section(learned)],
+                [*people, *films.sections(*clip), learners.section(learned), wearers.section(worn)],
             ),
             lead="Everyone dances; nobody is recognised.",
         )
@@ -192,6 +193,7 @@ class Demo:
                 "videos": {shown.name: str(shown.path) for shown in clip[2]},
                 "audits": {name: pair[1].epsilon_at_least for name, pair in played.items()},
                 "training": learners.plain(learned),
+                "wearers": wearers.plain(worn),
             },
             lines=[
                 _table("Five papers: claimed, and true", papers.HEADING, map(papers.row, verdicts)),
@@ -202,6 +204,9 @@ class Demo:
                 _table("A model, trained privately", learners.HEADING, learners.rows(learned)),
                 *mask_dp_text.sentences(learned.found),
                 "",
+                _table("Worn sensors: teachers who vote", wearers.HEADING, wearers.rows(worn)),
+                *wearers.sentences(worn),
+                "",
                 f"Released {target}, one day of steps, one number a minute. Its receipt "
                 f"({receipt_path(target).name}) says:",
                 *(f"  {line}" for line in explain(done.receipt.guarantee)),
@@ -211,18 +216,6 @@ class Demo:
                 f"The page: {report}",
             ],
         )
-
-
-def _learned(progress: Progress) -> learners.Learned:
-    """The training part, with a bar for each of its stages."""
-    tasks: dict[str, TaskID] = {}
-
-    def told(what: str, done: int, total: int) -> None:
-        if what not in tasks:
-            tasks[what] = progress.add_task(what, total=total)
-        progress.update(tasks[what], completed=done)
-
-    return learners.learn(told)
 
 
 def _people(folder: Path) -> list[page.Section]:

@@ -12,27 +12,32 @@ from typing import Any
 
 import numpy as np
 
+from masquerade._optional import require
 from masquerade.collection import Collection
-from masquerade.doors import teaching
+from masquerade.doors import teaching, training
 from masquerade.doors.signals import labelled_windows, public_windows, read
+from masquerade.doors.worn import Worn
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
+from masquerade.train import loop
+from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.ensemble import student, teachers, votes
 from masquerade.train.ensemble.method import Ensemble
-from masquerade.train.ensemble.partition import Stretch, windows_of
 
+torch = require("torch", extra="train")
 Progress = Callable[[int, int], None]
+WINDOWS = 32  # of one person in a step of DP-SGD
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class World:
-    """What an experiment has: signals in three parts, and the public windows with their truth.
+    """What an experiment has: signals in three parts.
 
     Args:
         private: collection of the private part.
         signals: its recordings.
         public: recordings of the public part.
-        tested: windows and classes of the test part.
+        tested: recordings of the test part.
         classes: there are.
     """
 
@@ -53,14 +58,20 @@ class World:
             classes=len(parts["train"].activities),
         )
 
+    @property
+    def people(self) -> int:
+        """Who are private."""
+        return len({signal.subject for signal in self.signals})
+
+    @property
+    def scale(self) -> tuple[np.ndarray, np.ndarray]:
+        """The public normalisation."""
+        return teachers.normalisation([signal.values for signal in self.public])
+
     def asked(self, window: int, count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Public windows that one activity fills, chosen by a public seed, and that activity."""
-        whole = [Stretch(n, 0, len(signal.values)) for n, signal in enumerate(self.public)]
-        found, truth = windows_of(
-            self.public, whole, window=window, step=window // 2, classes=self.classes
-        )
-        rng = np.random.default_rng((seed, 2))
-        some = np.sort(rng.permutation(len(found))[:count])
+        """Public windows that one activity fills, in a public order, and that activity."""
+        found, truth = labelled_windows(self.public, window)
+        some = np.random.default_rng((seed, 2)).permutation(len(found))[:count]
         return found[some], truth[some]
 
 
@@ -74,6 +85,7 @@ class Taught:
         votes: (T, Q).
         queries: (Q, L, C).
         truth: (Q,).
+        classes: there are.
     """
 
     method: Ensemble
@@ -81,95 +93,191 @@ class Taught:
     votes: np.ndarray
     queries: np.ndarray
     truth: np.ndarray
+    classes: int
 
     @property
     def teacher_accuracy(self) -> float:
         """Of one teacher, on average."""
         return float((self.votes == self.truth).mean())
 
+    @property
+    def counts(self) -> np.ndarray:
+        """(Q, K) votes."""
+        return teachers.counts_of(self.votes, self.classes)
 
-def taught(world: World, method: Ensemble, *, progress: Progress) -> Taught:
+    @property
+    def moved(self) -> int:
+        """Votes that the protected unit moves."""
+        return self.reach if self.method.unit == "subject" else 1
+
+    def first(self, count: int) -> Taught:
+        """Of fewer queries."""
+        return replace(
+            self,
+            votes=self.votes[:, :count],
+            queries=self.queries[:count],
+            truth=self.truth[:count],
+        )
+
+
+def taught(
+    world: World, method: Ensemble, *, queries: int, progress: Progress, device: str = "cpu"
+) -> Taught:
     """Train the teachers of a method and ask them."""
     split = teaching.split_of_signals(world.private, world.signals, method)
-    queries, truth = world.asked(max(method.windows), method.queries, seed=method.public_seed)
-    lessons = teachers.lessons_of(world.signals, split, classes=world.classes, public=_scale(world))
+    asked, truth = world.asked(max(method.windows), queries, seed=method.public_seed)
+    lessons = teachers.lessons_of(world.signals, split, classes=world.classes, public=world.scale)
     found = teaching.votes_of(
-        lessons, queries, method, world.classes, device="cpu", progress=progress
+        lessons, asked, method, world.classes, device=device, progress=progress
     )
     return Taught(
         method=method,
         reach=split.max_teachers_per_subject,
         votes=found,
-        queries=queries,
+        queries=asked,
         truth=truth,
+        classes=world.classes,
     )
 
 
-def labels_of(held: Taught, aggregator: str, epsilon: float, classes: int) -> np.ndarray:
-    """Noisy labels at a target epsilon for one person."""
+def labels_of(held: Taught, aggregator: str, epsilon: float) -> np.ndarray:
+    """Noisy labels of the method's queries at a target epsilon for its unit; -1 for no answer.
+
+    ``confident`` asks all queries that there are and answers no more than the others do, where the
+    winner seems to have half the votes.
+    """
+    given: dict[str, Any] = {"delta": held.method.delta, "teachers_per_subject": held.moved}
+    plain = votes.calibrated("gnmax", epsilon=epsilon, queries=held.method.queries, **given)
+    if aggregator == "gnmax":
+        return plain.answers(held.first(held.method.queries).counts, Noise())
+    if aggregator == "confident":
+        asked = len(held.queries)
+        given |= {"threshold": len(held.votes) / 2, "threshold_std": 3 * plain.scale}
+        given |= {"cap": held.method.queries}
+    else:
+        asked = held.method.queries
     ballot = votes.calibrated(
         aggregator,  # type: ignore[arg-type]
         epsilon=epsilon,
-        delta=held.method.delta,
-        queries=len(held.queries),
-        teachers_per_subject=held.reach,
+        queries=asked,
+        **given,
     )
-    return ballot.answers(teachers.counts_of(held.votes, classes), Noise())
+    return ballot.answers(held.first(asked).counts, Noise())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Exam:
+    """What every student has in common.
+
+    Args:
+        windows: (N, L, C) public ones, beside the queries.
+        normalisation: public.
+        tested: (T, L, C) of people whom nobody saw.
+        truth: (T,).
+        classes: there are.
+        course: how students learn.
+    """
+
+    windows: np.ndarray
+    normalisation: tuple[np.ndarray, np.ndarray]
+    tested: np.ndarray
+    truth: np.ndarray
+    classes: int
+    course: student.Course
+
+    @classmethod
+    def of(cls, world: World, method: Ensemble) -> Exam:
+        """For students of one window length."""
+        window = max(method.windows)
+        tested, truth = labelled_windows(world.tested, window)
+        return cls(
+            windows=public_windows(world.public, window),
+            normalisation=world.scale,
+            tested=tested,
+            truth=truth,
+            classes=world.classes,
+            course=teaching.course_of(method),
+        )
+
+    def share(self, net: Any) -> float:
+        """How often a network is right."""
+        return float((student.probabilities(net, self.tested).argmax(axis=1) == self.truth).mean())
 
 
 def student_accuracy(
-    world: World, queries: np.ndarray, labels: np.ndarray, method: Ensemble, *, seed: int
+    exam: Exam, queries: np.ndarray, labels: np.ndarray, *, seed: int, is_alone: bool = False
 ) -> float:
-    """A student of these labels, tested on people whom nobody saw."""
-    window = queries.shape[1]
-    more = public_windows(world.public, window)
-    windows = np.concatenate([queries, more])
-    given = np.concatenate([labels, np.full(len(more), -1)])
+    """A student of these labels, and unless it learns alone of the other public windows."""
+    if not (labels >= 0).any():
+        return float((exam.truth == 0).mean())  # nothing was answered: it says the first class
+    torch.set_num_threads(1)
+    course = replace(exam.course, seed=seed)
+    if is_alone:
+        windows, given, course = queries, labels, replace(course, unlabelled="none")
+    else:
+        windows = np.concatenate([queries, exam.windows])
+        given = np.concatenate([labels, np.full(len(exam.windows), -1)])
     net = student.learn(
         windows,
         given,
-        classes=world.classes,
-        normalisation=_scale(world),
-        course=replace(teaching.course_of(method), seed=seed),
+        classes=exam.classes,
+        normalisation=exam.normalisation,
+        course=course,
         progress=lambda done, total: None,
     )
-    tested, truth = labelled_windows(world.tested, window)
-    return float((student.probabilities(net, tested).argmax(axis=1) == truth).mean())
+    return exam.share(net)
 
 
-def _scale(world: World) -> tuple[np.ndarray, np.ndarray]:
-    return teachers.normalisation([signal.values for signal in world.public])
+def private_accuracy(
+    exam: Exam, private: Collection[Any], public: Sequence[Signal], method: DpSgd
+) -> float:
+    """An LSTM that DP-SGD trained on the private signals themselves."""
+    torch.set_num_threads(1)
+    network = Worn(public=public, window=exam.tested.shape[1], hidden=exam.course.hidden)
+    some = loop.Work(physical=min(16, method.batch))
+    net, _, _ = training.train(private, method, network, ways=training.Ways(work=some))
+    return exam.share(net)
 
 
-def noisy_accuracy(held: Taught, gamma: float, classes: int) -> float:
+def open_accuracy(exam: Exam, world: World, *, seed: int) -> float:
+    """An LSTM that learned all private windows with their true labels: no privacy."""
+    windows, truth = labelled_windows(world.signals, exam.tested.shape[1])
+    return student_accuracy(exam, windows, truth, seed=seed, is_alone=True)
+
+
+def noisy_accuracy(held: Taught, gamma: float) -> float:
     """How often LNMax's label is the true one."""
-    ballot = votes.Ballot(
-        aggregator="lnmax",
-        queries=len(held.queries),
-        scale=1 / gamma,
-        teachers_per_subject=held.reach,
+    some = held.first(held.method.queries)
+    ballot = votes.Ballot(aggregator="lnmax", queries=len(some.queries), scale=1 / gamma)
+    return float((ballot.answers(some.counts, Noise()) == some.truth).mean())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimed:
+    """What LNMax's labels cost, beside what papers print.
+
+    Args:
+        teacher: epsilon for the data behind one teacher.
+        person: epsilon for one person, with all teachers that they reach.
+        figure: the papers' data-dependent one; an estimate.
+        at_8_moments: the same with the few moments that papers try.
+    """
+
+    teacher: float
+    person: float
+    figure: float
+    at_8_moments: float
+
+
+def claimed(held: Taught, gamma: float) -> Claimed:
+    """For labels by LNMax at this gamma."""
+    some = held.first(held.method.queries)
+    ballot = votes.Ballot(aggregator="lnmax", queries=len(some.queries), scale=1 / gamma)
+    person = replace(ballot, teachers_per_subject=held.reach)
+    told = votes.data_dependent_epsilon(some.counts, ballot, delta=held.method.delta)
+    return Claimed(
+        teacher=ballot.epsilon(held.method.delta),
+        person=person.epsilon(held.method.delta),
+        figure=float(told.value),
+        at_8_moments=float(told.value_at_8_moments),
     )
-    labels = ballot.answers(teachers.counts_of(held.votes, classes), Noise())
-    return float((labels == held.truth).mean())
-
-
-def estimates(
-    held: Taught, gammas: Sequence[float], classes: int
-) -> dict[float, tuple[float, float, float]]:
-    """For each gamma: epsilon for a person, and the papers' figure with 512 and with 8 moments."""
-    found = {}
-    for gamma in gammas:
-        ballot = votes.Ballot(
-            aggregator="lnmax",
-            queries=len(held.queries),
-            scale=1 / gamma,
-            teachers_per_subject=held.reach,
-        )
-        counts = teachers.counts_of(held.votes, classes)
-        told = votes.data_dependent_epsilon(counts, ballot, delta=held.method.delta)
-        found[gamma] = (
-            ballot.epsilon(held.method.delta),
-            float(told.value),
-            float(told.value_at_8_moments),
-        )
-    return found

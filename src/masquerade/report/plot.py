@@ -16,12 +16,13 @@ _COLOURS = ("#1b6ca8", "#c8553d", "#3d8361", "#8e5ea2", "#b8860b", "#555555")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
-    """One curve: a name, x and y, and how it is drawn."""
+    """One curve: a name, x and y, and how it is drawn; its place decides the colour if none is."""
 
     name: str
     x: np.ndarray
     y: np.ndarray
     is_faint: bool = False
+    colour: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,8 @@ def svg(lines: Sequence[Line], axes: Axes) -> str:
         parts.append(f'<line x1="{_LEFT}" y1="{at:.1f}" x2="{right}" y2="{at:.1f}" stroke="#ddd"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>')
     for number, line in enumerate(lines):
-        colour = _COLOURS[number % len(_COLOURS)]
+        chosen = number if line.colour is None else line.colour
+        colour = _COLOURS[chosen % len(_COLOURS)]
         points = " ".join(
             f"{xs.place(x):.1f},{ys.place(y):.1f}"
             for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True)

@@ -58,7 +58,7 @@ class Rows:
 
 
 def slots_of(owners: Sequence[Hashable], *, segments: int, most: int) -> np.ndarray:
-    """(U, most * segments): the rows of each owner's first ``most`` recordings.
+    """(U, k): the rows of each owner's first ``most`` recordings; k is what the largest needs.
 
     Args:
         owners: of each recording; its own number where recordings are protected one by one.
@@ -76,6 +76,7 @@ def slots_of(owners: Sequence[Hashable], *, segments: int, most: int) -> np.ndar
     held: dict[Hashable, list[int]] = {}
     for recording, owner in enumerate(owners):
         held.setdefault(owner, []).append(recording)
+    most = min(most, max(map(len, held.values())))
     found = np.full((len(held), most * segments), -1)
     for unit, recordings in enumerate(held.values()):
         rows = [r * segments + s for r in recordings[:most] for s in range(segments)]
@@ -86,18 +87,24 @@ def slots_of(owners: Sequence[Hashable], *, segments: int, most: int) -> np.ndar
 def gathered(rows: Rows, units: np.ndarray, *, is_public: bool = False) -> tuple[Any, Any, Any]:
     """Inputs (B, k, ...), targets (B, k) and shares (B, k) of some units; -1 is nobody.
 
-    The shares of a unit add up to 1, of nobody to 0; rows that only fill up have share 0. Rows are
-    picked where they lie, and what was picked goes to where the targets are.
+    The shares of a unit add up to 1; rows that only fill up have share 0. Nobody, and a unit
+    without any row, is all zeros: inputs, targets and shares. Rows are picked where they lie, and
+    what was picked goes to where the targets are.
     """
     slots = np.where((units >= 0)[:, None], rows.slots[np.maximum(units, 0)], -1)
     is_real = slots >= 0
     count = np.maximum(is_real.sum(axis=1, keepdims=True), 1)
-    own = np.where(is_real, slots, slots[:, :1])  # filled up with the unit's own, never another's
+    first = np.take_along_axis(slots, is_real.argmax(axis=1, keepdims=True), axis=1)
+    own = np.where(is_real, slots, first)  # filled up with the unit's own, never another's
     index = torch.from_numpy(np.maximum(own, 0))
     shares = torch.from_numpy(is_real / count).float()
     device = rows.targets.device
     view = rows.public if is_public else rows.private
     if view is None:
         raise ValueError("Expected rows with a public view, got none.")
-    picked = view[index.to(view.device)].to(device)
-    return picked, rows.targets[index.to(device)], shares.to(device)
+    picked, targets = view[index.to(view.device)].to(device), rows.targets[index.to(device)]
+    is_empty = ~is_real.any(axis=1)
+    if is_empty.any():
+        nobody = torch.from_numpy(is_empty).to(device)
+        picked[nobody], targets[nobody] = 0, 0
+    return picked, targets, shares.to(device)

@@ -99,8 +99,8 @@ def probabilities(net: Any, windows: np.ndarray) -> np.ndarray:
     found = []
     with torch.no_grad():
         for start in range(0, len(windows), _BATCH):
-            some = torch.from_numpy(np.ascontiguousarray(windows[start : start + _BATCH]))
-            found.append(net(some.float().to(device)).softmax(dim=1).cpu().numpy())
+            some = torch.from_numpy(np.array(windows[start : start + _BATCH], np.float32))
+            found.append(net(some.to(device)).softmax(dim=1).cpu().numpy())
     return np.concatenate(found)
 
 

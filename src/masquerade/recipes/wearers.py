@@ -1,0 +1,173 @@
+"""The demo's worn sensors: teachers vote, a student learns, and what that costs one person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from masquerade.data.stage import Stage
+from masquerade.data.watch import Watch
+from masquerade.doors.splits import signals_of
+from masquerade.noise import Noise
+from masquerade.recipes import tempdiff_cells as cells
+from masquerade.recipes.tempdiff_cells import Exam, Taught, World
+from masquerade.report import page
+from masquerade.train.ensemble import teachers, votes
+from masquerade.train.tempdiff import Tempdiff
+
+Told = Callable[[str, int, int], None]
+HEADING = (
+    *("worn sensors", "private people", "teachers", "they agree", "labels by", "labels true"),
+    *("student's top-1", "epsilon, one teacher's data", "epsilon, one person"),
+    "the papers' kind of figure",
+)
+EPSILON, GAMMA = 2.0, 0.1
+STAGE = Stage(seed=1, wearers=300)  # a third of them private
+PEOPLE = Tempdiff(
+    epsilon=EPSILON,
+    unit="subject",
+    shards=50,
+    windows=(96, 128),
+    queries=50,
+    teacher="forest",
+    hidden=32,
+)
+REAL = replace(PEOPLE, unit="shard", shards=10, windows=(100, 150), by="record", queries=50)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One way to label, and its student.
+
+    Args:
+        data: whose signals.
+        people: who are private.
+        teachers: there are.
+        agreement: of the teachers; a private statistic, of people who never lived or are public.
+        labels: how they were made.
+        right: share of them that are true.
+        top_1: of the student.
+        teacher_epsilon: for the data behind one teacher; None without noise.
+        person_epsilon: for one person.
+        figure: what the papers' analysis prints for these votes; None where it has none.
+    """
+
+    data: str
+    people: int
+    teachers: int
+    agreement: float
+    labels: str
+    right: float
+    top_1: float
+    teacher_epsilon: float | None
+    person_epsilon: float | None
+    figure: float | None
+
+
+def learn(told: Told = lambda what, done, total: None) -> list[Line]:
+    """Teach on Stage and on a real watch, with our votes, with the papers', and with the truth.
+
+    Args:
+        told: called with what is done, how far, and of how much.
+    """
+    stage = signals_of(STAGE)
+    stage["train"].make(progress=lambda done, total: told("wearers", done, total))  # type: ignore[attr-defined]
+    watch = signals_of(Watch(), public="8,9", test="10")
+    pairs = [("Stage", stage, PEOPLE), ("a real watch", watch, REAL)]
+    found: list[Line] = []
+    for name, parts, method in pairs:
+        world = World.of(parts)
+        held = cells.taught(
+            world, method, queries=method.queries, progress=lambda done, total: None
+        )
+        exam = Exam.of(world, method)
+        for ballot in (_ours(held), _published(held), None):
+            found.append(_line(name, world, held, exam, ballot))
+            told("teaching", len(found), 3 * len(pairs))
+    return found
+
+
+def _ours(held: Taught) -> votes.Ballot:
+    return held.method.ballot(held.reach)
+
+
+def _published(held: Taught) -> votes.Ballot:
+    return votes.Ballot(aggregator="lnmax", queries=held.method.queries, scale=1 / GAMMA)
+
+
+def _line(name: str, world: World, held: Taught, exam: Exam, ballot: votes.Ballot | None) -> Line:
+    labels, delta = held.truth, held.method.delta
+    teacher = person = figure = None
+    if ballot is not None:
+        labels = ballot.answers(held.counts, Noise())
+        teacher, person = (
+            replace(ballot, teachers_per_subject=reach).epsilon(delta) for reach in (1, held.reach)
+        )
+        if ballot.aggregator == "lnmax":
+            one = replace(ballot, teachers_per_subject=1)
+            figure = votes.data_dependent_epsilon(held.counts, one, delta=delta).value
+    said = "the truth" if ballot is None else ballot.aggregator
+    return Line(
+        data=name,
+        people=world.people,
+        teachers=len(held.votes),
+        agreement=teachers.private_statistics(held.votes, held.classes).agreement,
+        labels=f"{said}, gamma {GAMMA:g}, as published" if figure is not None else said,
+        right=float((labels == held.truth).mean()),
+        top_1=cells.student_accuracy(exam, held.queries, labels, seed=0),
+        teacher_epsilon=teacher,
+        person_epsilon=person,
+        figure=figure,
+    )
+
+
+def rows(found: list[Line]) -> list[tuple[str, ...]]:
+    """Lines of the table."""
+    return [
+        (
+            line.data,
+            str(line.people),
+            str(line.teachers),
+            f"{100 * line.agreement:.0f} %",
+            line.labels,
+            f"{100 * line.right:.0f} %",
+            f"{100 * line.top_1:.1f}",
+            _shown(line.teacher_epsilon),
+            _shown(line.person_epsilon),
+            "-" if line.figure is None else f"{line.figure:.3g} (ESTIMATE, NO GUARANTEE)",
+        )
+        for line in found
+    ]
+
+
+def _shown(epsilon: float | None) -> str:
+    return "-" if epsilon is None else f"{epsilon:.4g}"
+
+
+def sentences(found: list[Line]) -> list[str]:
+    """What a reader should take away."""
+    ours, _, truth = found[:3]
+    watch = found[3]
+    return [
+        f"With {ours.people} people, each behind a teacher of their own, a student at epsilon "
+        f"{_shown(ours.person_epsilon)} for a person is right {100 * ours.top_1:.1f} per cent of "
+        f"the time; one of the true labels of the same windows {100 * truth.top_1:.1f}.",
+        f"With {watch.people} people there are too few votes: noise that gives epsilon "
+        f"{_shown(watch.teacher_epsilon)} for the data behind one teacher gives "
+        f"{_shown(watch.person_epsilon)} for a person, whose recordings reach many of them.",
+    ]
+
+
+def section(found: list[Line]) -> page.Section:
+    """The table and what it says."""
+    return page.Section(
+        title="Worn sensors: teachers who vote",
+        body=page.table(HEADING, rows(found)) + page.listing(sentences(found)),
+        has_originals=True,
+    )
+
+
+def plain(found: list[Line]) -> list[dict[str, Any]]:
+    """As JSON."""
+    return [asdict(line) for line in found]
