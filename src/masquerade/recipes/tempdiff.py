@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -117,7 +118,7 @@ class TempdiffTables:
         usual = type(self)()
         words = ["masquerade recipe tempdiff"]
         if isinstance(data, Stage):
-            words.append(f"--wearers {data.wearers}")
+            words += [f"--wearers {data.wearers}", *([f"--seed {data.seed}"] if data.seed else [])]
         else:
             words.append(f"--data {catalog.name_of(data)}")
         for name in (
@@ -221,9 +222,11 @@ def _students(
             calls.append(call)
             rights.append(right)
     found: list[float] = []
-    for share in joblib.Parallel(n_jobs=plan.num_processes, return_as="generator")(calls):
-        found.append(share)
-        told("students", len(found), len(calls))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="A worker stopped")  # joblib starts another
+        for share in joblib.Parallel(n_jobs=plan.num_processes, return_as="generator")(calls):
+            found.append(share)
+            told("students", len(found), len(calls))
     seeds = len(calls) // len(cases)
     return tuple(
         replace(

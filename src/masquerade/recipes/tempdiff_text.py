@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -189,8 +189,9 @@ def sentences(found: Found) -> list[str]:
         *_of_the_goal(found),
         *_of_others(found),
         f"{found.people} private people, {found.queries} queries answered, delta 1e-5; an epsilon "
-        f"is for one {found.unit}, whatever the votes were. The papers' figure depends on the "
-        "votes: it is private itself and no guarantee.",
+        f"is for one {found.unit}, whatever the votes were, of one run alone; ± is the standard "
+        "deviation over students. The papers' figure depends on the votes: it is private itself "
+        "and no guarantee.",
     ]
 
 
@@ -277,13 +278,15 @@ def plots(found: Found, stem: str) -> dict[str, str]:
     private = [score for score in found.scores if score.epsilon is not None]
     largest = [score for score in private if score.teachers in (0, found.most)]
     by_size = [s for s in private if (s.who, s.aggregator) == ("tempdiff", "gnmax")]
+    by_size.sort(key=lambda one: one.teachers)
     return {
         f"{stem}_noise": plot.svg(noise, axes),
         f"{stem}_votes": plot.svg(
-            [*_lines(largest), *_levels(found)], _of_students("Students, by votes", found)
+            [*_lines(largest, _counted), *_levels(found)], _of_students("Students, by votes", found)
         ),
         f"{stem}_teachers": plot.svg(
-            [*_lines(by_size), *_levels(found)], _of_students("Students, by teachers", found)
+            [*_lines(by_size, _sized), *_levels(found)],
+            _of_students("Students, by teachers", found),
         ),
     }
 
@@ -292,12 +295,20 @@ def _of_students(title: str, found: Found) -> plot.Axes:
     return plot.Axes(title=title, x_label=f"log10 epsilon for one {found.unit}", y_label="Top-1")
 
 
-def _lines(scores: list[Score]) -> list[plot.Line]:
+def _counted(score: Score) -> str:
+    return score.who if score.aggregator == "none" else f"{score.who}, {score.aggregator}"
+
+
+def _sized(score: Score) -> str:
+    return f"{score.teachers} teachers"
+
+
+def _lines(scores: list[Score], name: Callable[[Score], str]) -> list[plot.Line]:
     found = []
-    for name in dict.fromkeys(score.name for score in scores):
-        mine = sorted((s.epsilon or 0.0, s.mean) for s in scores if s.name == name)
+    for shown in dict.fromkeys(map(name, scores)):
+        mine = sorted((s.epsilon or 0.0, s.mean) for s in scores if name(s) == shown)
         x, y = (np.array(axis) for axis in zip(*mine, strict=True))
-        found.append(plot.Line(name=name, x=np.log10(x), y=y))
+        found.append(plot.Line(name=shown, x=np.log10(x), y=y))
     return found
 
 

@@ -68,7 +68,7 @@ def svg(lines: Sequence[Line], axes: Axes) -> str:
         at = _TOP + 12 + 20 * number
         parts.append(
             f'<line x1="{right + 12}" y1="{at}" x2="{right + 32}" y2="{at}" stroke="{colour}" '
-            'stroke-width="2"/>'
+            f"{look}/>"
         )
         parts.append(f'<text x="{right + 38}" y="{at + 4}">{html.escape(line.name)}</text>')
     middle_x, middle_y = (_LEFT + right) / 2, (_TOP + bottom) / 2
