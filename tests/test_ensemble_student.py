@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,22 @@ torch.set_num_threads(1)
 KNOWN = teachers.normalisation([signal.values for signal in PUBLIC])
 WINDOWS, RIGHT = labelled_windows(list(PUBLIC), 20)
 ROUNDS: dict[str, Any] = dict(hidden=8, epochs=60, unlabelled="none", batch=8)
+
+
+def test_public_windows_are_those_in_which_something_is_done_whatever_it_is() -> None:
+    signal = PUBLIC[0]
+    marked = np.full(len(signal.values), -1)
+    marked[40:80] = np.arange(40) % 3
+    some = public_windows([replace(signal, activity=marked)], 20)
+    assert [*map(np.ndarray.tolist, some)] == [
+        signal.values[start : start + 20].tolist() for start in (40, 50, 60)
+    ]
+    other = replace(signal, activity=np.where(marked >= 0, (marked + 1) % 3, -1))
+    assert np.array_equal(public_windows([other], 20), some)
+    whole = public_windows([replace(signal, activity=None)], 20)
+    assert len(whole) == (len(signal.values) - 20) // 10 + 1
+    with pytest.raises(BadInput, match="with 41 samples of activity in a row, got none"):
+        public_windows([replace(signal, activity=np.full(len(marked), -1))], 41)
 
 
 def learns(windows: np.ndarray, labels: np.ndarray, **course: Any) -> Any:

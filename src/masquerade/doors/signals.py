@@ -10,7 +10,7 @@ import numpy as np
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
-from masquerade.train.ensemble.partition import Stretch, windows_of
+from masquerade.train.ensemble.partition import MOSTLY, Stretch, windows_of
 
 
 def read(
@@ -40,14 +40,23 @@ def signal_of(collection: Collection[Any] | Sequence[Signal], index: int) -> Sig
 
 
 def public_windows(signals: Sequence[Signal], window: int) -> np.ndarray:
-    """(N, window, C): side by side with half an overlap; labels are not looked at."""
+    """(N, window, C): windows with half an overlap, in which something is done.
+
+    Where a public signal is marked, three quarters of a window are of some activity; of which one
+    is not looked at. Where none is, all windows are taken.
+    """
     found = [
         signal.values[start : start + window]
         for signal in signals
         for start in range(0, len(signal.values) - window + 1, max(1, window // 2))
+        if signal.activity is None
+        or (signal.activity[start : start + window] >= 0).mean() >= MOSTLY
     ]
     if not found:
-        raise BadInput(f"Expected public signals of at least {window} samples, got shorter ones.")
+        raise BadInput(
+            f"Expected public signals with {window} samples of activity in a row, got none; use a "
+            "shorter window."
+        )
     return np.stack(found)
 
 

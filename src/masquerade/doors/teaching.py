@@ -74,8 +74,8 @@ def teach(
 
     Args:
         private: the recordings to protect.
-        public: recordings of other people, whose windows are asked and learned from; their labels
-            are not read.
+        public: recordings of other people, whose windows are asked and learned from; of labels
+            only whether there is any is looked at.
         method: how.
         noise: of the votes; by default the operating system.
         device: where teachers and student learn.

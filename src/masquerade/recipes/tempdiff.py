@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,7 +58,7 @@ class TempdiffTables:
         student_epochs: passes of a student over its windows.
         public_subjects: where the data set has no public split.
         test_subjects: likewise.
-        device: where LSTM teachers learn: cpu or cuda.
+        device: where LSTM teachers and DP-SGD learn: cpu or cuda.
         num_processes: students at a time; -1 for all cores.
         quick: two numbers of teachers, two epsilons, one student each.
     """
@@ -159,8 +160,13 @@ class TempdiffTables:
         """Numbers of teachers, from small to large."""
         found = self.sizes
         if not found:
-            most = people - people % len(self.windows) if self.by == "subject" else max(SIZES)
-            usual = [size - size % len(self.windows) for size in SIZES]
+            most = people if self.by == "subject" else max(SIZES)
+            if most < len(self.windows):
+                raise ValueError(
+                    f"Expected at least {len(self.windows)} private people, one for each window, "
+                    f"got {people}; use fewer windows, or --by record."
+                )
+            *usual, most = (size - size % len(self.windows) for size in (*SIZES, most))
             found = tuple(sorted({*(size for size in usual if size < most), most}))
         return tuple(sorted(found)[-2:] if self.quick else sorted(found))
 
@@ -265,12 +271,14 @@ def _call(
     """Work to be done, and the share of its labels that are true where it has some."""
     some = one.first(plan.queries)
     if case.who == "dp_sgd":
+        recordings = max(Counter(signal.subject for signal in world.signals).values())
         method = DpSgd(
             epsilon=float(case.epsilon or 0.0),
             unit="subject",
             relation="replace_one",
             part="all",
-            segments=cells.WINDOWS,
+            segments=-(-cells.WINDOWS // recordings),
+            recordings=recordings,
             batch=max(1, world.people // 3),
             epochs=40.0,
             clip_norm=0.5,
@@ -278,7 +286,7 @@ def _call(
             public_seed=seed,
         )
         given = exam, world.private, world.public, method
-        return joblib.delayed(cells.private_accuracy)(*given), None
+        return joblib.delayed(cells.private_accuracy)(*given, device=plan.device), None
     if case.who == "no privacy":
         return joblib.delayed(cells.open_accuracy)(exam, world, seed=seed), None
     if case.epsilon is not None:

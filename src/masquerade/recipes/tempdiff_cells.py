@@ -15,8 +15,10 @@ import numpy as np
 from masquerade._optional import require
 from masquerade.collection import Collection
 from masquerade.doors import teaching, training
+from masquerade.doors.lessons import Memory
 from masquerade.doors.signals import labelled_windows, public_windows, read
 from masquerade.doors.worn import Worn
+from masquerade.errors import BadInput
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.train import loop
@@ -26,7 +28,7 @@ from masquerade.train.ensemble.method import Ensemble
 
 torch = require("torch", extra="train")
 Progress = Callable[[int, int], None]
-WINDOWS = 32  # of one person in a step of DP-SGD
+WINDOWS = 32  # of one person in a step of DP-SGD, spread over their recordings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,6 +128,11 @@ def taught(
     """Train the teachers of a method and ask them."""
     split = teaching.split_of_signals(world.private, world.signals, method)
     asked, truth = world.asked(max(method.windows), queries, seed=method.public_seed)
+    if len(truth) < method.queries:
+        raise BadInput(
+            f"Expected at least {method.queries} public windows of one activity to ask, got "
+            f"{len(truth)}; lower --queries or name more public subjects."
+        )
     lessons = teachers.lessons_of(world.signals, split, classes=world.classes, public=world.scale)
     found = teaching.votes_of(
         lessons, asked, method, world.classes, device=device, progress=progress
@@ -229,13 +236,15 @@ def student_accuracy(
 
 
 def private_accuracy(
-    exam: Exam, private: Collection[Any], public: Sequence[Signal], method: DpSgd
+    exam: Exam, private: Collection[Any], public: Sequence[Signal], method: DpSgd, *, device: str
 ) -> float:
     """An LSTM that DP-SGD trained on the private signals themselves."""
     torch.set_num_threads(1)
     network = Worn(public=public, window=exam.tested.shape[1], hidden=exam.course.hidden)
-    some = loop.Work(physical=min(16, method.batch))
-    net, _, _ = training.train(private, method, network, ways=training.Ways(work=some))
+    ways = training.Ways(
+        memory=Memory(device=device), work=loop.Work(physical=min(16, method.batch))
+    )
+    net, _, _ = training.train(private, method, network, ways=ways)
     return exam.share(net)
 
 

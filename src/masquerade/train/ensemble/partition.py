@@ -24,6 +24,7 @@ from masquerade.errors import BadInput
 from masquerade.recordings import Signal
 
 By = Literal["subject", "record", "time"]
+MOSTLY = 0.75  # of a window that one activity fills
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def windows_of(
             labels = signal.activity[start : start + window]
             known = labels[(labels >= 0) & (labels < classes)]
             counts = np.bincount(known) if len(known) else np.zeros(1, int)
-            if counts.max() >= 0.75 * window:
+            if counts.max() >= MOSTLY * window:
                 values.append(signal.values[start : start + window])
                 found.append(int(counts.argmax()))
     if not values:
