@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,24 @@ def test_a_root_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
         assert not all(count.is_right for count in gone.check())
     except BadInput as told:
         assert "no root" in str(told)
+
+
+@each_entry
+def test_a_data_set_shares_no_flag_with_whatever_learns_from_it(name: str) -> None:
+    entry = example(name)
+    if getattr(entry, "kind", entry.ABOUT.kind) == Kind.PHOTOS:
+        pytest.skip("nothing learns from photos")
+    pytest.importorskip("torch")
+    verb = importlib.import_module("masquerade.doors.train").COMMAND
+    recipes = [catalog.example("recipes", recipe) for recipe in catalog.names("recipes")]
+    learners = [verb, *(catalog.example("train", method) for method in catalog.names("train"))]
+    learners += [recipe for recipe in recipes if hasattr(recipe, "ENTRIES")]
+    mine = {field.name for field in dataclasses.fields(entry)}
+    for learner in learners:
+        assert not mine & {field.name for field in dataclasses.fields(learner)}, learner
+
+
+def test_a_flag_with_two_meanings_is_refused(command: Any, tmp_path: Path) -> None:
+    words = ("--method", "mask_dp", "--data", "mpii", "--root", tmp_path)
+    done = command("train", tmp_path / "m.safetensors", *words)
+    assert done.code == 2 and "got --form, which mpii has as well" in " ".join(done.err.split())

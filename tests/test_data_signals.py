@@ -41,7 +41,7 @@ def wisdm(tmp_path: Path) -> Path:
 
 
 def test_wisdm_gives_one_signal_a_person_with_the_rows_as_they_are(wisdm: Path) -> None:
-    data = Wisdm(root=wisdm, device="watch")
+    data = Wisdm(root=wisdm, worn="watch")
     assert [labels.subject for labels in data.labels] == ["1600", "1601"]
     assert data.labels[0].name == "watch/accelerometer/1600"
     signal = data[-1]
@@ -54,7 +54,7 @@ def test_wisdm_gives_one_signal_a_person_with_the_rows_as_they_are(wisdm: Path) 
     assert signal.attributes["median_interval_ns"] == STEP
     with pytest.raises(IndexError, match="below 2"):
         data[2]
-    only = Wisdm(root=wisdm, device="watch", subjects=("1601",))
+    only = Wisdm(root=wisdm, worn="watch", subjects=("1601",))
     assert len(only) == 1 and only[0].subject == "1601"
 
 
@@ -62,7 +62,7 @@ def test_wisdm_has_eighteen_activities_and_no_letter_n(wisdm: Path) -> None:
     assert len(Wisdm(root=wisdm).activities) == 18 and Wisdm(root=wisdm).activities[13] == "catch"
     wisdm_file(wisdm, "watch", "accel", 1600, ["1600,N,1,1,1,1;"])
     with pytest.raises(BadInput, match=r"line 1 of .*data_1600_accel_watch"):
-        Wisdm(root=wisdm, device="watch")[0]
+        Wisdm(root=wisdm, worn="watch")[0]
 
 
 def test_wisdm_joins_both_sensors_by_the_nearest_row_on_the_grid(wisdm: Path) -> None:
@@ -70,7 +70,7 @@ def test_wisdm_joins_both_sensors_by_the_nearest_row_on_the_grid(wisdm: Path) ->
     times = [10**12 + shift + i * STEP for i in (0, 1, 3)]  # one row is missing
     rows = wisdm_rows(1600, "A", times, 100.0)
     wisdm_file(wisdm, "watch", "gyro", 1600, [*rows, "1600,B,5,1,1,1;"])
-    data = Wisdm(root=wisdm, device="watch", sensors="both")
+    data = Wisdm(root=wisdm, worn="watch", sensors="both")
     assert len(data) == 1  # the other person has no gyroscope
     signal = data[0]
     assert signal.values.shape[1] == 6 and len(signal.channels) == 6
@@ -82,29 +82,29 @@ def test_wisdm_joins_both_sensors_by_the_nearest_row_on_the_grid(wisdm: Path) ->
 def test_wisdm_drops_instants_that_a_sensor_is_too_far_from(wisdm: Path) -> None:
     times = [10**12, 10**12 + 10 * STEP]
     wisdm_file(wisdm, "watch", "accel", 1600, wisdm_rows(1600, "A", times))
-    alone = Wisdm(root=wisdm, device="watch", on_grid=True)[0]
+    alone = Wisdm(root=wisdm, worn="watch", on_grid=True)[0]
     assert alone.values[:, 0].tolist() == [0, 0, 1, 1]  # 0, 50, 450 and 500 ms
     wisdm_file(wisdm, "watch", "gyro", 1600, wisdm_rows(1600, "A", [7]))
     with pytest.raises(BadInput, match="both sensors at one time"):
-        Wisdm(root=wisdm, device="watch", sensors="both")[0]
+        Wisdm(root=wisdm, worn="watch", sensors="both")[0]
 
 
 def test_wisdm_on_the_grid_brings_100_hz_to_20_hz(wisdm: Path) -> None:
     times = [10**12 + i * 10_000_000 for i in range(101)]
     wisdm_file(wisdm, "watch", "accel", 1600, wisdm_rows(1600, "A", times))
-    data = Wisdm(root=wisdm, device="watch", on_grid=True)
+    data = Wisdm(root=wisdm, worn="watch", on_grid=True)
     assert data[0].values[:, 0].tolist() == list(range(0, 101, 5))
     assert data[0].attributes["median_interval_ns"] == 10_000_000
-    assert len(Wisdm(root=wisdm, device="watch")[0].values) == 101
+    assert len(Wisdm(root=wisdm, worn="watch")[0].values) == 101
 
 
 def test_wisdm_counts_people_and_rows_and_lists_missing_files(wisdm: Path) -> None:
-    people, rows = Wisdm(root=wisdm, device="watch").check()
+    people, rows = Wisdm(root=wisdm, worn="watch").check()
     assert (people.found, people.published) == (2, 51) and not people.is_right
     assert "raw/watch/accel/data_1602_accel_watch.txt" in people.missing
     assert (rows.found, rows.published) == (12, 3_777_046) and "15,630,426" in rows.source
     (wisdm / "activity_key.txt").unlink()
-    assert Wisdm(root=wisdm, device="watch").check()[0].missing[0] == "activity_key.txt"
+    assert Wisdm(root=wisdm, worn="watch").check()[0].missing[0] == "activity_key.txt"
 
 
 OLD = """33,Jogging,49105962326000,-0.69,12.68,0.50;
@@ -132,7 +132,7 @@ def test_wisdm_1_1_counts_malformed_rows_or_refuses_them(tmp_path: Path) -> None
     ("options", "message"),
     [
         ({"version": "2"}, "Unknown version '2'"),
-        ({"device": "ring"}, "Unknown device 'ring'"),
+        ({"worn": "ring"}, "Unknown worn 'ring'"),
         ({"sensors": "all"}, "Unknown sensors 'all'"),
         ({"subjects": ("1651",)}, "Unknown subject '1651'"),
         ({"version": "1.1", "sensors": "both"}, "nothing else"),
@@ -150,10 +150,10 @@ def test_wisdm_names_what_is_not_there(wisdm: Path) -> None:
     with pytest.raises(BadInput, match=r"WISDM_ar_v1\.1_raw\.txt; there is none"):
         len(Wisdm(root=wisdm, version="1.1"))
     with pytest.raises(BadInput, match="rows of 1602"):
-        len(Wisdm(root=wisdm, device="watch", subjects=("1602",)))
+        len(Wisdm(root=wisdm, worn="watch", subjects=("1602",)))
     wisdm_file(wisdm, "watch", "accel", 1600, wisdm_rows(1609, "A", [1]))
     with pytest.raises(BadInput, match="Expected rows of 1600 alone"):
-        Wisdm(root=wisdm, device="watch")[0]
+        Wisdm(root=wisdm, worn="watch")[0]
 
 
 def pamap_table(rows: int) -> np.ndarray:

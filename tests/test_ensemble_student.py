@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 KNOWN = teachers.normalisation([signal.values for signal in PUBLIC])
-WINDOWS, RIGHT = labelled_windows(list(PUBLIC), 20)
+WINDOWS, RIGHT = labelled_windows(list(PUBLIC), 20, classes=3)
 ROUNDS: dict[str, Any] = dict(hidden=8, epochs=60, unlabelled="none", batch=8)
 
 

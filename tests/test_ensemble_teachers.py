@@ -175,6 +175,17 @@ def test_features_are_as_many_for_every_window_and_finite() -> None:
     assert int(np.argmax(bands)) == 0 and bands[0] == pytest.approx(32 / 4)
 
 
+@pytest.mark.parametrize("is_public", [True, False])
+@pytest.mark.parametrize("number", [1e30, 3e38])
+def test_of_numbers_without_measure_no_warning_speaks(number: float, is_public: bool) -> None:
+    values = np.resize(np.array([number, -number], np.float32), (240, 2))  # warnings are errors
+    data = FewSignals(odd={"values": values})
+    known = (KNOWN[0], KNOWN[1] / 100) if is_public else None
+    lessons = lessons_of(tempdiff(), data, public=known)
+    assert by_estimators(lessons, lambda number: NearestMean()).shape == (4, len(QUERIES))
+    assert by_lstm(lessons, replace(COURSE, epochs=1)).shape == (4, len(QUERIES))
+
+
 def test_a_query_shorter_than_a_window_is_refused() -> None:
     lessons, short = lessons_of(tempdiff()), QUERIES[:, :19]
     with pytest.raises(ValueError, match="at least 20 samples, got 19"):

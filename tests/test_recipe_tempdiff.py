@@ -11,13 +11,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from few_signals import PRIVATE, PUBLIC, tempdiff
+from few_signals import PRIVATE, PUBLIC, FewSignals, tempdiff
 from masquerade.data.watch import Watch
+from masquerade.data.wisdm import Wisdm
+from masquerade.errors import BadInput
 from masquerade.recipes import wearers
-from masquerade.recipes.tempdiff import TempdiffTables
-from masquerade.recipes.tempdiff_cells import Claimed, Taught, World, claimed, labels_of, taught
+from masquerade.recipes.tempdiff import TempdiffTables, _call
+from masquerade.recipes.tempdiff_cells import (
+    Claimed,
+    Exam,
+    Taught,
+    World,
+    claimed,
+    labels_of,
+    taught,
+)
 from masquerade.recipes.tempdiff_text import Found, Score, markdown, plots, sentences
 from masquerade.train.ensemble.teachers import Private
+from masquerade.train.tempdiff import Tempdiff
 
 pytest.importorskip("torch").set_num_threads(1)
 
@@ -88,6 +99,12 @@ def test_the_papers_numbers_of_teachers_are_kept_up_to_one_a_person() -> None:
     assert replace(plan, by="time").chosen(7) == (10, 30, 50, 100)
     assert replace(plan, quick=True).chosen(210) == (100, 210)
     assert replace(plan, sizes=(8, 4)).chosen(3) == (4, 8)
+    three = replace(plan, windows=(64, 96, 128))
+    for by, sizes in (("time", (9, 30, 48, 99)), ("subject", (6,))):
+        found = replace(three, by=by).chosen(7)
+        assert found == sizes and all(three.method(n, Tempdiff).teachers == n for n in found)
+    with pytest.raises(ValueError, match="at least 3 private people, one for each window, got 2"):
+        three.chosen(2)
 
 
 def test_the_command_that_is_printed_gives_the_same_plan() -> None:
@@ -97,14 +114,38 @@ def test_the_command_that_is_printed_gives_the_same_plan() -> None:
         "masquerade recipe tempdiff --data watch --sizes 10 30 --by record --unit shard "
         "--public-subjects 8,9"
     )
+    data = Wisdm(root=Path("here"), worn="watch", on_grid=True)
+    said = replace(plan, device="cuda", quick=True)._command(data)
+    assert "--data wisdm --worn watch --on-grid --sizes" in said
+    assert said.endswith("--device cuda --quick") and "here" not in said
 
 
-def held() -> Taught:
-    world = World(
-        private=PRIVATE, signals=list(PRIVATE), public=list(PUBLIC), tested=list(PUBLIC), classes=3
+def held(data: FewSignals = PRIVATE, queries: int = 10) -> Taught:
+    method = tempdiff(teacher="nearest", queries=queries)
+    return taught(world_of(data), method, queries=2 * queries, progress=lambda done, total: None)
+
+
+def world_of(data: FewSignals) -> World:
+    public = list(PUBLIC)
+    return World(private=data, signals=list(data), public=public, tested=public, classes=3)
+
+
+def test_fewer_windows_than_are_to_be_asked_are_refused() -> None:
+    assert held(queries=57).votes.shape[1] == 57, "confident has no more to ask"
+    with pytest.raises(BadInput, match="at least 58 public windows of one activity to ask, got 57"):
+        held(queries=58)
+
+
+@pytest.mark.parametrize(("records", "windows"), [(1, 32), (3, 11), (40, 1)])
+def test_dp_sgd_hears_all_recordings_of_a_person(records: int, windows: int) -> None:
+    data, plan = (
+        FewSignals(records=records, length=60),
+        TempdiffTables(queries=10, windows=(10, 20)),
     )
-    method = tempdiff(teacher="nearest", queries=10)
-    return taught(world, method, queries=20, progress=lambda done, total: None)
+    one, world = held(data), world_of(data)
+    case = Score(who="dp_sgd", teachers=0, aggregator="none", epsilon=2.0)
+    (_, given, _), _ = _call(plan, case, world, one, Exam.of(world, one.method), 0)
+    assert (given[3].recordings, given[3].segments) == (records, windows)
 
 
 def test_a_confident_vote_asks_all_queries_and_answers_no_more_than_the_others() -> None:

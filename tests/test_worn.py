@@ -352,8 +352,24 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
         trains(tmp_path / "m.safetensors", progress=stop, **words)
     with pytest.raises(BadInput, match="another run's"):
         trains(tmp_path / "m.safetensors", worn=replace(WORN, hidden=5), **words)
+    with pytest.raises(BadInput, match="another run's"):
+        trains(tmp_path / "m.safetensors", worn=replace(WORN, window=21), **words)
     done = trains(tmp_path / "m.safetensors", progress=tell, **words)
     assert told == [4, 5, 6, 7, 8, 9] and "9 steps" in done.receipt.guarantee.assumed_public[0]
+
+
+def test_a_checkpoint_of_a_head_is_not_taken_behind_another_lstm(tmp_path: Path) -> None:
+    def stop(what: str, done: int, total: int) -> None:
+        if what == "training" and done == 2:
+            raise KeyboardInterrupt
+
+    words = {"part": "head", "ways": Ways(work=Work(checkpoint=tmp_path / "c", every=1))}
+    with pytest.raises(KeyboardInterrupt):
+        trains(tmp_path / "m.safetensors", progress=stop, **words)
+    for other in (replace(WORN, window=21), replace(WORN, public=list(PUBLIC)[:2])):
+        with pytest.raises(BadInput, match="another run's"):
+            trains(tmp_path / "m.safetensors", worn=other, **words)
+    trains(tmp_path / "m.safetensors", **words)
 
 
 def test_rows_on_disk_are_gone_at_the_end_and_change_nothing(tmp_path: Path) -> None:

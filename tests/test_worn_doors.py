@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from few_signals import PRIVATE, PUBLIC, FewSignals, charges, enrolled, write_watch
+from few_signals import (
+    PRIVATE,
+    PUBLIC,
+    FewSignals,
+    charges,
+    enrolled,
+    pate,
+    teaches,
+    write_watch,
+)
 from masquerade.data.stage import Stage
 from masquerade.data.watch import Watch
 from masquerade.doors import splits
@@ -130,6 +139,7 @@ def test_a_data_set_of_signals_is_learned_by_an_lstm_without_saying_so(
         (("--part", "norms"), "which has no norms, got part=norms"),
         (("--lstm-window", "0"), "window to be a whole number >= 1"),
         (("--lstm-hidden", "-1"), "hidden to be a whole number >= 1"),
+        (("--checkpoint-every", "-1"), "checkpoint_every to be finite and >= 0"),
         (("--method", "mask_dp"), "without public pixels for worn sensors, got mask_dp"),
         (("--method", "public_part"), "got public_part; use dp_sgd"),
         (("--network", "mvit_small"), "with worn sensors alone, got a network for videos"),
@@ -270,3 +280,84 @@ def test_a_grid_over_signals_is_paid_for_run_by_run(
     assert {path.name for path in tmp_path.glob("m*")} == {
         f"m-{number}.safetensors{end}" for number in (1, 2) for end in ("", ".receipt.json")
     }
+
+
+def test_a_grid_keeps_no_model_of_another_network(
+    book: Path, watch: Any, command: Any, tmp_path: Path
+) -> None:
+    words = ("train", tmp_path / "m.safetensors", *RUN, *PAID, *watch, *WHO, "--ledger", book)
+    words += ("--grid", "batch=2,3")
+    assert command(*words).code == 0
+    (tmp_path / "m-1.safetensors").unlink()
+    for other in (("--lstm-window", "30"), ("--lstm-hidden", "5")):
+        done = command(*words, *other)
+        assert done.code == 2 and "m-2.safetensors stands already" in done.err
+    assert len(charges(Ledger(book))) == 2, "nobody was charged for another first run"
+    assert (
+        command(*words, "--json").json["runs"][1]["ledger_sequence"]
+        and len(charges(Ledger(book))) == 3
+    )
+
+
+@pytest.mark.parametrize("words", [("--lstm-window", "9"), ("--lstm-hidden", "9")])
+def test_a_network_for_videos_has_no_use_for_an_lstms_size(
+    words: Any, command: Any, tmp_path: Path
+) -> None:
+    done = command("train", tmp_path / "m.safetensors", *RUN[:-2], *FREE, "--data", "stage", *words)
+    said = f"no {words[0]} with a network for videos, got 9; leave it out"
+    assert done.code == 2 and said in " ".join(done.err.split())
+
+
+VOTES = ("--method", "pate", "--epsilon", "2", "--unit", "subject", "--shards", "2")
+VOTES += ("--windows", "20", "--queries", "10", "--teacher", "nearest")
+
+
+def test_a_dry_run_of_votes_asks_the_ledger_who_is_public_too(
+    book: Path, watch: Any, command: Any, tmp_path: Path
+) -> None:
+    words = ("train", tmp_path / "m.safetensors", *VOTES, *watch, "--ledger", book)
+    for more in ((), ("--dry-run",)):
+        done = command(*words, "--public-subjects", "2", "--test-subjects", "1", *more)
+        assert done.code == 4 and "got 7 that are in an account" in " ".join(done.err.split())
+    who = ("--public-subjects", "1", "--test-subjects", "2")
+    assert command(*words, *who, "--dry-run").code == 0
+    assert not charges(Ledger(book)) and not list(tmp_path.glob("m*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--network", "mvit_small"), "no --network with votes, whose student is an LSTM, got mvi"),
+        (("--weights", "w"), "no --weights with lstm, which always begins"),
+        (("--from-scratch",), "no --from-scratch with lstm"),
+        (("--keep-head",), "no --keep-head with lstm"),
+        (("--lstm-window", "20"), "with votes: choose --windows and --hidden, got 20"),
+        (("--lstm-hidden", "20"), "with votes: choose --windows and --hidden, got 20"),
+        (("--precision", "bfloat16"), "no --precision with votes"),
+        (("--checkpoint-every", "3"), "no --checkpoint-every with votes"),
+    ],
+)
+def test_what_votes_have_no_use_for_is_refused(
+    words: Any, message: str, watch: Any, command: Any, tmp_path: Path
+) -> None:
+    first = ("train", tmp_path / "m.safetensors", *VOTES, *watch, "--public-subjects", "1")
+    done = command(*first, *words)
+    assert done.code == 2 and message in " ".join(done.err.split()), done.err
+    assert command(*first, "--network", "lstm", "--dry-run").code == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_kept_labels_are_given_to_no_other_windows(tmp_path: Path) -> None:
+    ledger, target = enrolled(tmp_path), tmp_path / "m.safetensors"
+
+    def stop(what: str, done: int, total: int) -> None:
+        if what == "votes":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="goes on with the same run"):
+        teaches(target, pate(), ledger=ledger, progress=stop)
+    other = FewSignals(subjects=tuple("xyw"))
+    with pytest.raises(BadInput, match="that were asked before the run was stopped, got others"):
+        teaches(target, pate(), ledger=ledger, public=other)
+    teaches(target, pate(), ledger=ledger)
+    assert len(charges(ledger)) == len(ledger.book().settled) == 1

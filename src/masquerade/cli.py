@@ -111,6 +111,7 @@ def _run(program: str, command: Any, rest: list[str]) -> int:
         about.append(f"{spelled} is one of: {', '.join(catalog.names(room))}.")
         if name is not None:
             entry = type(catalog.example(room, name))
+            _refuse_shared([held for _, held in fields], entry, name)
             fields.append((f"entry_{place}", entry))
             about.append(f"{name}: {_summary(entry)}")
     fields.append(("json", bool, dataclasses.field(default=False)))
@@ -122,6 +123,16 @@ def _run(program: str, command: Any, rest: list[str]) -> int:
     else:
         print("\n".join(answer.lines))
     return int(answer.exit_code)
+
+
+def _refuse_shared(others: list[Any], entry: Any, name: str) -> None:
+    """A flag has one meaning."""
+    taken = {field.name for held in others for field in dataclasses.fields(held)}
+    if both := sorted(taken & {field.name for field in dataclasses.fields(entry)}):
+        raise ValueError(
+            f"Expected flags with one meaning, got --{both[0]}, which {name} has as well; they "
+            "cannot be used together here, only from Python."
+        )
 
 
 def _parse(program: str, cls: Any, rest: list[str], about: list[str]) -> Any:

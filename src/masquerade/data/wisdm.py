@@ -81,7 +81,7 @@ class Wisdm(Collection[Signal]):
     Args:
         root: the folder with ``raw``, or with the file of version 1.1.
         version: which of the two.
-        device: 1.1 has the phone only.
+        worn: phone or watch; 1.1 has the phone only.
         sensors: 1.1 has the accelerometer only.
         subjects: only these, such as ``"1600"``; empty for all. The publisher has no split.
         on_grid: whether to put rows on the 20 Hz grid.
@@ -98,20 +98,20 @@ class Wisdm(Collection[Signal]):
 
     root: Path
     version: Version = "2019"
-    device: Device = "phone"
+    worn: Device = "phone"
     sensors: Sensors = "accelerometer"
     subjects: tuple[str, ...] = ()
     on_grid: bool = False
     skip_malformed: bool = False
 
     def __post_init__(self) -> None:
-        for name, kind in (("version", Version), ("device", Device), ("sensors", Sensors)):
+        for name, kind in (("version", Version), ("worn", Device), ("sensors", Sensors)):
             if getattr(self, name) not in get_args(kind):
                 raise ValueError(_check.unknown(name, getattr(self, name), get_args(kind)))
-        if self.version == "1.1" and (self.device, self.sensors) != ("phone", "accelerometer"):
+        if self.version == "1.1" and (self.worn, self.sensors) != ("phone", "accelerometer"):
             raise ValueError(
                 "Expected the phone's accelerometer for version 1.1, got "
-                f"{self.device} and {self.sensors}; it has nothing else."
+                f"{self.worn} and {self.sensors}; it has nothing else."
             )
         if self.version == "1.1" and self.on_grid:
             raise ValueError("Expected on_grid=False for version 1.1: its clock is not reliable.")
@@ -140,7 +140,7 @@ class Wisdm(Collection[Signal]):
                 for path in self._paths(sensor).values():
                     done, bad = self._read_all(path)
                     found, malformed = found + done + bad, malformed + bad
-                published = _ROWS[self.device, sensor]
+                published = _ROWS[self.worn, sensor]
                 counts.append(
                     Count(what=f"{sensor} rows", found=found, published=published, source=_SOURCE)
                 )
@@ -161,14 +161,14 @@ class Wisdm(Collection[Signal]):
     def _paths(self, sensor: str) -> dict[str, Path]:
         """The file of each person."""
         short = _FOLDERS[sensor]
-        folder = self.root / "raw" / self.device / short
+        folder = self.root / "raw" / self.worn / short
         found = {
             path.name.split("_")[1]: path
-            for path in sorted(folder.glob(f"data_*_{short}_{self.device}.txt"))
+            for path in sorted(folder.glob(f"data_*_{short}_{self.worn}.txt"))
         }
         if not found:
             raise BadInput(
-                f"Expected files data_1600_{short}_{self.device}.txt and so on in {folder}; there "
+                f"Expected files data_1600_{short}_{self.worn}.txt and so on in {folder}; there "
                 "are none. Check the root folder."
             )
         return found
@@ -184,7 +184,7 @@ class Wisdm(Collection[Signal]):
         for sensor in self._sensors:
             short, found = _FOLDERS[sensor], self._paths(sensor)
             names += [
-                f"raw/{self.device}/{short}/data_{number}_{short}_{self.device}.txt"
+                f"raw/{self.worn}/{short}/data_{number}_{short}_{self.worn}.txt"
                 for number in range(1600, 1651)
                 if str(number) not in found
             ]
@@ -203,7 +203,7 @@ class Wisdm(Collection[Signal]):
         if absent := [subject for subject in self.subjects if subject not in there]:
             raise BadInput(f"Expected rows of {', '.join(absent)} below {self.root}; got none.")
         return [
-            Labels(name=f"{self.device}/{self.sensors}/{subject}", subject=subject)
+            Labels(name=f"{self.worn}/{self.sensors}/{subject}", subject=subject)
             for subject in there
             if not self.subjects or subject in self.subjects
         ]
@@ -228,8 +228,8 @@ class Wisdm(Collection[Signal]):
             rate_hz=RATE_HZ,
             activity=activity,
             subject=subject,
-            channels=tuple(f"{self.device}_{s}_{axis}" for s in self._sensors for axis in "xyz"),
-            attributes={"device": self.device, "median_interval_ns": median},
+            channels=tuple(f"{self.worn}_{s}_{axis}" for s in self._sensors for axis in "xyz"),
+            attributes={"device": self.worn, "median_interval_ns": median},
         )
 
     def _table(self, sensor: str, subject: str) -> _Table:

@@ -7,6 +7,7 @@ its name, and is never good for another one. The slip is removed when the model 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -98,16 +99,28 @@ class Bill:
             self._public.append(Content.of(recording))
 
     def keep(self, draw: Callable[[], np.ndarray]) -> np.ndarray:
-        """What was drawn before in this run, or what is drawn now and remembered: noise once."""
+        """What was drawn before in this run, or what is drawn now and remembered: noise once.
+
+        Raises:
+            BadInput: if the public recordings are not those of which it was drawn.
+        """
         if self._ledger is None:
             return draw()
         path = self._slip.with_name(f"{self._slip.name}-labels")
+        seen = b"".join(content.fingerprint for content in self._public)
+        public = hashlib.sha256(seen).hexdigest()
         if path.is_file():
             held = json.loads(path.read_text(encoding="utf-8"))
+            if held["run"] == self.run_id and held.get("public") != public:
+                raise BadInput(
+                    "Expected the public recordings that were asked before the run was stopped, "
+                    f"got others; give those, or delete {self._slip} to begin, and to be charged "
+                    "for, a new run."
+                )
             if held["run"] == self.run_id:
                 return np.array(held["drawn"], dtype=np.int64)
         drawn = draw()
-        said = {"run": self.run_id, "drawn": drawn.tolist()}
+        said = {"run": self.run_id, "public": public, "drawn": drawn.tolist()}
         atomic.write_whole(path, json.dumps(said).encode(), is_private=True)
         return drawn
 

@@ -89,7 +89,7 @@ def signal_accuracy(
             )
         if signal.activity is None:
             raise BadInput("Expected labelled signals to test on, got one without labels.")
-    windows, right = labelled_windows(signals, net.window)
+    windows, right = labelled_windows(signals, net.window, classes=len(collection.activities))
     if not len(right):
         raise BadInput("Expected at least one window with a known activity, got none.")
     guessed = probabilities(net, windows).argmax(axis=1)

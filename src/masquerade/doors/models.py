@@ -105,12 +105,21 @@ def receipt_of(said: Statement, data: bytes, noise: Noise, *, charged: dict[str,
     )
 
 
-def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
-    """A model that `masquerade train` wrote, and its classes."""
+def said_of(path: Path) -> dict[str, Any]:
+    """What a model's file says of it; what `encoded` was given."""
     safetensors = require("safetensors", extra="train")
     try:
         with safetensors.safe_open(path, framework="pt") as held:
-            said = json.loads((held.metadata() or {})["masquerade"])
+            return dict(json.loads((held.metadata() or {})["masquerade"]))
+    except (safetensors.SafetensorError, LookupError, TypeError, ValueError, OSError) as error:
+        raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
+
+
+def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
+    """A model that `masquerade train` wrote, and its classes."""
+    safetensors = require("safetensors", extra="train")
+    said = said_of(path)
+    try:
         activities = tuple(said["activities"])
         if said["network"] == "lstm":
             return _lstm(path, said), activities

@@ -62,7 +62,10 @@ def signals_of(
             )
     rest = [one for one in people if one not in named["public"] and one not in named["test"]]
     if not rest or set(named["public"]) & set(named["test"]):
-        raise ValueError("Expected subjects in one part each, and some that are private.")
+        raise ValueError(
+            "Expected subjects in one part each, and some that are private, got --public-subjects "
+            f"{public} and --test-subjects {test or 'none'} of {', '.join(people)}; name fewer."
+        )
     parts = {"train": tuple(rest), **named}
     return {
         name: replace(collection, subjects=chosen)  # type: ignore[type-var]
@@ -89,4 +92,4 @@ def tested_signals(collection: Collection[Any]) -> Collection[Any]:
 
 
 def _names(given: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in given.split(",") if word.strip())
+    return tuple(dict.fromkeys(word.strip() for word in given.split(",") if word.strip()))

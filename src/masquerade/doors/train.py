@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 
 from tyro.conf import Positional
 
-from masquerade import _json
+from masquerade import _check, _json
 from masquerade.collection import Collection, Kind
-from masquerade.doors import billing, grid, outputs, teaching, training
+from masquerade.doors import billing, grid, models, outputs, teaching, training
 from masquerade.doors.answer import Answer
 from masquerade.doors.lessons import Memory
 from masquerade.doors.progress import bars, teller
@@ -25,6 +25,8 @@ from masquerade.receipt import Release
 from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.loop import Precision, Work
 from masquerade.train.method import Method
+
+_RANDOM = "lstm, which always begins with random weights"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,9 @@ class Train:
     lstm_window: int = 128
     lstm_hidden: int = 64
 
+    def __post_init__(self) -> None:
+        _check.not_negative(checkpoint_every=self.checkpoint_every)
+
     def run(self, method: Method | Ensemble, data: Collection[Any]) -> Answer:
         """Plan, learn, write."""
         if isinstance(method, Ensemble):
@@ -105,7 +110,10 @@ class Train:
         """Every run of a grid; those that stand already, of this very grid, are kept."""
         targets = [grid.target_of(self.target, number + 1) for number in range(len(chosen))]
         pairs = list(zip(targets, [each for _, each in chosen], strict=True))
-        stand = {target: self._standing(target, each) for target, each in pairs}
+        stand = {target: self._standing(target, each, network) for target, each in pairs}
+        for target in targets:
+            if stand[target] is None:
+                models.refuse_standing(target)
         missing = [each for target, each in pairs if stand[target] is None]
         if missing or self.dry_run:
             answer = self._preview(missing or [each for _, each in chosen], private, network)
@@ -116,13 +124,16 @@ class Train:
         ]
         return _table([fields for fields, _ in chosen], done)
 
-    def _standing(self, target: Path, method: Method) -> Release[Path] | None:
-        """A model that this run has made before, charged to this ledger."""
+    def _standing(
+        self, target: Path, method: Method, network: training.Learner
+    ) -> Release[Path] | None:
+        """A model that this run has made before, of this network, charged to this ledger."""
         if not target.is_file() or self.ledger is None:
             return None
         receipt = check_receipt(target)
         is_its = all(receipt.fields.get(name) == value for name, value in method.fields().items())
         is_its = is_its and receipt.mechanism == method.name
+        is_its = is_its and network.kind.items() <= models.said_of(target).items()
         if not is_its or Ledger(self.ledger).strangers([receipt]):
             return None
         return Release(value=target, receipt=receipt)
@@ -130,9 +141,14 @@ class Train:
     def _teach(self, method: Ensemble, data: Collection[Any]) -> Answer:
         if self.grid is not None:
             raise ValueError("Expected no --grid with a teacher ensemble; train it once.")
+        if self.network != "lstm":
+            self._refuse("network", why="votes, whose student is an LSTM")
+        self._refuse("weights", "from_scratch", "keep_head", why=_RANDOM)
+        self._refuse("lstm_window", "lstm_hidden", why="votes: choose --windows and --hidden")
+        self._refuse("precision", "checkpoint_every", why="votes, which know nothing of it")
         parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
         if self.dry_run:
-            return self._promise(method, parts["train"])
+            return self._promise(method, parts["train"], parts["public"])
         with bars() as progress:
             done = teaching.teach_file(
                 parts["train"],
@@ -146,7 +162,9 @@ class Train:
             )
         return self._answer(done)
 
-    def _promise(self, method: Ensemble, private: Collection[Any]) -> Answer:
+    def _promise(
+        self, method: Ensemble, private: Collection[Any], public: Collection[Any]
+    ) -> Answer:
         reach = teaching.preview(private, method)
         if self.ledger is not None:
             billing.quote(
@@ -155,6 +173,7 @@ class Train:
                 teaching.cost_of(method, reach),
                 unit="subject",
                 progress=lambda done, total: None,
+                public=public,
             )
         guarantee, ballot = method.guarantee(reach), method.ballot(reach)
         said = (
@@ -251,29 +270,29 @@ class Train:
                 "Expected --public-subjects and --test-subjects with worn sensors alone, got a "
                 "network for videos; leave them out, or use --network lstm."
             )
+        private = split_of(data, "train")
+        self._refuse("lstm_window", "lstm_hidden", why="a network for videos")
         network = training.Network(
             network=self.network or "mvit_small",
             weights=self.weights,
             from_scratch=self.from_scratch,
             keep_head=self.keep_head,
         )
-        return split_of(data, "train"), network
+        return private, network
 
     def _worn(self, data: Collection[Any]) -> tuple[Collection[Any], training.Learner]:
-        given = {
-            "--weights": self.weights is not None,
-            "--from-scratch": self.from_scratch,
-            "--keep-head": self.keep_head,
-        }
-        if any(given.values()):
-            flag = next(name for name, is_given in given.items() if is_given)
-            raise ValueError(
-                f"Expected no {flag} with lstm, which always begins with random weights; leave it "
-                "out."
-            )
+        self._refuse("weights", "from_scratch", "keep_head", why=_RANDOM)
         parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
         network = Worn(public=parts["public"], window=self.lstm_window, hidden=self.lstm_hidden)
         return parts["train"], network
+
+    def _refuse(self, *names: str, why: str) -> None:
+        """Flags that would do nothing here."""
+        for name in names:
+            if getattr(self, name) != type(self).__dataclass_fields__[name].default:
+                flag, value = name.replace("_", "-"), getattr(self, name)
+                shown = "" if value is True else f", got {value}"
+                raise ValueError(f"Expected no --{flag} with {why}{shown}; leave it out.")
 
     def _checkpoint(self, target: Path, noise: Noise) -> Path:
         final = outputs.final_name(target, noise)

@@ -8,6 +8,8 @@ stands before the model does.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,6 +47,10 @@ class Learner(Protocol):
     @property
     def known(self) -> Sequence[Signal]:
         """Public recordings that it uses without noise."""
+
+    @property
+    def kind(self) -> dict[str, Any]:
+        """What its file says of it, whatever it learns from."""
 
     def check(self, method: Method, precision: Precision) -> None:
         """Refuse what it cannot be trained by."""
@@ -93,6 +99,11 @@ class Network:
     def known(self) -> Sequence[Signal]:
         """None: weights are public, not recordings."""
         return ()
+
+    @property
+    def kind(self) -> dict[str, Any]:
+        """What its file says of it, whatever it learns from."""
+        return {"network": self.network}
 
     def check(self, method: Method, precision: Precision) -> None:
         """It is trained by every method."""
@@ -144,7 +155,7 @@ class Network:
 
     def said(self, net: Any, classes: tuple[str, ...]) -> dict[str, Any]:
         """What a model's file must say so that it can be read again."""
-        return {"network": net.name, "activities": classes}
+        return self.kind | {"activities": classes}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +217,7 @@ def train(
     for recording in network.known:
         see_public(recording)
     net = network.make(classes, seed=method.public_seed)
+    name = f"{ways.work.name} {_begun(net, network.kind)}" if ways.work.checkpoint else ""
     net = net.to(ways.memory.device)
     with network.lessons(
         collection,
@@ -223,7 +235,7 @@ def train(
             method,
             plan,
             noise=noise,
-            work=ways.work,
+            work=replace(ways.work, name=name),
             progress=lambda done, total: progress("training", done, total),
         )
     return net, plan, found
@@ -293,6 +305,14 @@ def statement(method: Method, plan: Plan, *, mask_sha256: str | None = None) -> 
         guarantee=method.guarantee(plan),
         event=method.event(plan),
     )
+
+
+def _begun(net: Any, kind: dict[str, Any]) -> str:
+    """A hash of a network before it is trained: with another one a checkpoint is another run's."""
+    found = hashlib.sha256(json.dumps(kind, sort_keys=True).encode())
+    for value in net.state_dict().values():
+        found.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()
 
 
 def _fields(method: Method, mask_sha256: str | None) -> dict[str, Any]:

@@ -69,6 +69,11 @@ class Worn:
             )
         return found
 
+    @property
+    def kind(self) -> dict[str, Any]:
+        """What its file says of it, whatever it learns from."""
+        return {"network": "lstm", "hidden": self.hidden, "window": self.window}
+
     def check(self, method: Method, precision: Precision) -> None:
         """Refuse what an LSTM cannot be trained by."""
         if method.HAS_PUBLIC or not method.HAS_PRIVATE:
@@ -146,14 +151,8 @@ class Worn:
 
     def said(self, net: Any, classes: tuple[str, ...]) -> dict[str, Any]:
         """What a model's file must say so that it can be read again."""
-        return {
-            "network": "lstm",
-            "activities": classes,
-            "hidden": self.hidden,
-            "channels": len(net.mean),
-            "window": self.window,
-            "rate_hz": net.rate_hz,
-        }
+        more = {"activities": classes, "channels": len(net.mean), "rate_hz": net.rate_hz}
+        return self.kind | more
 
 
 def chosen(

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -116,30 +116,12 @@ class TempdiffTables:
 
     def _command(self, data: Collection[Any]) -> str:
         """That gives the same again."""
-        usual = type(self)()
         words = ["masquerade recipe tempdiff"]
         if isinstance(data, Stage):
             words += [f"--wearers {data.wearers}", *([f"--seed {data.seed}"] if data.seed else [])]
         else:
-            words.append(f"--data {catalog.name_of(data)}")
-        for name in (
-            "sizes",
-            "queries",
-            "windows",
-            "teacher",
-            "by",
-            "unit",
-            "seeds",
-            "student_epochs",
-        ):
-            value = getattr(self, name)
-            if value != getattr(usual, name):
-                shown = " ".join(map(str, value)) if isinstance(value, tuple) else value
-                words.append(f"--{name.replace('_', '-')} {shown}")
-        for name in ("public_subjects", "test_subjects"):
-            if getattr(self, name):
-                words.append(f"--{name.replace('_', '-')} {getattr(self, name)}")
-        return " ".join([*words, *(["--quick"] * self.quick)])
+            words += [f"--data {catalog.name_of(data)}", *_flags(data, but=("root",))]
+        return " ".join([*words, *_flags(self, but=("out", "page", "num_processes"))])
 
     def method(self, size: int, kind: type[Ensemble]) -> Ensemble:
         """An ensemble of this many teachers."""
@@ -169,6 +151,19 @@ class TempdiffTables:
             *usual, most = (size - size % len(self.windows) for size in (*SIZES, most))
             found = tuple(sorted({*(size for size in usual if size < most), most}))
         return tuple(sorted(found)[-2:] if self.quick else sorted(found))
+
+
+def _flags(given: Any, *, but: tuple[str, ...]) -> list[str]:
+    """The fields that are not as usual, as they are typed."""
+    found = []
+    for field in fields(given):
+        value = getattr(given, field.name)
+        if field.name in but or value == field.default:
+            continue
+        shown = " ".join(map(str, value)) if isinstance(value, tuple) else value
+        name = field.name.replace("_", "-")
+        found.append(f"--{name}" if value is True else f"--{name} {shown}")
+    return found
 
 
 def measure(

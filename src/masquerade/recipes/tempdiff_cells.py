@@ -72,7 +72,7 @@ class World:
 
     def asked(self, window: int, count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Public windows that one activity fills, in a public order, and that activity."""
-        found, truth = labelled_windows(self.public, window)
+        found, truth = labelled_windows(self.public, window, classes=self.classes)
         some = np.random.default_rng((seed, 2)).permutation(len(found))[:count]
         return found[some], truth[some]
 
@@ -196,7 +196,7 @@ class Exam:
     def of(cls, world: World, method: Ensemble) -> Exam:
         """For students of one window length."""
         window = max(method.windows)
-        tested, truth = labelled_windows(world.tested, window)
+        tested, truth = labelled_windows(world.tested, window, classes=world.classes)
         return cls(
             windows=public_windows(world.public, window),
             normalisation=world.scale,
@@ -250,7 +250,7 @@ def private_accuracy(
 
 def open_accuracy(exam: Exam, world: World, *, seed: int) -> float:
     """An LSTM that learned all private windows with their true labels: no privacy."""
-    windows, truth = labelled_windows(world.signals, exam.tested.shape[1])
+    windows, truth = labelled_windows(world.signals, exam.tested.shape[1], classes=world.classes)
     return student_accuracy(exam, windows, truth, seed=seed, is_alone=True)
 
 

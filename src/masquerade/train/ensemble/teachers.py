@@ -2,7 +2,8 @@
 
 Training is deterministic given public seeds, so a teacher's votes are a function of its own data
 alone: whoever reaches s teachers moves at most s votes of a query. A teacher without a window, or
-one that learned nothing, still votes; nobody is left out for what the data said.
+one that learned nothing, still votes; nobody is left out for what the data said, and no number is
+so large that a warning would speak of it.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ def normalisation(values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]
     return flat.mean(axis=0), np.where(scale > 0, scale, 1.0).astype(np.float32)
 
 
+@np.errstate(all="ignore")
 def lessons_of(
     signals: Sequence[Signal],
     partition: Partition,
@@ -203,6 +205,7 @@ def _parts(queries: np.ndarray, window: int) -> np.ndarray:
     return cut.reshape(len(queries), count, window, queries.shape[2])
 
 
+@np.errstate(all="ignore")
 def _stacked(
     lessons: Sequence[Lesson],
     queries: np.ndarray,
@@ -249,6 +252,7 @@ def _stacked(
     return np.stack(found)
 
 
+@np.errstate(all="ignore")
 def _estimated(lesson: Lesson, queries: np.ndarray, estimator: Estimator) -> np.ndarray:
     """A teacher that has nothing to learn votes for the first class."""
     if not len(lesson.classes):
