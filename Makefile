@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STAMP := .venv/.installed
+PARALLEL := -n auto --dist loadfile
 
 .PHONY: demo test test-all bench audit figures gallery lint docs clean
 
@@ -10,10 +11,10 @@ demo: $(STAMP)-demo
 	$(BIN)/masquerade recipe demo --out out
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-all: lint
-	$(BIN)/python -m pytest -m "slow or not slow"
+	$(BIN)/python -m pytest $(PARALLEL) -m "slow or not slow"
 
 lint: $(STAMP)-dev
 	$(BIN)/ruff format --check .
