@@ -60,7 +60,7 @@ def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Foun
         noise={("tempdiff", 10): (0.1, 0.9), ("pate", 10): (0.1, 0.8)},
         gammas=(0.01, 0.1),
         scores=tuple(scores),
-        estimates={0.1: Claimed(teacher=27.7, person=55.4, figure=1.2, at_8_moments=1.439)},
+        estimates={0.1: Claimed(teacher=27.701, person=55.4, figure=1.2, at_8_moments=1.439)},
         queries=50,
         people=40,
         unit="subject",
@@ -80,7 +80,7 @@ def test_whether_the_student_is_near_is_computed(near: float, word: str) -> None
 
 def test_the_papers_figure_is_never_called_a_guarantee() -> None:
     shown = markdown(found())
-    assert "| 0.1 | 27.7 | 55.4 | 1.2, an estimate | 1.439, an estimate |" in shown
+    assert "| 0.1 | 27.71 | 55.4 | 1.2, an estimate | 1.439, an estimate |" in shown
     assert "it is private itself and no guarantee" in shown
     assert "| dp_sgd | - | 25.0 ± 0.0 | - |" in shown
     assert json.loads(json.dumps(found().plain()))["people"] == 40
@@ -200,12 +200,12 @@ def test_the_demos_table_says_what_each_unit_pays() -> None:
         right=0.25,
         top_1=0.4,
         teacher_epsilon=2.0,
-        person_epsilon=43.03,
+        person_epsilon=43.0301,
         figure=7.84,
     )
     (row,) = wearers.rows([line])
-    assert row[-3:] == ("2", "43.03", "7.84 (ESTIMATE, NO GUARANTEE)")
+    assert row[-3:] == ("2", "43.04", "7.84 (ESTIMATE, NO GUARANTEE)")
     truth = replace(line, teacher_epsilon=None, person_epsilon=None, figure=None)
     assert wearers.rows([truth])[0][-3:] == ("-", "-", "-")
     said = " ".join(wearers.sentences([line, line, truth, line, line, truth]))
-    assert "epsilon 2 for the data behind one teacher gives 43.03 for a person" in said
+    assert "epsilon 2 for the data behind one teacher gives 43.04 for a person" in said

@@ -356,7 +356,7 @@ def test_kept_labels_are_given_to_no_other_windows(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt, match="goes on with the same run"):
         teaches(target, pate(), ledger=ledger, progress=stop)
-    other = FewSignals(subjects=tuple("xyw"))
+    other = FewSignals(subjects=tuple("uvw"))
     with pytest.raises(BadInput, match="that were asked before the run was stopped, got others"):
         teaches(target, pate(), ledger=ledger, public=other)
     teaches(target, pate(), ledger=ledger)

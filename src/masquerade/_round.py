@@ -8,14 +8,16 @@ from decimal import ROUND_CEILING, Context, Decimal
 _ROOMY = Context(prec=400)  # any double fits
 
 
-def shown(value: float) -> str:
+def shown(value: float, digits: int = 6) -> str:
     """A number for people, at most six significant digits, never less than it is.
 
     Example:
         >>> shown(8.0), shown(226.31812), shown(1.2345649e-05), shown(468600000.0)
         ('8', '226.319', '1.23457e-05', '4.686e+08')
+        >>> shown(226.31812, 4)
+        '226.4'
     """
-    return f"{up_significant(value, 6):g}"
+    return f"{up_significant(value, digits):.{digits}g}"
 
 
 def up_decimals(value: float, decimals: int = 4) -> float:

@@ -98,23 +98,26 @@ class Bill:
         if self._ledger is not None:
             self._public.append(Content.of(recording))
 
-    def keep(self, draw: Callable[[], np.ndarray]) -> np.ndarray:
+    def keep(self, draw: Callable[[], np.ndarray], asked: np.ndarray) -> np.ndarray:
         """What was drawn before in this run, or what is drawn now and remembered: noise once.
 
+        Args:
+            draw: gives the answers.
+            asked: the public windows that they answer.
+
         Raises:
-            BadInput: if the public recordings are not those of which it was drawn.
+            BadInput: if other windows were asked when it was drawn.
         """
         if self._ledger is None:
             return draw()
         path = self._slip.with_name(f"{self._slip.name}-labels")
-        seen = b"".join(content.fingerprint for content in self._public)
-        public = hashlib.sha256(seen).hexdigest()
+        public = hashlib.sha256(np.ascontiguousarray(asked).tobytes()).hexdigest()
         if path.is_file():
             held = json.loads(path.read_text(encoding="utf-8"))
             if held["run"] == self.run_id and held.get("public") != public:
                 raise BadInput(
-                    "Expected the public recordings that were asked before the run was stopped, "
-                    f"got others; give those, or delete {self._slip} to begin, and to be charged "
+                    "Expected the public windows that were asked before the run was stopped, got "
+                    f"others; give those, or delete {self._slip} to begin, and to be charged "
                     "for, a new run."
                 )
             if held["run"] == self.run_id:

@@ -68,7 +68,7 @@ def teach(
     see: Callable[[Signal], None] = lambda signal: None,
     see_public: Callable[[Signal], None] = lambda signal: None,
     begin: Callable[[Partition, Sequence[Signal]], None] = lambda split, signals: None,
-    keep: Callable[[Callable[[], np.ndarray]], np.ndarray] = lambda draw: draw(),
+    keep: Callable[[Callable[[], np.ndarray], np.ndarray], np.ndarray] = lambda draw, asked: draw(),
 ) -> Taught:
     """Teachers learn from private signals, vote on public windows, and a student learns the labels.
 
@@ -84,7 +84,8 @@ def teach(
         see: called with each private recording as it is read.
         see_public: called with each public one.
         begin: called before any teacher learns; what it raises stops the run.
-        keep: given what draws the noisy labels; may give those that were drawn before.
+        keep: given what draws the noisy labels, and the windows that they are of; may give those
+            that were drawn before.
     """
     noise = noise or Noise()
     if device == "cuda" and not student.torch.cuda.is_available():
@@ -124,7 +125,7 @@ def teach(
         progress=lambda done, total: progress("teachers", done, total),
     )
     ballot = method.ballot(split.max_teachers_per_subject)
-    labels = keep(lambda: ballot.answers(teachers.counts_of(votes, classes), noise))
+    labels = keep(lambda: ballot.answers(teachers.counts_of(votes, classes), noise), windows[asked])
     progress("votes", len(labels), len(labels))
     given = np.full(len(windows), -1)
     given[asked] = labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
+from masquerade._round import shown
 from masquerade.collection import Collection, Kind
 from masquerade.doors import billing, grid, models, outputs, teaching, training
 from masquerade.doors.answer import Answer
@@ -329,7 +331,7 @@ def _table(chosen: list[dict[str, Any]], done: list[Release[Path]]) -> Answer:
     """The models of a grid and what each was trained with."""
     lines = [
         f"{release.value}: {', '.join(f'{name} {value}' for name, value in fields.items())}, "
-        f"epsilon {release.receipt.guarantee.epsilon:g}"
+        f"epsilon {shown(release.receipt.guarantee.epsilon or math.inf)}"
         for fields, release in zip(chosen, done, strict=True)
     ]
     lines.append(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from masquerade import _round
 from masquerade.audit.game import Claim, MechanismGame
 from masquerade.audit.video_dprp_value import VideoDprpValue
 from masquerade.doors.audit import audit
@@ -101,7 +102,8 @@ def row(shown: Shown) -> tuple[str, ...]:
         evidence = f"{measured.epsilon_at_least:.3g}{verdict}"
         claim = f"({claimed.epsilon:g}, {claimed.delta:g}) for one {guarantee.unit}"
         if guarantee.published_claim is not None:
-            claim = f"CLAIMED, NOT VALID: {claim}; proved: {guarantee.epsilon:.3g}"
+            proved = "nothing" if guarantee.epsilon is None else _round.shown(guarantee.epsilon, 3)
+            claim = f"CLAIMED, NOT VALID: {claim}; proved: {proved}"
     return (
         shown.name,
         claim,

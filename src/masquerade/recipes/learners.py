@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from masquerade._optional import require
+from masquerade._round import shown
 from masquerade.data.stage import Stage
 from masquerade.nets import mvit
 from masquerade.recipes import mask_dp_cells, mask_dp_rows, mask_dp_text
@@ -121,9 +122,9 @@ def rows(learned: Learned) -> list[tuple[str, ...]]:
         is_open = cell.method == DP and not cell.proved
         name = "no privacy" if is_open else cell.method
         unit = "nothing" if is_open else cell.unit
-        proved = [f"{cell.proved[r.value]:.4g}" if cell.proved else "-" for r in RELATIONS]
+        proved = [shown(cell.proved[r.value], 4) if cell.proved else "-" for r in RELATIONS]
         lines.append((name, unit, *proved, mask_dp_text.score(cell.top_1)))
-    zeroed, replaced = (f"{learned.shared[r.value]:.4g}" for r in RELATIONS)
+    zeroed, replaced = (shown(learned.shared[r.value], 4) for r in RELATIONS)
     claim = f"{replaced} (CLAIMED, NOT VALID: {EPSILON:g})"
     lines.append((f"{MASK_DP} as published", PIXELS, zeroed, claim, "not trained"))
     return lines

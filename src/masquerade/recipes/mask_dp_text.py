@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from masquerade import _round
 from masquerade.recipes.mask_dp_cells import (
     DP,
     MASK_DP,
@@ -80,7 +81,9 @@ def score(shares: Sequence[float]) -> str:
 
 def shown(cell: Cell) -> str:
     """A cell: per cent right, and what was proved under each relation."""
-    proved = ", ".join(f"{relation} {value:.4g}" for relation, value in cell.proved.items())
+    proved = ", ".join(
+        f"{relation} {_round.shown(value, 4)}" for relation, value in cell.proved.items()
+    )
     if proved and ROWS[cell.method].is_claim:
         proved = f"CLAIMED, NOT VALID: {cell.epsilon:g}; true: {proved}"
     return f"{score(cell.top_1)} ({proved})" if proved else score(cell.top_1)
@@ -169,7 +172,7 @@ def _equal(found: Found) -> str:
         pair = [found.cell(method, epsilon) for method in (MASK_DP, DP)]
         if all(pair):
             said = [
-                ", ".join(f"{r} {value:.4g}" for r, value in cell.proved.items())
+                ", ".join(f"{r} {_round.shown(value, 4)}" for r, value in cell.proved.items())
                 for cell in pair
                 if cell is not None
             ]
@@ -203,7 +206,9 @@ def _claims(found: Found) -> str:
     """What the published form really costs."""
     told = [
         f"claims {cell.epsilon:g}, costs "
-        + ", ".join(f"{relation} {value:.4g}" for relation, value in cell.proved.items())
+        + ", ".join(
+            f"{relation} {_round.shown(value, 4)}" for relation, value in cell.proved.items()
+        )
         for cell in found.cells
         if cell.method == SHARED and cell.proved
     ]

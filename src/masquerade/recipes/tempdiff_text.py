@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from masquerade import _round
 from masquerade.recipes.tempdiff_cells import Claimed
 from masquerade.report import plot
 from masquerade.train.ensemble.teachers import Private
@@ -166,8 +167,8 @@ def _claims(found: Found) -> str:
     rows = [
         [
             f"{gamma:g}",
-            f"{one.teacher:.4g}",
-            f"{one.person:.4g}",
+            _round.shown(one.teacher, 4),
+            _round.shown(one.person, 4),
             f"{one.figure:.4g}, an estimate",
             f"{one.at_8_moments:.4g}, an estimate",
         ]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from masquerade._round import shown
 from masquerade.data.stage import Stage
 from masquerade.data.watch import Watch
 from masquerade.doors.splits import signals_of
@@ -142,7 +143,7 @@ def rows(found: list[Line]) -> list[tuple[str, ...]]:
 
 
 def _shown(epsilon: float | None) -> str:
-    return "-" if epsilon is None else f"{epsilon:.4g}"
+    return "-" if epsilon is None else shown(epsilon, 4)
 
 
 def sentences(found: list[Line]) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json, catalog
+from masquerade._round import shown
 from masquerade.events import DpEvent, NoGuaranteeDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
 from masquerade.mechanism import Shapes
@@ -210,7 +211,9 @@ class Method(ABC):
 
     def _caveats(self, plan: Plan) -> tuple[str, ...]:
         others = [r for r in (Relation.ZERO_OUT, Relation.REPLACE_ONE) if r is not self.met]
-        said = [f"The same run has epsilon {plan.epsilon(r):g} under {r.value}." for r in others]
+        said = [
+            f"The same run has epsilon {shown(plan.epsilon(r))} under {r.value}." for r in others
+        ]
         return tuple(said)
 
     def _claimed(self) -> str | None:

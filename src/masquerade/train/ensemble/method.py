@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Literal
 
 from masquerade import _check, _json, catalog
+from masquerade._round import shown
 from masquerade.events import DpEvent
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
 from masquerade.mechanism import Shapes
@@ -190,7 +191,7 @@ class Ensemble(ABC):
             person = dataclasses.replace(self.ballot(reach), teachers_per_subject=reach)
             said.append(
                 f"For a person, whose data reaches {reach} teachers, the same labels have epsilon "
-                f"{person.epsilon(self.delta):g}."
+                f"{shown(person.epsilon(self.delta))}."
             )
         return tuple(said)
 
