@@ -9,6 +9,7 @@ half the range: zero_out means "set to the middle".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from dp_accounting.dp_event import (
     DpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
+    MixtureOfGaussiansDpEvent,
     NonPrivateDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
@@ -33,6 +35,7 @@ __all__ = [
     "DpEvent",
     "GaussianDpEvent",
     "LaplaceDpEvent",
+    "MixtureOfGaussiansDpEvent",
     "NoGuaranteeDpEvent",
     "NoOpDpEvent",
     "NonPrivateDpEvent",
@@ -84,6 +87,7 @@ _CLASSES: dict[str, type[DpEvent]] = {
         ComposedDpEvent,
         GaussianDpEvent,
         LaplaceDpEvent,
+        MixtureOfGaussiansDpEvent,
         NoGuaranteeDpEvent,
         NoOpDpEvent,
         NonPrivateDpEvent,
@@ -134,12 +138,26 @@ def check_event(event: DpEvent) -> None:
             for part in value:
                 if isinstance(part, DpEvent):
                     check_event(part)
-        elif name in ("noise_multiplier", "noise_parameter", "bound"):
+                elif name in ("sensitivities", "sampling_probs"):
+                    _check.not_negative(**{name: part})
+        elif name in ("noise_multiplier", "noise_parameter", "standard_deviation", "bound"):
             _check.not_negative(**{name: value})
         elif name in ("count", "num_buckets"):
             _check.count(**{name: value})
         elif name == "sampling_probability":
             _check.probability(**{name: value})
+    if isinstance(event, MixtureOfGaussiansDpEvent):
+        _check_mixture(event)
+
+
+def _check_mixture(event: MixtureOfGaussiansDpEvent) -> None:
+    shifts, chances = event.sensitivities, event.sampling_probs
+    is_law = len(shifts) == len(chances) and abs(math.fsum(chances) - 1) < 1e-9
+    if not is_law or not list(shifts) == sorted(set(shifts)) or max(shifts) == 0:
+        raise ValueError(
+            "Expected sensitivities that rise, with chances that add up to one, got "
+            f"sensitivities={list(shifts)}, sampling_probs={list(chances)}."
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -44,9 +44,9 @@ def gaussian_delta(epsilon: float, mu: float | np.ndarray) -> np.ndarray:
     e^epsilon Phi(-b) = exp(-a^2/2) erfcx(b/sqrt 2)/2: no overflow at any epsilon.
     """
     mu = np.maximum(np.asarray(mu, dtype=np.float64), 1e-300)
-    ratio = epsilon / mu
-    a, b = mu / 2 - ratio, mu / 2 + ratio
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        ratio = epsilon / mu
+        a, b = mu / 2 - ratio, mu / 2 + ratio
         weight = np.exp(-a * a / 2) / 2
         left = np.where(a < 0, weight * erfcx(np.abs(a) * _SQRT_HALF), ndtr(a))
         # where a < 0 both terms share the weight: subtract before multiplying

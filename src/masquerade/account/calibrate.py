@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 
 from masquerade import _check
-from masquerade.account.compose import FIRST_INTERVAL, Bound, epsilon_at
+from masquerade.account.compose import epsilon
 from masquerade.account.parts import distance_of
 from masquerade.events import (
     DpEvent,
@@ -19,9 +18,8 @@ from masquerade.events import (
 from masquerade.guarantee import Relation
 from masquerade.tradeoff import gaussian_mu
 
-_INSIDE = 1e-3  # a finer interval must gain more than this to be worth a new search
-_USEFUL = 0.05  # above this, a coarse interval is not even a starting point
-_CLOSE = 2e-5  # relative distance below the target at which the search stops
+_COARSE, _FINE = 1e-3, 2e-5  # tolerances of epsilon, far from the answer and near it
+_CLOSE = 1e-4  # relative distance below the target at which the search stops
 _MOST_STEPS = 60
 _SECANTS = 6  # after that, an open bracket is doubled, and later every one halved
 _LEAST = 0.02  # a multiplier; with less, nobody should speak of noise
@@ -82,43 +80,19 @@ def calibrate(
     if is_revealed or sampling_prob == 1:
         z = distance * math.sqrt(sampling_prob * steps) / mu
 
-    @cache
-    def at(z: float, interval: float) -> Bound:
+    def at(z: float, tolerance: float) -> float:
         event = sampled_gaussian(
             z, sampling_prob=sampling_prob, steps=steps, is_revealed=is_revealed
         )
-        return epsilon_at(event, delta=delta, relation=relation, interval=interval)
+        return epsilon(event, delta=delta, relation=relation, tolerance=tolerance)
 
-    coarse = min(4 * FIRST_INTERVAL, mu / (5 * math.sqrt(steps)))
-    return _refine(at, target, start=max(z, _LEAST), interval=coarse)
-
-
-def _refine(
-    at: Callable[[float, float], Bound], target: float, *, start: float, interval: float
-) -> float:
-    """Search on a coarse interval, which is quick, then follow the answer to finer ones."""
-    z, slope = start, -1.0
-    bound = at(z, interval)
-    while bound.can_refine:  # until the interval is of any use at all
-        finer = at(z, interval / 2)
-        if finer.epsilon >= bound.epsilon * (1 - _USEFUL):
-            break
-        interval, bound = interval / 2, finer
-    z, slope = _smallest(lambda z: at(z, interval).epsilon, target, z, slope, close=_INSIDE)
-    while bound.can_refine:  # one evaluation a level: the line meets the target there
-        interval /= 2
-        bound = at(z, interval)
-        if bound.epsilon <= 0:
-            break
-        is_settled = bound.epsilon >= target * (1 - 2 * _INSIDE)
-        z = max(_step(z, bound.epsilon, target, slope), _LEAST)
-        if is_settled:
-            break
-    return _smallest(lambda z: at(z, interval).epsilon, target, z, slope, close=_CLOSE)[0]
+    near, slope = _smallest(lambda z: at(z, _COARSE), target, max(z, _LEAST), close=_COARSE)
+    # whoever asks for epsilon with a smaller tolerance gets no larger one
+    return _smallest(lambda z: at(z, _FINE), target, near, slope=slope, close=_CLOSE)[0]
 
 
 def _smallest(
-    at: Callable[[float], float], target: float, start: float, slope: float, *, close: float
+    at: Callable[[float], float], target: float, start: float, *, slope: float = -1.0, close: float
 ) -> tuple[float, float]:
     """Smallest z with at(z) <= target, by secants on logarithms inside a shrinking bracket.
 

@@ -1,38 +1,33 @@
-"""Epsilon of an event: closed form where there is one, else a privacy loss distribution.
+"""Epsilon of an event: closed form where there is one, else its privacy loss, composed.
 
-The distribution is discretised pessimistically, so every interval gives an upper bound; a fixed
-interval can still be far too loose. We start coarse and halve until epsilon moves by less than the
-tolerance; at the size cap the last value stands, which is still an upper bound.
-
-Composition uses the fast Fourier transform, whose rounding can move small probabilities either way.
-We take an allowance for it off delta before we ask: not a proved bound, but more than twenty times
-the largest error that a test measures beside the Gaussian's closed form. Where delta is not well
-above that allowance, or the distribution would be too large, Renyi divergences bound epsilon
-instead.
+The loss of one step is put on a grid so that every interval gives an upper bound (`law`); the sum
+over all steps is found by a tilted Fourier transform whose rounding is bounded (`tilted`). We start
+coarse and halve the interval until epsilon hardly moves; where a finer grid would not fit, the last
+value stands, which is still an upper bound. Renyi divergences bound what no grid can hold.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
-from dp_accounting.pld import privacy_loss_distribution as distributions
-from dp_accounting.privacy_accountant import NeighboringRelation
 from scipy.optimize import brentq
 from scipy.stats import binom
 
 from masquerade import _check
 from masquerade.account.divergence import renyi_bound
+from masquerade.account.law import TooFine
+from masquerade.account.losses import LEAST_TAIL, loss_of
 from masquerade.account.parts import UnsupportedEvent, distance_of, parts_of
 from masquerade.account.revealed import revealed_epsilon
+from masquerade.account.tilted import Sum
 from masquerade.events import (
     BoundedRangeDpEvent,
     ComposedDpEvent,
     DpEvent,
     GaussianDpEvent,
-    LaplaceDpEvent,
+    MixtureOfGaussiansDpEvent,
     NonPrivateDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
@@ -42,74 +37,127 @@ from masquerade.events import (
 from masquerade.guarantee import Guarantee, Relation, require_alike
 from masquerade.tradeoff import gaussian_epsilon
 
-FIRST_INTERVAL = 1e-3
-TOLERANCE = 1e-4  # relative change of epsilon at which halving stops
-MAX_GRID_POINTS = 2**24  # about 1 GB while two distributions are convolved
-_MAX_POINTS_TO_START = 2**20
+TOLERANCE = 1e-6
+_FIRST_POINTS = 2**7  # a deviation of the whole loss, on the first grid
+_MOST_FIRST_CELLS = 2**14
+_TAIL = 1e-6  # of delta, that one step's grid may leave out
 _MAX_RUNS_TO_COUNT = 10**6
-_NEIGHBOURS = {
-    Relation.ZERO_OUT: NeighboringRelation.REPLACE_SPECIAL,
-    Relation.ADD_REMOVE: NeighboringRelation.ADD_OR_REMOVE_ONE,
-    Relation.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
-}
 
 
-@dataclass(frozen=True)
-class Bound:
-    """An upper bound on epsilon, and whether a finer interval could improve it.
+def epsilon(
+    event: DpEvent, *, delta: float, relation: Relation | str, tolerance: float = TOLERANCE
+) -> float:
+    """Smallest epsilon we can prove for ``event``: an upper bound, infinite if there is none.
 
     Args:
-        epsilon: the bound.
-        can_refine: False for closed forms and at the size cap.
+        event: what was done.
+        delta: of the guarantee.
+        relation: between neighbours.
+        tolerance: about how far above its limit it may be, as a part of it; larger is quicker.
     """
-
-    epsilon: float
-    can_refine: bool
-
-
-def epsilon(event: DpEvent, *, delta: float, relation: Relation | str) -> float:
-    """Smallest epsilon we can prove for ``event``: an upper bound, infinite if there is none."""
-    interval = FIRST_INTERVAL
-    bound = epsilon_at(event, delta=delta, relation=relation, interval=interval)
-    best = bound.epsilon
-    while bound.can_refine:
-        interval /= 2
-        bound = epsilon_at(event, delta=delta, relation=relation, interval=interval)
-        moved, best = abs(best - bound.epsilon), min(best, bound.epsilon)
-        if moved <= TOLERANCE * best or moved < 1e-9:
-            break
-    return best
-
-
-def epsilon_at(event: DpEvent, *, delta: float, relation: Relation | str, interval: float) -> Bound:
-    """The bound at one discretisation interval; closed forms do not need it."""
     _check.delta(delta=delta)
     relation = _check.choice(Relation, relation=relation)
     parts, failing = _without_failures(parts_of(event))
     if failing > 0:
         if failing >= delta:
-            return Bound(math.inf, can_refine=False)
+            return math.inf
         event = ComposedDpEvent([SelfComposedDpEvent(part, count) for part, count in parts])
         delta = (delta - failing) * (1 - 1e-12)
     if any(_is_not_private(part) for part, _ in parts):
-        return Bound(math.inf, can_refine=False)
+        return math.inf
     mu = gaussian_mu_of(event, relation=relation)
     if mu is not None:
-        return Bound(gaussian_epsilon(mu, delta), can_refine=False)
+        return gaussian_epsilon(mu, delta)
     if _chance_of_taking_part(parts) <= delta:
-        return Bound(0.0, can_refine=False)  # outputs differ at all with that probability
+        return 0.0  # outputs differ at all with that probability
     only, times = parts[0]
     if len(parts) == 1 and isinstance(only, RevealedSampledDpEvent):
-        bound = _revealed(only, times, delta=delta, relation=relation)
-        return Bound(bound, can_refine=False)
-    found = _pld_epsilon(parts, delta, relation, interval)
-    if found is not None:
-        return found
-    renyi = renyi_bound(event, delta=delta, relation=relation)
-    if isinstance(only, BoundedRangeDpEvent) and len(parts) == 1 and times <= _MAX_RUNS_TO_COUNT:
-        each = only.bound * distance_of(relation)
-        renyi = min(renyi, optimal_composition(each, times, delta=delta))
-    return Bound(renyi, can_refine=False)
+        return _revealed(only, times, delta=delta, relation=relation)
+    found = _by_losses(parts, delta=delta, relation=relation, tolerance=tolerance)
+    if not math.isfinite(found):
+        found = renyi_bound(event, delta=delta, relation=relation)
+    if len(parts) == 1:
+        found = min(found, _otherwise(only, times, delta=delta, relation=relation))
+    return found
+
+
+def _by_losses(
+    parts: list[tuple[DpEvent, int]], *, delta: float, relation: Relation, tolerance: float
+) -> float:
+    """By the laws of the losses, on finer and finer grids; infinite where none fits.
+
+    Both directions count, and every grid bounds both: only the worse one is refined.
+    """
+    best, tilts = [math.inf, math.inf], [0.0, 0.0]
+    try:
+        for sums in finer(parts, relation, delta=delta):
+            best = best[: len(sums)]
+            before, refined = (
+                list(best),
+                [way for way in range(len(sums)) if best[way] == max(best)],
+            )
+            for way in refined:
+                tilts[way] = tilts[way] or sums[way].tilt(delta)
+                best[way] = min(best[way], sums[way].at(tilts[way]).epsilon(delta))
+            worst = best.index(max(best))
+            moved = before[worst] - best[worst]
+            # the error falls with the square of the interval: a third of the last step is left
+            is_settled = worst in refined and moved <= 3 * tolerance * best[worst]
+            if is_settled or best[worst] < 1e-9:
+                break
+    except TooFine:
+        pass
+    return max(best)
+
+
+def finer(
+    parts: list[tuple[DpEvent, int]], relation: Relation, *, delta: float
+) -> Iterator[list[Sum]]:
+    """The loss on a grid, again and again with half the interval.
+
+    Args:
+        parts: of an event; nothing is given where the loss of one is not known.
+        relation: between neighbours.
+        delta: of which a small part may be lost.
+
+    Yields:
+        A sum for each direction, or one where both are alike.
+
+    Raises:
+        TooFine: if the next grid has too many points.
+    """
+    tail = _TAIL * delta / sum(count for _, count in parts)
+    try:
+        runs = [loss_of(*part, relation) for part in parts if not isinstance(part[0], NoOpDpEvent)]
+    except UnsupportedEvent:
+        return
+    if tail < LEAST_TAIL:
+        return
+    spread = math.sqrt(sum(count * loss.spread**2 for loss, count in runs))
+    largest = max(loss.largest(tail) for loss, _ in runs)
+    interval = max(min(spread / _FIRST_POINTS, largest / 8), largest / _MOST_FIRST_CELLS)
+    interval = largest / math.ceil(largest / interval)  # Laplace noise has much of its loss there
+    while interval > 0:
+        laws = [(loss.laws(interval, tail), count) for loss, count in runs]
+        is_same = all(up is down for (up, down), _ in laws)
+        yield [
+            Sum([(pair[way], count) for pair, count in laws], interval)
+            for way in ((0,) if is_same else (0, 1))
+        ]
+        interval /= 2
+
+
+def _otherwise(event: DpEvent, times: int, *, delta: float, relation: Relation) -> float:
+    """Another bound of the same event: that of somebody who sees more than is released."""
+    match event:
+        case BoundedRangeDpEvent(bound=bound) if times <= _MAX_RUNS_TO_COUNT:
+            return optimal_composition(bound * distance_of(relation), times, delta=delta)
+        case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
+            # the pair of add_remove is that of zero_out, and so is what showing the batch adds
+            is_two_sided = relation is Relation.REPLACE_ONE
+            like = Relation.REPLACE_ONE if is_two_sided else Relation.ZERO_OUT
+            return _revealed(RevealedSampledDpEvent(q, inner), times, delta=delta, relation=like)
+    return math.inf
 
 
 def compose(releases: Iterable[tuple[Guarantee, DpEvent]], *, delta: float) -> float:
@@ -171,9 +219,12 @@ def _chance_of_taking_part(parts: list[tuple[DpEvent, int]]) -> float:
     """How likely a record is in any secret batch; one, where anything else is done as well."""
     missed = 0.0  # log of the chance never to be sampled
     for part, count in parts:
-        if not isinstance(part, PoissonSampledDpEvent):
+        if isinstance(part, PoissonSampledDpEvent):
+            missed += count * math.log1p(-part.sampling_probability)
+        elif isinstance(part, MixtureOfGaussiansDpEvent) and part.sensitivities[0] == 0:
+            missed += count * math.log(part.sampling_probs[0])
+        else:
             return 1.0
-        missed += count * math.log1p(-part.sampling_probability)
     return -math.expm1(missed) * (1 + 1e-12)
 
 
@@ -190,7 +241,8 @@ def _without_failures(parts: list[tuple[DpEvent, int]]) -> tuple[list[tuple[DpEv
 
 def _is_not_private(event: DpEvent) -> bool:
     inner = getattr(event, "event", event)
-    return isinstance(inner, NonPrivateDpEvent) or getattr(inner, "noise_multiplier", 1.0) == 0
+    noises = (getattr(inner, name, 1.0) for name in ("noise_multiplier", "standard_deviation"))
+    return isinstance(inner, NonPrivateDpEvent) or 0 in noises
 
 
 def _revealed(
@@ -207,69 +259,3 @@ def _revealed(
         delta=delta,
         distance=distance_of(relation),
     )
-
-
-def _pld_epsilon(
-    parts: list[tuple[DpEvent, int]], delta: float, relation: Relation, interval: float
-) -> Bound | None:
-    """The bound by privacy loss distributions, or None where they are of no use."""
-    if sum(_largest_loss(*part, relation) for part in parts) / interval > _MAX_POINTS_TO_START:
-        return None
-    total = distributions.identity(value_discretization_interval=interval)
-    try:
-        for part, count in parts:
-            if not isinstance(part, NoOpDpEvent):
-                total = total.compose(pld(part, count, relation=relation, interval=interval))
-    except (UnsupportedEvent, IndexError):  # the library has no cells left at extreme arguments
-        return None
-    points, steps = total._pmf_remove.size, sum(count for _, count in parts)
-    allowance = rounding_allowance(points, steps)
-    if delta < 4 * allowance:
-        return None
-    found = float(total.get_epsilon_for_delta(delta - allowance))
-    can_refine = points * 2 <= MAX_GRID_POINTS and math.isfinite(found)
-    return Bound(found, can_refine=can_refine) if math.isfinite(found) else None
-
-
-def rounding_allowance(points: int, steps: int) -> float:
-    """What rounding may have taken from delta in a Fourier transform of ``points`` to a power."""
-    return 2.0**-52 * (64 * math.sqrt(points) + 16 * steps)
-
-
-def _largest_loss(event: DpEvent, count: int, relation: Relation) -> float:
-    """About how far the privacy loss of ``count`` runs reaches: its mean and nine deviations."""
-    inner = getattr(event, "event", event)
-    one = 1 / getattr(inner, "noise_multiplier", math.inf)
-    share, ratio = getattr(event, "sampling_probability", 1.0), one * distance_of(relation)
-    sampled = share * math.sqrt(count * math.expm1(min(one * one, 700.0)))  # [bu2020]
-    mu = min(math.sqrt(count) * ratio, distance_of(relation) * sampled)
-    return ratio * ratio / 2 + 9 * ratio + mu * mu / 2 + 9 * mu
-
-
-def pld(
-    event: DpEvent, count: int, *, relation: Relation, interval: float
-) -> distributions.PrivacyLossDistribution:
-    """Privacy loss distribution of ``count`` independent runs of a simple event."""
-    if isinstance(event, PoissonSampledDpEvent) and isinstance(event.event, GaussianDpEvent):
-        one = distributions.from_gaussian_mechanism(
-            event.event.noise_multiplier,
-            value_discretization_interval=interval,
-            sampling_prob=event.sampling_probability,
-            neighboring_relation=_NEIGHBOURS[relation],
-        )
-    elif isinstance(event, GaussianDpEvent):
-        return distributions.from_gaussian_mechanism(
-            event.noise_multiplier / math.sqrt(count),
-            value_discretization_interval=interval,
-            neighboring_relation=_NEIGHBOURS[relation],
-        )
-    elif isinstance(event, LaplaceDpEvent):
-        one = distributions.from_laplace_mechanism(
-            event.noise_multiplier / distance_of(relation), value_discretization_interval=interval
-        )
-    else:
-        raise UnsupportedEvent(
-            f"Expected an event with a known privacy loss under {relation.value}, got {event}; "
-            "no epsilon is claimed for it."
-        )
-    return one.self_compose(count)

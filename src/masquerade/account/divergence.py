@@ -13,12 +13,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from masquerade import _check
+from masquerade.account.losses import Pair, pair_of
 from masquerade.account.parts import UnsupportedEvent, distance_of, parts_of
 from masquerade.events import (
     BoundedRangeDpEvent,
     DpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
+    MixtureOfGaussiansDpEvent,
     NonPrivateDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
@@ -59,7 +61,8 @@ def renyi_bound(event: DpEvent, *, delta: float, relation: Relation) -> float:
 
     found = [at(order) for order in _ORDERS]
     best = int(np.argmin(found))
-    is_closed = not any(isinstance(part, PoissonSampledDpEvent) for part, _ in parts_of(event))
+    sampled = (PoissonSampledDpEvent, MixtureOfGaussiansDpEvent)
+    is_closed = not any(isinstance(part, sampled) for part, _ in parts_of(event))
     if is_closed and math.isfinite(found[best]):
         steps = [math.log(order - 1) for order in _ORDERS]
         low = steps[best - 1] if best > 0 else steps[0] - _FURTHER
@@ -97,8 +100,8 @@ def _single(event: DpEvent, order: float, relation: Relation) -> float:
             exponent = order * (order - 1) * ratio * ratio / 2
             mixed = logsumexp([0.0, exponent], b=[1 - q, q])
             return max(float(mixed), 0.0) / (order - 1)
-        case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
-            return _sampled(order, q, inner.noise_multiplier, relation)
+        case PoissonSampledDpEvent(event=GaussianDpEvent()) | MixtureOfGaussiansDpEvent():
+            return _sampled(order, pair_of(event, relation), relation)
     raise UnsupportedEvent(f"Expected an event with a known Renyi divergence, got {event}.")
 
 
@@ -124,32 +127,33 @@ def _bounded_range(order: float, width: float) -> float:
     return min(order * width * width / 8, width)
 
 
-def _sampled(order: float, q: float, z: float, relation: Relation) -> float:
-    """A Poisson-sampled Gaussian, by quadrature of its dominating pair.
+def _sampled(order: float, pair: Pair, relation: Relation) -> float:
+    """A sampled Gaussian, or a group of its units, by quadrature of its dominating pair.
 
-    zero_out and add_remove: (1-q) N(0) + q N(1) against N(0); replace_one: against
-    (1-q) N(0) + q N(-1). The integrand is a sum of Gaussians of width z or more: with 12 cells a
-    sigma the trapezoid's error is far below the 1e-9 that is added.
+    The integrand is a sum of Gaussians of width z or more: with 12 cells a sigma the trapezoid's
+    error is far below the 1e-9 that is added.
     """
+    z = pair.deviation
     if z == 0:
         return math.inf
-    reach = 2 * order + 1 + 12 * z
+    reach = (2 * order + 1) * max(pair.shifts) + 12 * z
     points = math.ceil(2 * reach / z * _CELLS_A_SIGMA)
     if points > _MOST_POINTS:
         return math.inf
     x = np.linspace(-reach, reach, points)
     step = math.log(x[1] - x[0])
-
-    def log_mix(centre: float) -> np.ndarray:
-        at_zero = -((x / z) ** 2) / 2
-        moved = -(((x - centre) / z) ** 2) / 2
-        with np.errstate(divide="ignore"):
-            stacked = np.logaddexp(np.log1p(-q) + at_zero, np.log(q) + moved)
-        return np.asarray(stacked - math.log(z * math.sqrt(2 * math.pi)))
-
     plain = -((x / z) ** 2) / 2 - math.log(z * math.sqrt(2 * math.pi))
-    first = log_mix(1.0)
-    second = log_mix(-1.0) if relation is Relation.REPLACE_ONE else plain
+
+    def log_mix(side: int) -> np.ndarray:
+        terms = [
+            math.log(weight) + (side * shift * x - shift * shift / 2) / (z * z)
+            for weight, shift in zip(pair.weights, pair.shifts, strict=True)
+        ]
+        terms += [np.full(points, math.log(pair.rest))] if pair.rest > 0 else []
+        return np.asarray(plain + np.logaddexp.reduce(terms))
+
+    first = log_mix(1)
+    second = log_mix(-1) if relation is Relation.REPLACE_ONE else plain
 
     def one_way(p: np.ndarray, r: np.ndarray) -> float:
         return float(logsumexp(order * p - (order - 1) * r) + step) / (order - 1)

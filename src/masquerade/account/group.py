@@ -4,17 +4,21 @@ A holder of k units is drawn J ~ Bin(k, q) times, and what a batch then adds has
 Given everybody else's coins, both neighbours are mixtures of Gaussians around such sums. By
 Gaussian interpolation every hockey-stick divergence grows with the inner products of sums of one
 neighbour and falls with those between two: in the worst case all of them are aligned, at their
-largest norm, and opposite for replace_one. Taking k for each J >= 1 only moves them further. So
+largest norm, and opposite for replace_one. So the pair
 
-    Poisson(q, Gaussian(z)) for one unit  ->  Poisson(1 - (1-q)^k, Gaussian(z / k)) for k of them,
+    sum_j Bin(j; k, q) N(j, z^2)   against   N(0, z^2), or its mirror image for replace_one,
 
-and the same where the batch is revealed. It is a bound, not the exact law; with `--unit subject` a
-person is one unit and nothing of this is paid.
+dominates, and is reached. Where k is large, neighbouring j are taken together, at the larger one,
+which only moves them further. Where the batch is revealed, J is known and the bound is looser:
+k for each J >= 1. With `--unit subject` a person is one unit and nothing of this is paid.
 """
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
+from scipy.stats import binom
 
 from masquerade import _check
 from masquerade.account.parts import UnsupportedEvent
@@ -22,11 +26,15 @@ from masquerade.events import (
     ComposedDpEvent,
     DpEvent,
     GaussianDpEvent,
+    MixtureOfGaussiansDpEvent,
     NoOpDpEvent,
     PoissonSampledDpEvent,
     RevealedSampledDpEvent,
     SelfComposedDpEvent,
 )
+
+_MOST = 64  # shifts of a mixture
+_RARE = 1e-40
 
 
 def group_event(event: DpEvent, units: int) -> DpEvent:
@@ -47,10 +55,24 @@ def group_event(event: DpEvent, units: int) -> DpEvent:
         case GaussianDpEvent(noise_multiplier=z):
             return GaussianDpEvent(z / units if z % units == 0 else _down(z / units))
         case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
-            return PoissonSampledDpEvent(_any_of(q, units), group_event(inner, units))
+            return _mixture(q, units, inner.noise_multiplier)
         case RevealedSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
             return RevealedSampledDpEvent(_any_of(q, units), group_event(inner, units))
     raise UnsupportedEvent(f"Expected sampled or plain Gaussian noise for a group, got {event}.")
+
+
+def _mixture(q: float, units: int, z: float) -> DpEvent:
+    """How many of the units are drawn, as a mixture of at most about `_MOST` shifts."""
+    if q >= 1:
+        return group_event(GaussianDpEvent(z), units)
+    drawn = binom(units, q)
+    least, most = int(drawn.ppf(_RARE)), int(drawn.isf(_RARE))
+    places = np.unique(np.linspace(least, most, min(most - least + 1, _MOST)).round())
+    tops = np.unique(np.concatenate([[0.0], places, [units]]))
+    above = drawn.sf(tops[:-1]) * (1 + 1e-10)  # chance of more than each; rounded up
+    chances = -np.diff(np.concatenate([[1.0], np.minimum(above, 1.0), [0.0]]))
+    kept = (chances > 0) | (tops == units)
+    return MixtureOfGaussiansDpEvent(z, tops[kept].tolist(), chances[kept].tolist())
 
 
 def _any_of(q: float, units: int) -> float:

@@ -10,6 +10,7 @@ from masquerade._round import shown, up_decimals, up_significant
 from masquerade.account import calibrate, gaussian_sigma, sensitivity, votes
 from masquerade.account import epsilon as epsilon_of
 from masquerade.account.calibrate import sampled_gaussian
+from masquerade.account.group import group_event
 from masquerade.account.verdict import PublishedClaim, Verdict
 from masquerade.doors.answer import Answer
 from masquerade.guarantee import Relation, Unit, UnitName
@@ -67,14 +68,17 @@ class Poisson:
         sampling_prob: chance of a record to be in a batch.
         steps: how many.
         delta: of the guarantee.
+        group: how many records somebody has, for whom all of them together are protected.
     """
 
     noise_multiplier: float
     sampling_prob: float
     steps: int
     delta: float
+    group: int = 1
 
     def __post_init__(self) -> None:
+        _check.count(group=self.group)
         _check.positive(noise_multiplier=self.noise_multiplier)
         _check.probability(sampling_prob=self.sampling_prob)
         _check.count(steps=self.steps)
@@ -90,6 +94,7 @@ class Poisson:
                 steps=self.steps,
                 is_revealed=is_revealed,
             )
+            event = group_event(event, self.group)
             return up_decimals(epsilon_of(event, delta=self.delta, relation=relation))
 
         return _said(

@@ -1,0 +1,269 @@
+r"""The privacy losses of simple events: their dominating pairs.
+
+Sampled Gaussians are mixtures on a line: sum_j w_j N(s_j, z^2) against N(0, z^2), or against the
+mirrored mixture for replace_one, and the loss grows with x. The masses of a cell are subtracted
+before weights multiply them, so that a tiny sampling probability costs no digits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from masquerade.account.law import MOST_CELLS, ROUNDING, Cells, Law, TooFine
+from masquerade.account.parts import UnsupportedEvent, distance_of
+from masquerade.events import (
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    MixtureOfGaussiansDpEvent,
+    PoissonSampledDpEvent,
+    RevealedSampledDpEvent,
+)
+from masquerade.guarantee import Relation
+
+_TABLE = 2**14  # points from which the ends of cells are first guessed
+_NEWTON = 3
+_NEAR = 30.0  # exponents up to which expm1 is used
+LEAST_TAIL = 1e-300
+
+
+class Loss(Protocol):
+    """The loss of one run."""
+
+    @property
+    def spread(self) -> float:
+        """About its standard deviation."""
+
+    def largest(self, tail: float) -> float:
+        """What is exceeded with at most that chance."""
+
+    def laws(self, interval: float, tail: float) -> tuple[Law, Law]:
+        """On a grid, in both directions; a tail may count as lost.
+
+        Raises:
+            TooFine: if the grid has too many points.
+        """
+
+
+def loss_of(event: DpEvent, count: int, relation: Relation) -> tuple[Loss, int]:
+    """The loss of a simple event, and how often it is run; plain Gaussians become one.
+
+    Raises:
+        UnsupportedEvent: if its loss is not known.
+    """
+    is_two_sided = relation is Relation.REPLACE_ONE
+    match event:
+        case GaussianDpEvent(noise_multiplier=z):
+            return Pair((1.0,), (1.0,), z / math.sqrt(count), is_two_sided), 1
+        case RevealedSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner) if (
+            relation is not Relation.ADD_REMOVE
+        ):
+            return Sometimes(q, Pair((1.0,), (1.0,), inner.noise_multiplier, is_two_sided)), count
+        case LaplaceDpEvent(noise_multiplier=z):
+            return Laplace(distance_of(relation) / z), count
+    return pair_of(event, relation), count
+
+
+def pair_of(event: DpEvent, relation: Relation) -> Pair:
+    """The dominating pair of a sampled Gaussian, or of a group of its units."""
+    is_two_sided = relation is Relation.REPLACE_ONE
+    match event:
+        case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
+            return Pair((q,), (1.0,), inner.noise_multiplier, is_two_sided)
+        case MixtureOfGaussiansDpEvent(standard_deviation=z, sensitivities=s, sampling_probs=w):
+            kept = [(a, b) for a, b in zip(w, s, strict=True) if a > 0 and b > 0]
+            weights, shifts = zip(*kept, strict=True)
+            return Pair(weights, shifts, z, is_two_sided)
+    raise UnsupportedEvent(
+        f"Expected an event with a known privacy loss under {relation.value}, got {event}; "
+        "no epsilon is claimed for it."
+    )
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A mixture of shifted Gaussians against the unshifted one, or against its mirror image.
+
+    Args:
+        weights: of the shifts above zero; the rest is not shifted.
+        shifts: how far, all above zero.
+        deviation: of every Gaussian.
+        is_two_sided: whether the other side is the mirror image.
+    """
+
+    weights: tuple[float, ...]
+    shifts: tuple[float, ...]
+    deviation: float
+    is_two_sided: bool
+
+    @property
+    def rest(self) -> float:
+        """The weight of what is not shifted."""
+        return max(1 - math.fsum(self.weights), 0.0)
+
+    @property
+    def spread(self) -> float:
+        """About the loss's standard deviation: the likelihood ratio's, where that is small."""
+        pairs = list(zip(self.weights, self.shifts, strict=True))
+        ratio = sum(
+            w * v * math.expm1(min(s * t / self.deviation**2, 100.0))
+            for w, s in pairs
+            for v, t in pairs
+        )
+        most = max(self.shifts) / self.deviation
+        return (2 if self.is_two_sided else 1) * min(math.sqrt(ratio), most)
+
+    def largest(self, tail: float) -> float:
+        """What is exceeded with at most that chance."""
+        return float(self.loss(np.array([self._ends(tail)[1]]))[0][0])
+
+    def loss(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The loss at each x, a bound on its rounding, and its slope."""
+        value, error, slope = self._log_ratio(x)
+        if self.is_two_sided:
+            mirrored, error_there, slope_there = self._log_ratio(-x)
+            return value - mirrored, error + error_there, slope + slope_there
+        return value, error, slope
+
+    def _log_ratio(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the mixture to the unshifted Gaussian: log(1 + sum w (e^y - 1)), the same loss."""
+        z2 = self.deviation * self.deviation
+        exponents = [(s * x - s * s / 2) / z2 for s in self.shifts]
+        highest = np.max(exponents, axis=0)
+        small = [np.minimum(y, _NEAR) for y in exponents]
+        grown = [np.expm1(y) for y in small]
+        total = sum(w * g for w, g in zip(self.weights, grown, strict=True))
+        moved = sum(
+            w * (np.abs(g) + np.abs(y) * (g + 1))
+            for w, g, y in zip(self.weights, grown, small, strict=True)
+        )
+        total = np.maximum(total, -1 + 1e-12)
+        value = np.log1p(total)
+        error = ROUNDING * (moved / (1 + total) + np.abs(value))
+        is_far = (highest >= _NEAR) | (total < -0.5)
+        if is_far.any():
+            terms = [math.log(w) + y[is_far] for w, y in zip(self.weights, exponents, strict=True)]
+            terms += [np.full(int(is_far.sum()), math.log(self.rest))] if self.rest > 0 else []
+            value[is_far] = np.logaddexp.reduce(terms)
+            error[is_far] = ROUNDING * (1 + np.abs(value[is_far]) + np.abs(highest[is_far]))
+        with np.errstate(over="ignore"):
+            slope = sum(
+                w * s / z2 * np.exp(y - value)
+                for w, s, y in zip(self.weights, self.shifts, exponents, strict=True)
+            )
+        return value, np.asarray(error), np.asarray(slope)
+
+    def _ends(self, tail: float) -> tuple[float, float]:
+        reach = -float(ndtri(max(tail, LEAST_TAIL))) * self.deviation
+        far = max(self.shifts)
+        return -reach - (far if self.is_two_sided else 0.0), reach + far
+
+    def laws(self, interval: float, tail: float) -> tuple[Law, Law]:
+        """Of P against Q, and of Q against P."""
+        ends, x, too_low, too_high = self._ends_of_cells(interval, tail)
+        edges = np.concatenate([[-np.inf], x, [np.inf]])
+        here, near = _masses(edges, 0.0, self.deviation)
+        mass, other = self.rest * here, self.rest * here if self.is_two_sided else here
+        gain, blur = np.zeros_like(here), np.zeros_like(here)
+        for weight, shift in zip(self.weights, self.shifts, strict=True):
+            ahead, ahead_near = _masses(edges, shift, self.deviation)
+            behind, behind_near = here, near
+            if self.is_two_sided:
+                behind, behind_near = _masses(edges, -shift, self.deviation)
+                other = other + weight * behind
+            mass = mass + weight * ahead
+            gain += weight * (ahead - behind)
+            blur += weight * (ahead_near + behind_near)
+        inner = slice(1, -1)
+        cells = Cells(ends, mass[inner], other[inner], gain[inner], blur[inner], too_low, too_high)
+        up = cells.law(interval).plus(int(ends[1]), mass[0], lost=mass[-1])
+        if self.is_two_sided:
+            return up, up
+        return up, cells.swapped().law(interval).plus(-int(ends[-2]), other[-1], lost=other[0])
+
+    def _ends_of_cells(self, interval: float, tail: float) -> tuple[np.ndarray, ...]:
+        """Grid points, the x where the loss is about there, and how far it is below or above."""
+        table = np.linspace(*self._ends(tail), _TABLE)
+        known = np.maximum.accumulate(self.loss(table)[0])
+        first, last = math.floor(known[0] / interval), math.ceil(known[-1] / interval)
+        if last - first > MOST_CELLS:
+            raise TooFine
+        ends = np.arange(first, max(last, first + 1) + 1)
+        aim = ends * interval
+        x = np.interp(aim, known, table)
+        for _ in range(_NEWTON):
+            value, _, slope = self.loss(x)
+            x = np.clip(x - (value - aim) / np.maximum(slope, 1e-300), table[0], table[-1])
+        x = np.maximum.accumulate(x)
+        value, error, _ = self.loss(x)
+        error += ROUNDING * np.abs(aim)
+        return ends, x, np.maximum(aim - value, 0) + error, np.maximum(value - aim, 0) + error
+
+
+def _masses(edges: np.ndarray, shift: float, deviation: float) -> tuple[np.ndarray, np.ndarray]:
+    """A Gaussian's mass between edges, and the tail that its rounding is measured by."""
+    t = (edges - shift) / deviation
+    below, above = ndtr(t), ndtr(-t)
+    is_left = t[1:] <= 0
+    mass = np.where(is_left, np.diff(below), -np.diff(above))
+    return np.maximum(mass, 0.0), np.where(is_left, below[1:], above[:-1])
+
+
+@dataclass(frozen=True)
+class Sometimes:
+    """A loss that is there with some chance, and it is known when."""
+
+    chance: float
+    loss: Loss
+
+    @property
+    def spread(self) -> float:
+        """About its standard deviation."""
+        return self.loss.spread * math.sqrt(self.chance)
+
+    def largest(self, tail: float) -> float:
+        """What is exceeded with at most that chance."""
+        return self.loss.largest(tail)
+
+    def laws(self, interval: float, tail: float) -> tuple[Law, Law]:
+        """On a grid, in both directions."""
+        up, down = self.loss.laws(interval, tail)
+        return up.sometimes(self.chance), down.sometimes(self.chance)
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Laplace noise of scale one, shifted."""
+
+    shift: float
+
+    @property
+    def spread(self) -> float:
+        """About its standard deviation."""
+        return self.shift
+
+    def largest(self, tail: float) -> float:
+        """What is exceeded with at most that chance."""
+        return self.shift
+
+    def laws(self, interval: float, tail: float) -> tuple[Law, Law]:
+        """Losses of +-shift have a mass of their own; cells that reach beyond only add to them."""
+        last = math.ceil(self.shift / interval)
+        if 2 * last > MOST_CELLS:
+            raise TooFine
+        ends = np.arange(-last, last + 1)
+        edges = np.clip(ends * interval, -self.shift, self.shift)
+        low, high = edges[:-1], edges[1:]
+        width = np.expm1((high - low) / 2) / 2
+        mass = np.exp(-(self.shift - low) / 2) * width
+        other = np.exp(-(self.shift + high) / 2) * width
+        mass[[0, -1]] += math.exp(-self.shift) / 2, 0.5
+        other[[0, -1]] += 0.5, math.exp(-self.shift) / 2
+        error = np.full(len(ends), ROUNDING * self.shift)
+        law = Cells(ends, mass, other, mass - other, mass + other, error, error).law(interval)
+        return law, law
