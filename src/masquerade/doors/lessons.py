@@ -7,6 +7,7 @@ it in a folder that only its owner can read and that is removed at the end.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -106,7 +107,9 @@ def lessons(
     sinks: dict[str, Sink] = {"private": Sink(len(collection) * method.segments, memory)}
     if method.HAS_PUBLIC:
         sinks["public"] = Sink(len(collection) * method.segments, memory)
-    targets, owners, masks = [], [], []
+    targets, owners = [], []
+    masks: list[Any] = []
+    known: dict[bytes, str] = {}
     try:
         for index in range(len(collection)):
             video = video_of(collection, index)
@@ -115,6 +118,7 @@ def lessons(
             if method.HAS_PUBLIC:
                 shown["public"] = views.filled(video.frames, video.person_mask, private)
                 masks.append(video.person_mask)
+                _refuse_two_masks(video.frames, masks[-1], known)
             if not method.HAS_PRIVATE:
                 shown["private"] = shown["public"]
             for view, frames in shown.items():
@@ -130,7 +134,7 @@ def lessons(
                 targets=torch.tensor(targets, device=memory.device),
                 slots=slots_of(owners, segments=method.segments, most=most),
             ),
-            mask_sha256=views.fingerprint([m for m in masks if m is not None]) if masks else None,
+            mask_sha256=views.fingerprint(masks) if masks else None,
             units=units_of(owners),
         )
     finally:
@@ -156,6 +160,17 @@ def video_of(collection: Collection[Any], index: int) -> Video:
     if not isinstance(video, Video):
         raise BadInput(f"Expected videos to learn from, got {type(video).__name__}s.")
     return video
+
+
+def _refuse_two_masks(frames: np.ndarray, mask: np.ndarray, known: dict[bytes, str]) -> None:
+    """A recording that is listed twice has one mask: two could together show all of it."""
+    content = hashlib.sha256(repr(frames.shape).encode() + frames.tobytes()).digest()
+    found = views.fingerprint([mask])
+    if known.setdefault(content, found) != found:
+        raise BadInput(
+            "Expected one mask with a recording that is listed twice, got two: what is private "
+            "under one would be used without noise under the other. List it once."
+        )
 
 
 def _activations(frames: np.ndarray, method: Method, net: Any, trunk: Any, memory: Memory) -> Any:
