@@ -27,6 +27,7 @@ from masquerade.ledger import Content, Ledger, Run
 from masquerade.mechanism import Value
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
+from masquerade.recordings import Video
 from masquerade.train import views
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
@@ -211,9 +212,8 @@ def _refuse_protected(ledger: Ledger, public: Sequence[Content]) -> None:
 
 
 def mask_of(recording: Any) -> bytes:
-    """A hash of the public mask of a recording; empty where it has none."""
-    mask = getattr(recording, "person_mask", None)
-    return b"" if mask is None else bytes.fromhex(views.fingerprint([mask]))
+    """A hash of what is public in a recording; empty where nothing is."""
+    return views.mark(recording) if isinstance(recording, Video) else b""
 
 
 def _run(

@@ -109,16 +109,16 @@ def lessons(
         sinks["public"] = Sink(len(collection) * method.segments, memory)
     targets, owners = [], []
     masks: list[Any] = []
-    known: dict[bytes, str] = {}
+    known: dict[bytes, bytes] = {}
     try:
         for index in range(len(collection)):
             video = video_of(collection, index)
             see(video)
             shown = {"private": video.frames}
             if method.HAS_PUBLIC:
-                shown["public"] = views.filled(video.frames, video.person_mask, private)
+                shown["public"] = views.public_view(video, private)
                 masks.append(video.person_mask)
-                _refuse_two_masks(video.frames, masks[-1], known)
+                _refuse_two_masks(video, known)
             if not method.HAS_PRIVATE:
                 shown["private"] = shown["public"]
             for view, frames in shown.items():
@@ -162,10 +162,11 @@ def video_of(collection: Collection[Any], index: int) -> Video:
     return video
 
 
-def _refuse_two_masks(frames: np.ndarray, mask: np.ndarray, known: dict[bytes, str]) -> None:
+def _refuse_two_masks(video: Video, known: dict[bytes, bytes]) -> None:
     """A recording that is listed twice has one mask: two could together show all of it."""
-    content = hashlib.sha256(repr(frames.shape).encode() + frames.tobytes()).digest()
-    found = views.fingerprint([mask])
+    shape = repr(video.frames.shape).encode()
+    content = hashlib.sha256(shape + video.frames.tobytes()).digest()
+    found = views.mark(video)
     if known.setdefault(content, found) != found:
         raise BadInput(
             "Expected one mask with a recording that is listed twice, got two: what is private "
