@@ -48,7 +48,7 @@ def test_shared_colour_is_cut_off_at_the_border(
     assert not np.array_equal(*naive), "without a border it would show"
 
 
-def test_the_border_is_what_the_decoder_needs() -> None:
+def test_half_the_border_would_not_do() -> None:
     one, other, mask = pictures(63, 49)
     films = [decoded(each)[None] for each in (one, other)]
     few = [views.filled(film, mask[None], Private.BACKGROUND, border=3) for film in films]

@@ -8,12 +8,15 @@ stands before the model does.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
 
 from masquerade import catalog
 from masquerade._optional import require
@@ -218,6 +221,13 @@ def train(
         see_public(recording)
     net = network.make(classes, seed=method.public_seed)
     name = f"{ways.work.name} {_begun(net, network.kind)}" if ways.work.checkpoint else ""
+    data = hashlib.sha256()
+
+    def seen(recording: Any) -> None:
+        if ways.work.checkpoint:
+            data.update(_content(recording))
+        see(recording)
+
     net = net.to(ways.memory.device)
     with network.lessons(
         collection,
@@ -225,7 +235,7 @@ def train(
         net,
         memory=ways.memory,
         progress=lambda done, total: progress("reading", done, total),
-        see=see,
+        see=seen,
     ) as (tail, found):
         plan = method.plan(found.rows.units)
         begin(plan, found)
@@ -235,7 +245,7 @@ def train(
             method,
             plan,
             noise=noise,
-            work=replace(ways.work, name=name),
+            work=replace(ways.work, name=f"{name} {data.hexdigest()}"),
             progress=lambda done, total: progress("training", done, total),
         )
     return net, plan, found
@@ -313,6 +323,21 @@ def _begun(net: Any, kind: dict[str, Any]) -> str:
     for value in net.state_dict().values():
         found.update(value.detach().cpu().contiguous().numpy().tobytes())
     return found.hexdigest()
+
+
+def _content(recording: Any) -> bytes:
+    """A hash of a recording, its mask and its labels; it stays in the checkpoint, which is private.
+
+    With any other one a checkpoint would be of a run that learned from somebody else.
+    """
+    found = hashlib.sha256()
+    for each in dataclasses.fields(recording):
+        held = getattr(recording, each.name)
+        is_array = isinstance(held, np.ndarray)
+        said = (each.name, held.shape, str(held.dtype)) if is_array else (each.name, held)
+        found.update(repr(said).encode())
+        found.update(held.tobytes() if is_array else b"")
+    return found.digest()
 
 
 def _fields(method: Method, mask_sha256: str | None) -> dict[str, Any]:
