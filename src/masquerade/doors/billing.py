@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from masquerade.collection import Collection
+from masquerade.doors.faults import private_item
 from masquerade.doors.owners import owner_of, units_of
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent, DpEvent, NoOpDpEvent
@@ -193,7 +194,8 @@ def quote(
     """Raise what charging a cost would raise, and spend nothing; recordings are read."""
     _refuse_protected(ledger, [Content.of(recording) for recording in public])
     contents, masks, owners = [], [], []
-    for index, recording in enumerate(collection):
+    for index in range(len(collection)):
+        recording = private_item(collection, index)
         contents.append(Content.of(recording))
         masks.append(mask_of(recording))
         owners.append(owner_of(recording, index, unit, collection.labels[index].name))

@@ -20,6 +20,7 @@ import numpy as np
 from masquerade import _check
 from masquerade._optional import require
 from masquerade.collection import Collection
+from masquerade.doors.faults import private_item, unnamed
 from masquerade.doors.owners import owner_of, units_of
 from masquerade.errors import BadInput
 from masquerade.nets import mvit
@@ -112,7 +113,7 @@ def lessons(
     known: dict[bytes, bytes] = {}
     try:
         for index in range(len(collection)):
-            video = video_of(collection, index)
+            video = video_of(private_item(collection, index))
             see(video)
             shown = {"private": video.frames}
             if method.HAS_PUBLIC:
@@ -123,7 +124,8 @@ def lessons(
                 shown["private"] = shown["public"]
             for view, frames in shown.items():
                 sinks[view].add(_activations(frames, method, net, trunk, memory))
-            targets += [_target(video, names, collection.labels[index].name)] * method.segments
+            with unnamed():
+                targets += [_target(video, names)] * method.segments
             owners.append(owner_of(video, index, str(method.unit), collection.labels[index].name))
             progress(index + 1, len(collection))
         most = method.recordings if method.unit == "subject" else 1
@@ -148,18 +150,17 @@ def films_of(
     """Each recording's middle segment as a network wants it, (1, 3, T, H, W), with its class."""
     names = classes_of(collection)
     for index in range(len(collection)):
-        video = video_of(collection, index)
+        video = video_of(collection[index])
         cut = views.segments(video.frames, count=1, length=mvit.NORMALISATION[name].frames)
-        yield mvit.prepare(cut, name), _target(video, names, collection.labels[index].name)
+        yield mvit.prepare(cut, name), _target(video, names)
         progress(index + 1, len(collection))
 
 
-def video_of(collection: Collection[Any], index: int) -> Video:
+def video_of(recording: Any) -> Video:
     """A recording that must be a video."""
-    video = collection[index]
-    if not isinstance(video, Video):
-        raise BadInput(f"Expected videos to learn from, got {type(video).__name__}s.")
-    return video
+    if not isinstance(recording, Video):
+        raise BadInput(f"Expected videos to learn from, got {type(recording).__name__}s.")
+    return recording
 
 
 def _refuse_two_masks(video: Video, known: dict[bytes, bytes]) -> None:
@@ -181,9 +182,9 @@ def _activations(frames: np.ndarray, method: Method, net: Any, trunk: Any, memor
         return trunk(films.to(memory.device))
 
 
-def _target(video: Video, names: Sequence[str], what: str) -> int:
+def _target(video: Video, names: Sequence[str]) -> int:
     if video.activity not in names:
-        raise BadInput(f"Expected an activity of the list with {what}, got {video.activity!r}.")
+        raise BadInput("Expected an activity of the list with every recording, got another.")
     return names.index(video.activity)
 
 

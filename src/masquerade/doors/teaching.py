@@ -91,7 +91,12 @@ def teach(
     if device == "cuda" and not student.torch.cuda.is_available():
         raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
     classes = len(classes_of(private))
-    signals = read(private, progress=lambda done, total: progress("reading", done, total), see=see)
+    signals = read(
+        private,
+        is_private=True,
+        progress=lambda done, total: progress("reading", done, total),
+        see=see,
+    )
     known = read(
         public,
         progress=lambda done, total: progress("reading public", done, total),
@@ -231,7 +236,9 @@ def course_of(method: Ensemble) -> student.Course:
 
 def preview(private: Collection[Any], method: Ensemble) -> int:
     """Teachers that one person's data reaches; recordings are read for their lengths alone."""
-    return split_of_signals(private, read(private), method).max_teachers_per_subject
+    return split_of_signals(
+        private, read(private, is_private=True), method
+    ).max_teachers_per_subject
 
 
 def statement(method: Ensemble, reach: int) -> models.Statement:
