@@ -19,6 +19,7 @@ from masquerade.doors.billing import Bill, Cost
 from masquerade.doors.lessons import classes_of
 from masquerade.doors.owners import owner_of, units_of
 from masquerade.doors.signals import check_alike, public_windows, read
+from masquerade.doors.splits import public_part_of
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
@@ -212,6 +213,7 @@ def teach_file(
             "channels": found.windows.shape[2],
             "window": found.windows.shape[1],
             "rate_hz": found.rate_hz,
+            "learned": public_part_of(private),
         }
         receipt = models.write(
             target,

@@ -24,6 +24,7 @@ from masquerade.collection import Collection
 from masquerade.doors import models
 from masquerade.doors.billing import Bill, cost_of
 from masquerade.doors.lessons import Lessons, Memory, classes_of, lessons
+from masquerade.doors.splits import public_part_of
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.nets import mvit
@@ -296,9 +297,10 @@ def train_file(
         except KeyboardInterrupt as stop:
             bill.abandon()
             raise KeyboardInterrupt(f"Interrupted; no model was written.{bill.owed}") from stop
+        more = {"part": method.part, "learned": public_part_of(collection)}
         receipt = models.write(
             target,
-            models.encoded(net, network.said(net, classes_of(collection)) | {"part": method.part}),
+            models.encoded(net, network.said(net, classes_of(collection)) | more),
             statement(method, plan, mask_sha256=found.mask_sha256),
             noise,
             bill=bill,
