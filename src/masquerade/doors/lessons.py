@@ -165,10 +165,10 @@ def video_of(recording: Any) -> Video:
 
 def _refuse_two_masks(video: Video, known: dict[bytes, bytes]) -> None:
     """A recording that is listed twice has one mask: two could together show all of it."""
-    shape = repr(video.frames.shape).encode()
-    content = hashlib.sha256(shape + video.frames.tobytes()).digest()
+    content = hashlib.sha256(repr(video.frames.shape).encode())
+    content.update(video.frames.tobytes())
     found = views.mark(video)
-    if known.setdefault(content, found) != found:
+    if known.setdefault(content.digest(), found) != found:
         raise BadInput(
             "Expected one mask with a recording that is listed twice, got two: what is private "
             "under one would be used without noise under the other. List it once."
