@@ -162,7 +162,7 @@ def test_photos_and_signals_are_refused_before_anything_is_read(
 
 
 def test_an_activity_outside_the_list_or_a_missing_mask_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="of the list with film 5, got 'fly'"):
+    with pytest.raises(BadInput, match="private recordings that can be used"):
         trains(tmp_path / "m.safetensors", Few(strange="fly"))
     with pytest.raises(BadInput, match="person mask"):
         trains(tmp_path / "m.safetensors", Few(has_mask=False), "mask_dp")

@@ -127,7 +127,7 @@ def test_one_who_cannot_pay_stops_the_run_for_all(tmp_path: Path) -> None:
 
 def test_public_pixels_are_only_free_where_the_account_says_so(tmp_path: Path) -> None:
     ledger = enrolled(tmp_path)
-    run = run_of(Few(), list(range(8)), method="mask_dp", public="people")
+    run = run_of(Few(), list(range(8)), method="mask_dp", public="people", masks=(b"a",) * 8)
     with pytest.raises(ValueError, match="--public people"):
         ledger.reserve_run(run)
     (tmp_path / "other").mkdir()
@@ -338,17 +338,6 @@ def test_a_run_is_settled_before_its_model_stands(
     assert not target.exists() and not list(tmp_path.glob(".masquerade-*"))
     trains(target, epsilon=2.0, ledger=ledger)
     assert spends(ledger) == 1 and len(ledger.book().settled) == 1
-
-
-def test_masks_stay_what_they_were_for_an_account(tmp_path: Path) -> None:
-    ledger = enrolled(tmp_path, public="people")
-    run = run_of(Few(), list(range(8)), method="mask_dp", public="people", masks=(b"a",) * 8)
-    ledger.reserve_run(run)
-    ledger.reserve_run(replace(run, run_id="again"))
-    with pytest.raises(ValueError, match="other ones for 3 recordings"):
-        ledger.reserve_run(replace(run, run_id="all", masks=(b"a",) * 5 + (b"b",) * 3))
-    ledger.reserve_run(replace(run, run_id="whole", public="nothing", masks=(b"b",) * 8))
-    assert spends(ledger) == 3
 
 
 def test_people_who_are_enrolled_after_a_run_pay_for_it_once(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from masquerade.data.hmdb51 import HMDB51
 from masquerade.data.stage import Stage
 from masquerade.data.watch import EXAMPLE as WATCH
 from masquerade.doors import receipt as receipts
-from masquerade.doors.models import load_model
+from masquerade.doors.models import load_model, said_of
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import split_of
 from masquerade.errors import BadInput
@@ -132,6 +132,7 @@ def test_a_model_says_what_it_is_under_one_key(model: Path) -> None:
         "network": "mvit_small",
         "activities": ["walk", "run"],
         "part": "head",
+        "learned": {},
     }
     assert load_model(model)[1] == ("walk", "run")
 
@@ -196,7 +197,13 @@ def test_a_folder_without_splits_can_be_trained_and_tested_on(tmp_path: Path, co
     done = command("train", target, *how, *words, "--json")
     assert done.code == 0, done.err
     assert load_model(target)[1] == ("run", "walk")
-    assert command("evaluate", target, *words, "--json").json["recordings"] == 2
+    assert said_of(target)["learned"] == {"data": "folder", "split": "all"}
+    refused = command("evaluate", target, *words)
+    assert refused.code == 4 and "say --private and publish nothing" in refused.err
+    assert "Top-1" not in refused.out
+    done = command("evaluate", target, *words, "--private", "--json").json
+    assert (done["recordings"], done["private"], done["held_out"]) == (2, True, None)
+    assert command("evaluate", target, *words, "--private").out.startswith("PRIVATE: computed from")
 
 
 def test_a_folder_with_splits_is_trained_and_tested_on_its_own(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ class Video:
         view: from which camera.
         attributes: other labels, such as hair colour; a tuple gives one a frame.
         person_mask: (T, H, W) bool, True on people.
+        is_decoded: whether frames come out of a video file, in which neighbouring pixels share
+            colour; then less is public beside a mask. False for frames that were drawn.
         joints: (T, J, 2) pixels; missing is NaN.
         joints_3d: (T, J, 3) metres; missing is NaN.
     """
@@ -60,6 +62,7 @@ class Video:
     view: str | None = None
     attributes: Attributes = field(default_factory=dict)
     person_mask: np.ndarray | None = None
+    is_decoded: bool = True
     joints: np.ndarray | None = None
     joints_3d: np.ndarray | None = None
 

@@ -144,6 +144,7 @@ class Stage(Collection[Recording]):
             rate_hz=self.world.rate_hz,
             subject=f"s{subject:03d}",
             person_mask=film.owner >= 0,
+            is_decoded=False,
         )
 
     def empty(self, index: int) -> np.ndarray:
@@ -219,6 +220,7 @@ class Stage(Collection[Recording]):
             view=labels.view,
             attributes=labels.attributes,
             person_mask=store.unpacked(arrays["masks"], height, width),
+            is_decoded=False,
             joints=arrays["joints"][:, chosen].astype(np.float32),
             joints_3d=arrays["joints_3d"][:, chosen].astype(np.float32),
         )

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from masquerade.collection import Collection
+from masquerade.doors.faults import private_item
 from masquerade.doors.owners import owner_of, units_of
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent, DpEvent, NoOpDpEvent
@@ -27,6 +28,7 @@ from masquerade.ledger import Content, Ledger, Run
 from masquerade.mechanism import Value
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
+from masquerade.recordings import Video
 from masquerade.train import views
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
@@ -192,7 +194,8 @@ def quote(
     """Raise what charging a cost would raise, and spend nothing; recordings are read."""
     _refuse_protected(ledger, [Content.of(recording) for recording in public])
     contents, masks, owners = [], [], []
-    for index, recording in enumerate(collection):
+    for index in range(len(collection)):
+        recording = private_item(collection, index)
         contents.append(Content.of(recording))
         masks.append(mask_of(recording))
         owners.append(owner_of(recording, index, unit, collection.labels[index].name))
@@ -211,9 +214,8 @@ def _refuse_protected(ledger: Ledger, public: Sequence[Content]) -> None:
 
 
 def mask_of(recording: Any) -> bytes:
-    """A hash of the public mask of a recording; empty where it has none."""
-    mask = getattr(recording, "person_mask", None)
-    return b"" if mask is None else bytes.fromhex(views.fingerprint([mask]))
+    """A hash of what is public in a recording; empty where nothing is."""
+    return views.mark(recording) if isinstance(recording, Video) else b""
 
 
 def _run(

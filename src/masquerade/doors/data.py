@@ -84,12 +84,21 @@ class List:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """Count the files of a data set against what its publisher says."""
+    """Count the files of a data set against what its publisher says.
+
+    Args:
+        recordings: also read every recording, and name those that training could not use. What it
+            says is private.
+    """
 
     ENTRY: ClassVar[tuple[str, str]] = ("", "data")
 
+    recordings: bool = False
+
     def run(self, entry: Collection[Any]) -> Answer:
-        """Read lists and file names, no recordings."""
+        """Read lists and file names; recordings only if asked to."""
+        if self.recordings:
+            return _read_all(entry)
         counts = entry.check()
         is_right = all(count.is_right for count in counts)
         lines = [line for count in counts for line in _said(count)]
@@ -103,6 +112,33 @@ class Check:
             ],
         }
         return Answer(data=data, lines=lines, exit_code=0 if is_right else 4)
+
+
+def _read_all(entry: Collection[Any]) -> Answer:
+    """Which recordings cannot be read or learned from, and why."""
+    faults = []
+    with bars() as progress:
+        task = progress.add_task("reading", total=len(entry))
+        for index, labels in enumerate(entry.labels):
+            fault = _fault(entry, index)
+            faults += [{"name": labels.name, "fault": fault}] if fault else []
+            progress.advance(task)
+    lines = ["PRIVATE: this is about what is in the recordings; do not publish it."]
+    lines += [f"! {each['name']}: {each['fault']}" for each in faults]
+    lines.append(f"{len(entry) - len(faults)} of {len(entry)} recordings can be used.")
+    data = {"private": True, "recordings": len(entry), "faults": faults}
+    return Answer(data=data, lines=lines, exit_code=4 if faults else 0)
+
+
+def _fault(entry: Collection[Any], index: int) -> str:
+    try:
+        recording = entry[index]
+    except (ValueError, TypeError, OSError) as error:
+        return str(error)
+    is_strange = isinstance(recording, Video) and recording.activity not in entry.activities
+    if entry.activities and is_strange:
+        return f"Expected an activity of the list, got {recording.activity!r}."
+    return ""
 
 
 def _said(count: Count) -> list[str]:

@@ -14,15 +14,24 @@ from masquerade._optional import require
 from masquerade.collection import Collection
 from masquerade.doors.answer import Answer
 from masquerade.doors.lessons import films_of
-from masquerade.doors.models import load_model
+from masquerade.doors.models import load_model, said_of
 from masquerade.doors.progress import bars
 from masquerade.doors.signals import labelled_windows, read
-from masquerade.doors.splits import split_of, tested_signals
+from masquerade.doors.splits import held_out_by, split_of, tested_signals
 from masquerade.errors import BadInput
+from masquerade.ledger import Content, Ledger
 from masquerade.train.ensemble.student import probabilities
 
 torch = require("torch", extra="train")
 _BATCH, _BAR = 8, 40
+_PRIVATE = (
+    "PRIVATE: computed from recordings that the model may have learned from; not covered by any "
+    "epsilon; do not publish."
+)
+_NAMED = (
+    "That the model did not learn from these people is your word: its file does not say from whom "
+    "it did."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,19 +119,36 @@ def _accuracy(guessed: np.ndarray, right: np.ndarray, names: tuple[str, ...]) ->
 class Evaluate:
     """Test a model that `masquerade train` wrote on a data set's test split.
 
+    Exact accuracy on recordings that a model learned from is covered by no epsilon, so they are
+    refused unless --private is said.
+
     Args:
         model: the .safetensors file.
+        private: test on recordings that the model may have learned from; what is printed is not
+            to be published.
+        ledger: a path, or postgresql://...; recordings in an account of it are refused likewise.
     """
 
     ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("data", "data"),)
 
     model: Positional[Path]
+    private: bool = False
+    ledger: str | None = None
 
     def run(self, data: Collection[Any]) -> Answer:
         """Top-1, the mean over classes, and a bar for each class."""
         net, activities = load_model(self.model)
         is_worn = net.name == "lstm"
         test = tested_signals(data) if is_worn else split_of(data, "test")
+        learned = said_of(self.model).get("learned")
+        held_out = held_out_by(test, learned if isinstance(learned, dict) else {})
+        is_private = not held_out or self._is_protected(test)
+        if not held_out and not self.private:
+            raise BadInput(
+                "Expected recordings that the model did not learn from, got the split "
+                f"{getattr(test, 'split', 'all')}, of which it may have seen all; give a test "
+                "split, or --subjects that were left out, or say --private and publish nothing."
+            )
         if activities != test.activities:
             raise BadInput(
                 f"Expected the classes of the model, {', '.join(activities[:3])}, ..., got a data "
@@ -133,23 +159,44 @@ class Evaluate:
             found = (signal_accuracy if is_worn else accuracy)(
                 net, test, progress=lambda done, _: progress.update(task, completed=done)
             )
-        width = max(map(len, found.per_class))
-        lines = [
-            f"Top-1 {found.top_1:.4f}, mean over classes {found.mean_per_class:.4f}, "
-            f"{len(test)} recordings of the split {getattr(test, 'split', 'all')}.",
-            *(
-                f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
-                for name, share in found.per_class.items()
-            ),
-        ]
-        data_out = {
-            "top_1": found.top_1,
-            "mean_per_class": found.mean_per_class,
-            "per_class": found.per_class,
-            "recordings": len(test),
-            "split": getattr(test, "split", "all"),
-        }
-        return Answer(data=data_out, lines=lines)
+        return _answer(found, test, held_out=held_out, is_private=is_private)
+
+    def _is_protected(self, test: Collection[Any]) -> bool:
+        """Whether some recordings are in an account; refused unless they may be."""
+        if self.ledger is None:
+            return False
+        protected = Ledger(self.ledger).count_members(Content.of(each) for each in test)
+        if protected and not self.private:
+            raise BadInput(
+                f"Expected recordings of nobody whom this ledger protects, got {protected} that "
+                "are in an account; test on others, or say --private and publish nothing."
+            )
+        return bool(protected)
+
+
+def _answer(found: Accuracy, test: Collection[Any], *, held_out: str, is_private: bool) -> Answer:
+    width = max(map(len, found.per_class))
+    split = getattr(test, "split", "all")
+    lines = [
+        *([_PRIVATE] if is_private else []),
+        f"Top-1 {found.top_1:.4f}, mean over classes {found.mean_per_class:.4f}, "
+        f"{len(test)} recordings of the split {split}.",
+        *(
+            f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
+            for name, share in found.per_class.items()
+        ),
+        *([_NAMED] if held_out == "named" else []),
+    ]
+    data = {
+        "top_1": found.top_1,
+        "mean_per_class": found.mean_per_class,
+        "per_class": found.per_class,
+        "recordings": len(test),
+        "split": split,
+        "private": is_private,
+        "held_out": held_out or None,
+    }
+    return Answer(data=data, lines=lines)
 
 
 COMMAND = Evaluate

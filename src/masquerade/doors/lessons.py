@@ -7,6 +7,7 @@ it in a folder that only its owner can read and that is removed at the end.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ import numpy as np
 from masquerade import _check
 from masquerade._optional import require
 from masquerade.collection import Collection
+from masquerade.doors.faults import private_item, unnamed
 from masquerade.doors.owners import owner_of, units_of
 from masquerade.errors import BadInput
 from masquerade.nets import mvit
@@ -106,20 +108,24 @@ def lessons(
     sinks: dict[str, Sink] = {"private": Sink(len(collection) * method.segments, memory)}
     if method.HAS_PUBLIC:
         sinks["public"] = Sink(len(collection) * method.segments, memory)
-    targets, owners, masks = [], [], []
+    targets, owners = [], []
+    masks: list[Any] = []
+    known: dict[bytes, bytes] = {}
     try:
         for index in range(len(collection)):
-            video = video_of(collection, index)
+            video = video_of(private_item(collection, index))
             see(video)
             shown = {"private": video.frames}
             if method.HAS_PUBLIC:
-                shown["public"] = views.filled(video.frames, video.person_mask, private)
+                shown["public"] = views.public_view(video, private)
                 masks.append(video.person_mask)
+                _refuse_two_masks(video, known)
             if not method.HAS_PRIVATE:
                 shown["private"] = shown["public"]
             for view, frames in shown.items():
                 sinks[view].add(_activations(frames, method, net, trunk, memory))
-            targets += [_target(video, names, collection.labels[index].name)] * method.segments
+            with unnamed():
+                targets += [_target(video, names)] * method.segments
             owners.append(owner_of(video, index, str(method.unit), collection.labels[index].name))
             progress(index + 1, len(collection))
         most = method.recordings if method.unit == "subject" else 1
@@ -130,7 +136,7 @@ def lessons(
                 targets=torch.tensor(targets, device=memory.device),
                 slots=slots_of(owners, segments=method.segments, most=most),
             ),
-            mask_sha256=views.fingerprint([m for m in masks if m is not None]) if masks else None,
+            mask_sha256=views.fingerprint(masks) if masks else None,
             units=units_of(owners),
         )
     finally:
@@ -144,18 +150,29 @@ def films_of(
     """Each recording's middle segment as a network wants it, (1, 3, T, H, W), with its class."""
     names = classes_of(collection)
     for index in range(len(collection)):
-        video = video_of(collection, index)
+        video = video_of(collection[index])
         cut = views.segments(video.frames, count=1, length=mvit.NORMALISATION[name].frames)
-        yield mvit.prepare(cut, name), _target(video, names, collection.labels[index].name)
+        yield mvit.prepare(cut, name), _target(video, names)
         progress(index + 1, len(collection))
 
 
-def video_of(collection: Collection[Any], index: int) -> Video:
+def video_of(recording: Any) -> Video:
     """A recording that must be a video."""
-    video = collection[index]
-    if not isinstance(video, Video):
-        raise BadInput(f"Expected videos to learn from, got {type(video).__name__}s.")
-    return video
+    if not isinstance(recording, Video):
+        raise BadInput(f"Expected videos to learn from, got {type(recording).__name__}s.")
+    return recording
+
+
+def _refuse_two_masks(video: Video, known: dict[bytes, bytes]) -> None:
+    """A recording that is listed twice has one mask: two could together show all of it."""
+    content = hashlib.sha256(repr(video.frames.shape).encode())
+    content.update(video.frames.tobytes())
+    found = views.mark(video)
+    if known.setdefault(content.digest(), found) != found:
+        raise BadInput(
+            "Expected one mask with a recording that is listed twice, got two: what is private "
+            "under one would be used without noise under the other. List it once."
+        )
 
 
 def _activations(frames: np.ndarray, method: Method, net: Any, trunk: Any, memory: Memory) -> Any:
@@ -165,9 +182,9 @@ def _activations(frames: np.ndarray, method: Method, net: Any, trunk: Any, memor
         return trunk(films.to(memory.device))
 
 
-def _target(video: Video, names: Sequence[str], what: str) -> int:
+def _target(video: Video, names: Sequence[str]) -> int:
     if video.activity not in names:
-        raise BadInput(f"Expected an activity of the list with {what}, got {video.activity!r}.")
+        raise BadInput("Expected an activity of the list with every recording, got another.")
     return names.index(video.activity)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from masquerade.collection import Collection
+from masquerade.doors.faults import private_item
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
 from masquerade.train.ensemble.partition import MOSTLY, Stretch, windows_of
@@ -16,13 +17,14 @@ from masquerade.train.ensemble.partition import MOSTLY, Stretch, windows_of
 def read(
     collection: Collection[Any] | Sequence[Signal],
     *,
+    is_private: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
     see: Callable[[Signal], None] = lambda signal: None,
 ) -> list[Signal]:
-    """Every recording of a data set of signals."""
+    """Every recording of a data set of signals; what is wrong in a private one is not said."""
     found = []
     for index in range(len(collection)):
-        signal = signal_of(collection, index)
+        signal = signal_of(private_item(collection, index) if is_private else collection[index])
         see(signal)
         found.append(signal)
         progress(index + 1, len(collection))
@@ -31,12 +33,11 @@ def read(
     return found
 
 
-def signal_of(collection: Collection[Any] | Sequence[Signal], index: int) -> Signal:
+def signal_of(recording: Any) -> Signal:
     """A recording that must be a signal."""
-    signal: Any = collection[index]
-    if not isinstance(signal, Signal):
-        raise BadInput(f"Expected signals to learn from, got {type(signal).__name__}s.")
-    return signal
+    if not isinstance(recording, Signal):
+        raise BadInput(f"Expected signals to learn from, got {type(recording).__name__}s.")
+    return recording
 
 
 def public_windows(signals: Sequence[Signal], window: int) -> np.ndarray:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
+from masquerade import catalog
 from masquerade.collection import Collection, Kind
 from masquerade.data.folder import Folder
 from masquerade.data.stage import Stage
@@ -89,6 +90,50 @@ def tested_signals(collection: Collection[Any]) -> Collection[Any]:
     if getattr(collection, "kind", collection.ABOUT.kind) != Kind.SIGNALS:
         raise BadInput(f"Expected a data set of signals, got {collection.ABOUT.title}.")
     return collection
+
+
+def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
+    """Which part of which data set this is, in public words: no paths, no names of people.
+
+    Empty for a data set that is not one of ours, whose fields may say anything.
+
+    Example:
+        >>> from pathlib import Path
+        >>> public_part_of(Folder(root=Path("/ward"), split="train"))
+        {'data': 'folder', 'split': 'train'}
+    """
+    name = catalog.name_of(collection)
+    if type(collection).__module__ != f"masquerade.data.{name}":
+        return {}
+    chosen = [
+        each.name
+        for each in fields(collection)  # type: ignore[arg-type]
+        if isinstance(each.default, str | int | float)  # paths and people have no such default
+    ]
+    return {"data": name} | {each: getattr(collection, each) for each in chosen}
+
+
+def held_out_by(tested: Collection[Any], learned: dict[str, Any]) -> str:
+    """Why a model did not learn from these recordings; empty where it may have.
+
+    Args:
+        tested: what it is tested on.
+        learned: what `public_part_of` said of what it learned from; may be empty.
+
+    Returns:
+        ``made up``, ``split`` (splits of one list are disjoint), ``named`` (the caller chose the
+        people, and a model's file does not say whom it learned from), or nothing.
+    """
+    if isinstance(tested, Stage):
+        return "made up"
+    said = public_part_of(tested)
+    split = said.pop("split", "all")
+    if split == "all":
+        return "named" if getattr(tested, "subjects", ()) else ""
+    if said.get("data") != learned.get("data"):
+        return "split" if split == "test" else ""
+    is_apart = {**learned, "split": ""} == {**said, "split": ""}
+    return "split" if is_apart and learned.get("split", "all") not in ("all", split) else ""
 
 
 def _names(given: str) -> tuple[str, ...]:

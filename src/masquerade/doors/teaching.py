@@ -19,6 +19,7 @@ from masquerade.doors.billing import Bill, Cost
 from masquerade.doors.lessons import classes_of
 from masquerade.doors.owners import owner_of, units_of
 from masquerade.doors.signals import check_alike, public_windows, read
+from masquerade.doors.splits import public_part_of
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
@@ -91,7 +92,12 @@ def teach(
     if device == "cuda" and not student.torch.cuda.is_available():
         raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
     classes = len(classes_of(private))
-    signals = read(private, progress=lambda done, total: progress("reading", done, total), see=see)
+    signals = read(
+        private,
+        is_private=True,
+        progress=lambda done, total: progress("reading", done, total),
+        see=see,
+    )
     known = read(
         public,
         progress=lambda done, total: progress("reading public", done, total),
@@ -207,6 +213,7 @@ def teach_file(
             "channels": found.windows.shape[2],
             "window": found.windows.shape[1],
             "rate_hz": found.rate_hz,
+            "learned": public_part_of(private),
         }
         receipt = models.write(
             target,
@@ -231,7 +238,9 @@ def course_of(method: Ensemble) -> student.Course:
 
 def preview(private: Collection[Any], method: Ensemble) -> int:
     """Teachers that one person's data reaches; recordings are read for their lengths alone."""
-    return split_of_signals(private, read(private), method).max_teachers_per_subject
+    return split_of_signals(
+        private, read(private, is_private=True), method
+    ).max_teachers_per_subject
 
 
 def statement(method: Ensemble, reach: int) -> models.Statement:

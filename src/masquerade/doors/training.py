@@ -8,6 +8,7 @@ stands before the model does.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -15,12 +16,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from masquerade import catalog
 from masquerade._optional import require
 from masquerade.collection import Collection
 from masquerade.doors import models
 from masquerade.doors.billing import Bill, cost_of
 from masquerade.doors.lessons import Lessons, Memory, classes_of, lessons
+from masquerade.doors.splits import public_part_of
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.nets import mvit
@@ -218,6 +222,13 @@ def train(
         see_public(recording)
     net = network.make(classes, seed=method.public_seed)
     name = f"{ways.work.name} {_begun(net, network.kind)}" if ways.work.checkpoint else ""
+    data = hashlib.sha256()
+
+    def seen(recording: Any) -> None:
+        if ways.work.checkpoint:
+            data.update(_content(recording))
+        see(recording)
+
     net = net.to(ways.memory.device)
     with network.lessons(
         collection,
@@ -225,7 +236,7 @@ def train(
         net,
         memory=ways.memory,
         progress=lambda done, total: progress("reading", done, total),
-        see=see,
+        see=seen,
     ) as (tail, found):
         plan = method.plan(found.rows.units)
         begin(plan, found)
@@ -235,7 +246,7 @@ def train(
             method,
             plan,
             noise=noise,
-            work=replace(ways.work, name=name),
+            work=replace(ways.work, name=f"{name} {data.hexdigest()}"),
             progress=lambda done, total: progress("training", done, total),
         )
     return net, plan, found
@@ -286,9 +297,10 @@ def train_file(
         except KeyboardInterrupt as stop:
             bill.abandon()
             raise KeyboardInterrupt(f"Interrupted; no model was written.{bill.owed}") from stop
+        more = {"part": method.part, "learned": public_part_of(collection)}
         receipt = models.write(
             target,
-            models.encoded(net, network.said(net, classes_of(collection)) | {"part": method.part}),
+            models.encoded(net, network.said(net, classes_of(collection)) | more),
             statement(method, plan, mask_sha256=found.mask_sha256),
             noise,
             bill=bill,
@@ -313,6 +325,21 @@ def _begun(net: Any, kind: dict[str, Any]) -> str:
     for value in net.state_dict().values():
         found.update(value.detach().cpu().contiguous().numpy().tobytes())
     return found.hexdigest()
+
+
+def _content(recording: Any) -> bytes:
+    """A hash of a recording, its mask and its labels; it stays in the checkpoint, which is private.
+
+    With any other one a checkpoint would be of a run that learned from somebody else.
+    """
+    found = hashlib.sha256()
+    for each in dataclasses.fields(recording):
+        held = getattr(recording, each.name)
+        is_array = isinstance(held, np.ndarray)
+        said = (each.name, held.shape, str(held.dtype)) if is_array else (each.name, held)
+        found.update(repr(said).encode())
+        found.update(held.tobytes() if is_array else b"")
+    return found.digest()
 
 
 def _fields(method: Method, mask_sha256: str | None) -> dict[str, Any]:

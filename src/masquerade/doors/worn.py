@@ -1,8 +1,9 @@
 """An LSTM on recordings of worn sensors, for `training.train`: windows of people, and their rows.
 
 A recording gives a fixed number of rows, whatever is in it. Where it has fewer windows with a class
-its rows stay empty, and whoever has none at all adds exactly nothing: no private number can stop a
-run, or move a row of somebody else.
+its rows stay empty, and whoever has none at all adds exactly nothing: no private number or label
+can move a row of somebody else, or stop a run that has begun. A recording that cannot be read at
+all, or that has a number that is not finite, stops it before anybody is charged (`doors.faults`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from masquerade import _check
 from masquerade._optional import require
 from masquerade.collection import Collection
+from masquerade.doors.faults import private_item
 from masquerade.doors.lessons import Lessons, Memory, Progress, Sink, classes_of
 from masquerade.doors.owners import owner_of, units_of
 from masquerade.doors.signals import check_alike, read, signal_of
@@ -119,7 +121,7 @@ class Worn:
         owners: list[str | int] = []
         try:
             for index in range(len(collection)):
-                signal = signal_of(collection, index)
+                signal = signal_of(private_item(collection, index))
                 see(signal)
                 check_alike([signal], self.known)  # looks at what is public, never at its numbers
                 values, found = chosen(

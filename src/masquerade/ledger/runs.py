@@ -33,7 +33,8 @@ class Run:
         events: what it costs one of its units, for accounts of each relation.
         public: what of each recording it uses without noise: nothing, people or background.
         contents: of its recordings.
-        masks: a hash of each recording's mask, which says what is public in it; empty for none.
+        masks: a hash of each recording's mask, which says what is public in it; empty where
+            nothing is.
         units: the unit that each recording is in.
     """
 
@@ -52,6 +53,12 @@ class Run:
                 f"Expected a unit for each of {len(self.contents)} recordings, got "
                 f"{len(self.units)}."
             )
+        has_masks = len(self.masks) == len(self.contents) and all(self.masks)
+        if self.public != PUBLIC[0] and not has_masks:
+            raise BadInput(
+                f"Expected a person mask with every recording where {self.public} is used without "
+                "noise, got one without."
+            )
 
 
 def payload_of(session: Session, book: Book, run: Run) -> dict[str, Any]:
@@ -60,22 +67,17 @@ def payload_of(session: Session, book: Book, run: Run) -> dict[str, Any]:
     Raises:
         BadInput: if a recording is in no account.
         BudgetExceeded: if somebody cannot afford it.
-        ValueError: if an account's unit, relation or public part is not one that a run can charge.
+        ValueError: if an account's unit, relation or public part is not one that a run can charge,
+            or if more of a recording would be public than was before.
     """
-    members = [session.member_of(content.fingerprint) for content in run.contents]
-    held = _held(book, members)
-    told = _told(run, members)
-    marks = [session.mark(mask) for mask in run.masks] if run.public != PUBLIC[0] else []
-    _check_masks(session, members, marks)
+    told = _told(session, run)
+    held = _held(book, told["members"])
+    _check_masks([entry.payload for entry in session.entries if entry.kind == "reserve"], told)
     charges: list[Charge] = []
     for (name, holder), places in held.items():
         account = book.accounts[name]
         charges += book.charge(account, holder, [_felt(told, account, places)])
-    return told | {
-        "masks": marks,
-        "tokens": [session.token_of(content.fingerprint) for content in run.contents],
-        "charges": [charge.to_payload() for charge in charges],
-    }
+    return told | {"charges": [charge.to_payload() for charge in charges]}
 
 
 def standing(session: Session, book: Book, run: Run) -> Entry | None:
@@ -86,12 +88,8 @@ def standing(session: Session, book: Book, run: Run) -> Entry | None:
     """
     for entry in session.entries:
         if entry.kind == "reserve" and entry.payload.get("run") == run.run_id:
-            members = [session.member_of(content.fingerprint) for content in run.contents]
-            told = _told(run, members)
-            tokens = [session.token_of(content.fingerprint) for content in run.contents]
-            is_same = entry.payload["tokens"] == tokens and all(
-                entry.payload[key] == value for key, value in told.items()
-            )
+            told = _told(session, run)
+            is_same = all(entry.payload[key] == value for key, value in told.items())
             if not is_same or entry.sequence in book.settled:
                 raise BadInput(
                     "Expected to go on with the run that was charged, got other recordings or "
@@ -124,32 +122,41 @@ def earlier_event(
     return _felt(payload, account, mine)
 
 
-def _check_masks(session: Session, members: Sequence[str | None], marks: Sequence[str]) -> None:
-    """What is public in a recording stays what it was: two masks together could show all of it."""
-    known = {
-        member: mark
-        for entry in session.entries
-        if entry.kind == "reserve" and entry.payload.get("masks")
-        for member, mark in zip(entry.payload["members"], entry.payload["masks"], strict=True)
-    }
-    changed = sum(
-        known.get(member, mark) != mark for member, mark in zip(members, marks, strict=False)
-    )
-    if changed:
+def _check_masks(before: Sequence[dict[str, Any]], told: dict[str, Any]) -> None:
+    """What is public of some footage is one content of it under one mask, for ever.
+
+    Two masks of one recording could together show all of it. Of two contents of the same footage (a
+    trim, a re-encode, a second camera) nobody can say which pixels are the same, so that equal
+    masks could do it too.
+    """
+    known: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for payload in (*before, told):
+        if payload.get("masks"):
+            parts = zip(payload["members"], payload["tokens"], payload["masks"], strict=True)
+            for member, token, mark in parts:
+                known[member].add((token, mark))
+    changed = sum(len(known[member]) > 1 for member in set(told["members"]))
+    if told["masks"] and changed:
         raise ValueError(
-            f"Expected the masks of earlier runs, got other ones for {changed} recordings: what "
-            "was private then would be used without noise now."
+            f"Expected one file and one mask for ever where a part of the footage is public, got "
+            f"other ones for {changed} recordings: what is private in one would be used without "
+            "noise in the other. Use the file and the mask of the first run for each (of files "
+            "added with --same-as, one), or a method without a public part."
         )
 
 
-def _told(run: Run, members: Sequence[str | None]) -> dict[str, Any]:
+def _told(session: Session, run: Run) -> dict[str, Any]:
+    """What a run is, as the ledger keeps it."""
+    prints = [content.fingerprint for content in run.contents]
     return {
         "mechanism": run.method,
         "fields": run.fields,
         "run": run.run_id,
         "public": run.public,
         "events": {str(name): event_to_json(event) for name, event in run.events.items()},
-        "members": list(members),
+        "members": [session.member_of(found) for found in prints],
+        "tokens": [session.token_of(found) for found in prints],
+        "masks": [session.mark(mask) for mask in run.masks] if run.public != PUBLIC[0] else [],
         "units": list(run.units),
     }
 

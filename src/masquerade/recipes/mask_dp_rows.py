@@ -143,7 +143,7 @@ def _films(batch: list[Video], wanted: Wanted, name: str) -> dict[str, Any]:
 
     found = {"whole": torch.cat([cut(video.frames, wanted.segments) for video in batch])}
     if wanted.private is not None:
-        filled = [views.filled(one.frames, one.person_mask, wanted.private) for one in batch]
+        filled = [views.public_view(one, wanted.private) for one in batch]
         found["public"] = torch.cat([cut(frames, 1) for frames in filled])
     if wanted.has_films:
         found["films"] = torch.cat([cut(video.frames, 1) for video in batch])

@@ -43,7 +43,7 @@ class Work:
         every: steps between two checkpoints.
         precision: of the network's forward pass; bfloat16 is quicker, on a GPU. Weights stay
             float32, and so do gradients.
-        name: of the run, where a ledger knows it; another's checkpoint is refused.
+        name: of the run and of what it learns from; another's checkpoint is refused.
     """
 
     physical: int = 16
@@ -261,7 +261,10 @@ def _optimiser(method: Method, weights: list[Any]) -> Any:
 def _save(
     path: Path, weights: Mapping[str, Any], best: Any, run_id: dict[str, Any], done: int
 ) -> None:
-    """All that a run needs to go on; batches and noise are drawn anew, so no state of theirs."""
+    """All that a run needs to go on; batches and noise are drawn anew, so no state of theirs.
+
+    The steps after it may be run twice, with other noise: the file is as private as the recordings.
+    """
     state = {
         "run": json.dumps(run_id),
         "done": done,

@@ -9,6 +9,7 @@ from masquerade import _check
 from masquerade.guarantee import Relation
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
+from masquerade.train.views import BORDER_PX
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +47,22 @@ class Masked(Method):
 
     def _public(self, plan: Plan) -> tuple[str, ...]:
         side = "people" if self.private == "background" else "everything but people"
-        return (*super()._public(plan), f"the masks, the labels, and {side} in every video")
+        return (
+            *super()._public(plan),
+            f"the masks, the labels, and {side} in every video (but for {BORDER_PX} pixels beside "
+            "what is private, where it was decoded from a file)",
+        )
 
     def _not_protected(self) -> tuple[str, ...]:
         is_place = self.private == "background"
         kept = (
             "people in the videos, their pose and gait" if is_place else "the place around people"
         )
-        return (*super()._not_protected(), kept, "labels", "the outline of the mask")
+        return (
+            *super()._not_protected(),
+            kept,
+            "labels",
+            "the outline of the mask",
+            "what a codec carried from private pixels into public ones: neighbours are decoded "
+            "pixels",
+        )

@@ -182,8 +182,9 @@ class Method(ABC):
             delta=self.delta if is_private else None,
             accountant=proof if is_private else Accountant.NONE,
             numerics=_NUMERICS if is_private else "no privacy noise",
-            composition=f"{plan.steps} batches of this run; other runs, and tuning on the same "
-            "data, are not included",
+            composition=f"{plan.steps} batches of this run; if it was stopped and taken up again, "
+            "those of its last continuation alone, so that its checkpoints stay private; other "
+            "runs, and tuning on the same data, are not included",
             assumed_public=self._public(plan),
             not_protected=self._not_protected(),
             caveats=self._caveats(plan) if is_private else (),

@@ -1,7 +1,8 @@
 """What of a video is private and what is public, and which stretches of it are learned from.
 
 Private pixels are filled with a constant *before* anything else is done with a frame: resizing and
-patches overlap, so a mask applied later would let private pixels through.
+patches overlap, so a mask applied later would let private pixels through. In a decoded video public
+pixels beside private ones are filled too, because their colour is partly that of the private ones.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.errors import BadInput
+from masquerade.recordings import Video
 
 FILL = 114  # grey, near the mean that networks are normalised by; public
+# In 4:2:0 video 2 x 2 pixels share one colour, and swscale's bicubic filter carries it on, up to 5
+# pixels from any of them (6 where lines are interlaced).
+BORDER_PX = 6
 
 
 class Private(StrEnum):
@@ -24,19 +29,44 @@ class Private(StrEnum):
     PERSON = "person"
 
 
-def filled(frames: np.ndarray, person_mask: np.ndarray | None, private: Private) -> np.ndarray:
-    """The public view: the same frames with every private pixel replaced by a constant.
+def public_view(video: Video, private: Private) -> np.ndarray:
+    """What of a video is public, on grey; less of it where it was decoded from a file."""
+    border = BORDER_PX if video.is_decoded else 0
+    return filled(video.frames, video.person_mask, private, border=border)
+
+
+def filled(
+    frames: np.ndarray,
+    person_mask: np.ndarray | None,
+    private: Private,
+    *,
+    border: int = BORDER_PX,
+) -> np.ndarray:
+    """The same frames with every private pixel, and those near one, replaced by a constant.
 
     Args:
         frames: (T, H, W, 3) uint8.
         person_mask: (T, H, W) bool, True on people; it is public.
         private: which side is.
+        border: pixels up, down, left and right of a private one that are filled with it.
     """
     if person_mask is None:
         raise BadInput("Expected a person mask with every video, got one without; see mask_dp.")
     _check.shape("T H W", frames=frames[..., 0], person_mask=person_mask)
     hidden = person_mask if private is Private.PERSON else ~person_mask
+    for axis in (1, 2):
+        hidden = _grown(hidden, border, axis)
     return np.where(hidden[..., None], np.uint8(FILL), frames)
+
+
+def _grown(hidden: np.ndarray, border: int, axis: int) -> np.ndarray:
+    """Where something is hidden within ``border`` places along an axis."""
+    before = np.moveaxis(hidden, axis, 0)
+    found = before.copy()
+    for step in range(1, border + 1):
+        found[step:] |= before[:-step]
+        found[:-step] |= before[step:]
+    return np.moveaxis(found, 0, axis)
 
 
 def segments(frames: np.ndarray, *, count: int, length: int) -> np.ndarray:
@@ -56,6 +86,14 @@ def segments(frames: np.ndarray, *, count: int, length: int) -> np.ndarray:
     folded = times % cycle
     found: np.ndarray = frames[np.where(folded < total, folded, cycle - folded)]
     return found
+
+
+def mark(video: Video) -> bytes:
+    """A hash of what decides which pixels of a video are public; empty where it has no mask."""
+    if video.person_mask is None:
+        return b""
+    found = bytes.fromhex(fingerprint([video.person_mask]))
+    return hashlib.sha256(b"decoded" + found).digest() if video.is_decoded else found
 
 
 def fingerprint(masks: list[np.ndarray]) -> str:

@@ -1,0 +1,121 @@
+"""Exact accuracy on recordings that a model may have learned from is private, and says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import video_files as maker
+from few_films import Few, trains
+from few_signals import write_watch
+from masquerade.data.folder import Folder
+from masquerade.data.hmdb51 import HMDB51
+from masquerade.data.stage import Stage
+from masquerade.data.ucf101 import UCF101
+from masquerade.data.watch import Watch
+from masquerade.doors.models import said_of
+from masquerade.doors.splits import held_out_by, public_part_of
+from masquerade.guarantee import Unit, UnitName
+from masquerade.ledger import Content, Ledger
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+ROOT = Path("/ward/anna")
+LEARNED = public_part_of(Folder(root=ROOT, split="train"))
+
+
+def test_a_model_says_which_part_it_learned_from_and_no_path_or_person(tmp_path: Path) -> None:
+    assert LEARNED == {"data": "folder", "split": "train"}
+    held = UCF101(root=ROOT, split="train", fold=2)
+    assert public_part_of(held) == {"data": "ucf101", "split": "train", "fold": 2}
+    assert public_part_of(Watch(root=ROOT, subjects=("7",))) == {"data": "watch"}
+    target = tmp_path / "m.safetensors"
+    trains(target, Few(subject="anna"))
+    assert said_of(target)["learned"] == {}, "of a data set that is not ours nothing is known"
+    assert b"anna" not in target.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("tested", "learned", "why"),
+    [
+        (Folder(root=ROOT, split="test"), LEARNED, "split"),
+        (Folder(root=ROOT, split="val"), LEARNED, "split"),
+        (Folder(root=ROOT, split="test"), {}, "split"),
+        (Folder(root=ROOT, split="train"), LEARNED, ""),
+        (Folder(root=ROOT, split="train"), {}, ""),
+        (Folder(root=ROOT, split="all"), LEARNED, ""),
+        (Folder(root=ROOT, split="test"), {"data": "folder", "split": "all"}, ""),
+        (Folder(root=ROOT, split="test"), {"data": "folder", "split": "test"}, ""),
+        (Folder(root=ROOT, split="test"), {"data": "folder"}, ""),
+        (UCF101(root=ROOT, split="test"), public_part_of(UCF101(root=ROOT)), "split"),
+        (UCF101(root=ROOT, split="test", fold=2), public_part_of(UCF101(root=ROOT)), ""),
+        (HMDB51(root=ROOT, split="test"), LEARNED, "split"),
+        (HMDB51(root=ROOT, split="train"), LEARNED, ""),
+        (Watch(root=ROOT), {"data": "watch"}, ""),
+        (Watch(root=ROOT, subjects=("4",)), {"data": "watch"}, "named"),
+        (Stage(), {}, "made up"),
+    ],
+)
+def test_only_another_split_of_the_same_list_is_held_out(
+    tested: Any, learned: dict[str, Any], why: str
+) -> None:
+    assert held_out_by(tested, learned) == why
+
+
+def put(root: Path, *, parts: tuple[str, ...]) -> None:
+    for seed, part in enumerate(parts):
+        for number, activity in enumerate(("walk", "run")):
+            (root / part / activity).mkdir(parents=True, exist_ok=True)
+            frames = maker.moving(16, 64, 64, seed=2 * seed + number)
+            maker.make(root / part / activity / "a.mkv", frames, maker.KINDS["h264.mkv"])
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[object, ...]]:
+    """A model of the training films of a folder, and the words that name the folder."""
+    folder = tmp_path_factory.mktemp("films")
+    put(folder, parts=("train", "test"))
+    trains(folder / "m.safetensors", Folder(root=folder, split="train"), epochs=1.0)
+    return folder / "m.safetensors", ("--data", "folder", "--root", folder)
+
+
+def test_a_test_split_is_not_private_and_the_training_split_is(films: Any, command: Any) -> None:
+    target, words = films
+    assert said_of(target)["learned"] == LEARNED
+    done = command("evaluate", target, *words, "--json").json
+    assert (done["private"], done["held_out"], done["split"]) == (False, "split", "test")
+    refused = command("evaluate", target, *words, "--split", "train")
+    assert refused.code == 4 and "Top-1" not in refused.out
+    shown = command("evaluate", target, *words, "--split", "train", "--private")
+    assert shown.code == 0 and shown.out.startswith("PRIVATE: computed from recordings")
+
+
+def test_recordings_that_a_ledger_protects_are_refused(
+    films: Any, tmp_path: Path, command: Any
+) -> None:
+    target, words = films
+    ledger = Ledger(tmp_path / "b.db")
+    ledger.open_account("ward", Unit(name=UnitName.VIDEO), epsilon=8.0, delta=1e-5)
+    asked = ("evaluate", target, *words, "--ledger", tmp_path / "b.db")
+    assert "PRIVATE" not in command(*asked).out
+    ledger.add("ward", Content.of(Folder(root=words[-1], split="test")[0]))
+    refused = command(*asked)
+    assert refused.code == 4 and "got 1 that are in an account" in refused.err
+    assert command(*asked, "--private", "--json").json["private"] is True
+
+
+def test_worn_sensors_are_private_unless_people_are_named(tmp_path: Path, command: Any) -> None:
+    held, target = tmp_path / "watch_dataset.npy", tmp_path / "m.safetensors"
+    write_watch(held)
+    words = ("--data", "watch", "--root", held)
+    how = ("--method", "dp_sgd", "--epsilon", "inf", "--unit", "subject", "--part", "all")
+    how += ("--epochs", "1", "--lstm-hidden", "4", "--lstm-window", "20")
+    done = command("train", target, *how, *words, "--public-subjects", "1", "--test-subjects", "2")
+    assert done.code == 0, done.err
+    assert command("evaluate", target, *words).code == 4
+    named = command("evaluate", target, *words, "--subjects", "2")
+    assert named.code == 0 and "is your word" in named.out and "PRIVATE" not in named.out
+    assert command("evaluate", target, *words, "--private").out.startswith("PRIVATE")
