@@ -320,7 +320,8 @@ def _sentences(summary: dict[str, Any]) -> list[str]:
 def _gist(payload: dict[str, Any]) -> str:
     if "charges" in payload:
         to = ", ".join(f"{c['account']}/{c['holder']}" for c in payload["charges"])
-        return f"{payload['mechanism']} charged to {to}"
+        sound = ", with sound, which is not protected" * bool(payload.get("with_sound"))
+        return f"{payload['mechanism']} charged to {to}{sound}"
     if "reservation" in payload:
         return f"output of entry {payload['reservation']} stands"
     return str(payload.get("name") or f"{payload['holder']} into {payload['account']}")

@@ -16,6 +16,7 @@ from masquerade.ledger.filter import Filter, FilterName
 from masquerade.ledger.store import Entry
 
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
+WHOLE = (UnitName.VIDEO, UnitName.RECORD, *PEOPLE)  # a voice is part of these
 PUBLIC = ("nothing", "people", "background")  # what of a recording an account takes as known
 
 
