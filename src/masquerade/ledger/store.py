@@ -186,7 +186,9 @@ class Store:
         if self._is_server:
             url = _server_url(self.address)
             self._shown = url.render_as_string(hide_password=True)
-            self._engine = sql.create_engine(url, poolclass=NullPool)
+            # a snapshot from before the lock would show a ledger that is no longer the last one
+            level = "READ COMMITTED"
+            self._engine = sql.create_engine(url, poolclass=NullPool, isolation_level=level)
         else:
             self._shown = self.address
             url = sql.URL.create("sqlite", database=self.address)
@@ -269,6 +271,8 @@ class Store:
         try:
             with self._engine.begin() as connection:
                 if self._is_server:
+                    # a spend that was answered for outlives the server, whatever its default is
+                    connection.execute(sql.text("SET LOCAL synchronous_commit TO on"))
                     connection.execute(sql.text("SELECT pg_advisory_xact_lock(7305201)"))
                 yield connection
         except sql.exc.DBAPIError as error:
