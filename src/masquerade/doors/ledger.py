@@ -25,6 +25,8 @@ from masquerade.ledger.filter import FilterName
 from masquerade.ledger.ledger import fixed_list_epsilon
 from masquerade.receipt import SUFFIX, Receipt
 
+NOT_COUNTED = "What is released of them without this ledger, before or after, is not counted in it."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Open:
@@ -104,12 +106,13 @@ class Add:
         values = [
             self._read(file) for file in self.files
         ]  # all must be readable before any is added
-        members = [
-            ledger.add(self.account, value, subject=self.subject, same_as=twin) for value in values
-        ]
+        warnings, members = ledger.doubts(self.account, [self.subject]), []
+        for value in values:
+            members.append(ledger.add(self.account, value, subject=self.subject, same_as=twin))
         return Answer(
-            data={"account": self.account, "members": members},
-            lines=[f"{len(members)} files are in {self.account}."],
+            data={"account": self.account, "members": members, "warnings": warnings}
+            | {"note": NOT_COUNTED},
+            lines=[f"{len(members)} files are in {self.account}.", *_warned(warnings), NOT_COUNTED],
         )
 
     def _read(self, path: Path) -> Content:
@@ -152,12 +155,16 @@ class Enroll:
                     raise BadInput(f"Expected to know who is in {labels.name}, got nobody.")
                 found.append((Content.of(recording), subject))
                 progress.advance(task)
+        warnings = ledger.doubts(self.account, [subject for _, subject in found])
         members = ledger.add_all(self.account, found)
         return Answer(
-            data={"account": self.account, "members": len(members)},
+            data={"account": self.account, "members": len(members), "warnings": warnings}
+            | {"note": NOT_COUNTED},
             lines=[
                 f"{len(members)} recordings of the split {getattr(data, 'split', 'all')} are in "
-                f"{self.account}."
+                f"{self.account}.",
+                *_warned(warnings),
+                NOT_COUNTED,
             ],
         )
 
@@ -269,11 +276,22 @@ class Export:
         )
 
 
+def _warned(warnings: list[str]) -> list[str]:
+    return [f"Warning: {warning}" for warning in warnings]
+
+
 def _receipt(path: Path) -> Receipt:
     try:
         return Receipt.from_json(path.read_text(encoding="utf-8"))
     except (ValueError, TypeError, KeyError) as error:
         raise BadInput(f"Expected a receipt at {path}; it cannot be one: {error}") from error
+
+
+def _spellings(book: Book, account: Account) -> list[list[str]]:
+    """The names of holders that old entries have under several; they pay together."""
+    return [
+        names for (name, _), names in book.names.items() if name == account.name and len(names) > 1
+    ]
 
 
 def _summary(book: Book, account: Account) -> dict[str, Any]:
@@ -297,6 +315,7 @@ def _summary(book: Book, account: Account) -> dict[str, Any]:
         "epsilon_that_fits": int(account.cap.epsilon_that_fits(remaining) * 1e4) / 1e4,
         "more_like_the_last": None if not last else max(remaining, 0) // last,
         "fixed_list_epsilon": fixed_list_epsilon(book, account, least) if least else 0.0,
+        "one_person": _spellings(book, account),
     }
 
 
@@ -314,6 +333,9 @@ def _sentences(summary: dict[str, Any]) -> list[str]:
             f"  Cost of its {summary['releases_of_the_busiest']} releases, had the list been fixed "
             f"in advance: epsilon {shown(summary['fixed_list_epsilon'])}."
         )
+    lines += [
+        f"  {', '.join(names)}: one person, who pays for all." for names in summary["one_person"]
+    ]
     return lines
 
 

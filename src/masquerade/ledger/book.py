@@ -13,6 +13,7 @@ from masquerade.errors import BudgetExceeded
 from masquerade.events import DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger.filter import Filter, FilterName
+from masquerade.ledger.names import key_of
 from masquerade.ledger.store import Entry
 
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
@@ -92,7 +93,9 @@ class Book:
 
     Args:
         accounts: by name.
-        holders: (account, member) to who pays: the member itself, or everyone it shows.
+        holders: (account, member) to who pays: the member itself, or everyone it shows, each by
+            the key of the name. Spellings of one name pay together, also in old ledgers.
+        names: (account, holder) to the names that were given, the first of them first.
         spent: (account, holder) to the sum of costs.
         events: (account, holder) to the events, in order.
         settled: reservations whose output stands, with the output's SHA-256.
@@ -100,6 +103,7 @@ class Book:
 
     accounts: dict[str, Account] = field(default_factory=dict)
     holders: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    names: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     spent: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
     events: dict[tuple[str, str], list[dict[str, Any]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -130,12 +134,24 @@ class Book:
 
     def _add(self, payload: dict[str, Any]) -> None:
         held = self.holders[payload["account"], payload["member"]]
-        if payload["holder"] not in held:
-            held.append(payload["holder"])
+        holder = self.call(payload["account"], payload["holder"])
+        if holder not in held:
+            held.append(holder)
+
+    def call(self, account: str, name: str) -> str:
+        """The holder of that name in an account; the name is remembered."""
+        holder = key_of(name)
+        if name not in self.names[account, holder]:
+            self.names[account, holder].append(name)
+        return holder
+
+    def name_of(self, account: str, holder: str) -> str:
+        """A holder's name as it was first given."""
+        return self.names.get((account, holder), [holder])[0]
 
     def _charge(self, charges: list[dict[str, Any]]) -> None:
         for charge in charges:
-            key = charge["account"], charge["holder"]
+            key = charge["account"], key_of(charge["holder"])
             self.spent[key] += int(charge["cost"])
             self.events[key].append(charge["event"])
 
@@ -178,7 +194,7 @@ class Book:
                 "spent."
             )
         return [
-            Charge(account.name, holder, each, event_to_json(event))
+            Charge(account.name, self.name_of(account.name, holder), each, event_to_json(event))
             for each, event in zip(costs, events, strict=True)
         ]
 

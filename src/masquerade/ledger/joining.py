@@ -9,6 +9,7 @@ from masquerade.events import DpEvent
 from masquerade.ledger import runs
 from masquerade.ledger.book import PEOPLE, WHOLE, Account, Book
 from masquerade.ledger.content import Content
+from masquerade.ledger.names import key_of
 from masquerade.ledger.store import Entry, Session
 from masquerade.mechanism import Mechanism, Shapes, Value
 
@@ -39,26 +40,26 @@ def member_of(
 
 
 def holder_of(account: Account, member: str, subject: str | None) -> str:
-    """Who pays for a member: whom it shows, or itself."""
-    subject = None if subject is None else subject.strip()
-    if (account.unit.name in PEOPLE) != bool(subject):
+    """The name of who pays for a member: whom it shows, or itself."""
+    if (account.unit.name in PEOPLE) != bool(subject and key_of(subject)):
         raise ValueError(
             "Expected a subject exactly where the account's unit is a subject or a shard, "
             f"got unit={account.unit} and subject={subject!r}."
         )
-    return subject or member
+    return " ".join(subject.split()) if subject else member
 
 
 def add(session: Session, book: Book, account: Account, given: list[tuple[str, str, str]]) -> None:
-    """Write the entries that put (member, token, holder) into an account, with what is owed.
+    """Write the entries that put (member, token, name) into an account, with what is owed.
 
     What was released of a member before is charged with its entry; what runs cost a holder before,
     once, with the holder's last entry, for all that came together.
     """
     now = book.members_by_holder(account.name)
-    had = {holder: set(now[holder]) for _, _, holder in given}
-    last = {holder: place for place, (_, _, holder) in enumerate(given)}
-    for place, (member, token, holder) in enumerate(given):
+    holders = [book.call(account.name, name) for _, _, name in given]
+    had = {holder: set(now[holder]) for holder in holders}
+    last = {holder: place for place, holder in enumerate(holders)}
+    for place, ((member, token, _), holder) in enumerate(zip(given, holders, strict=True)):
         events: list[DpEvent] = []
         if member not in now[holder]:
             events += _released(session.entries, account, member)
@@ -72,7 +73,7 @@ def add(session: Session, book: Book, account: Account, given: list[tuple[str, s
             {
                 "account": account.name,
                 "member": member,
-                "holder": holder,
+                "holder": book.name_of(account.name, holder),
                 "token": token,
                 "carried": [charge.to_payload() for charge in carried],
             },

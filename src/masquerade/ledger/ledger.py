@@ -11,7 +11,7 @@ from masquerade.account import epsilon
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent
 from masquerade.guarantee import Relation, Unit
-from masquerade.ledger import joining, runs
+from masquerade.ledger import doubts, joining, runs
 from masquerade.ledger.book import PUBLIC, Account, Book, Charge
 from masquerade.ledger.content import Content
 from masquerade.ledger.filter import Filter, FilterName, best_order
@@ -106,6 +106,12 @@ class Ledger:
                 found.append((member, token, joining.holder_of(held, member, subject)))
             joining.add(session, book, held, found)
             return [member for member, _, _ in found]
+
+    def doubts(self, account: str, subjects: Iterable[str | None]) -> list[str]:
+        """What to look at before these people come into an account; heuristics, not refusals."""
+        with self._store.session() as session:
+            book = Book.replay(session.entries)
+            return doubts.of_names(book, joining.account_of(book, account), subjects)
 
     def quote(
         self, value: Value | Content, mechanism: Mechanism, *, with_sound: bool = False
