@@ -10,19 +10,18 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
-from masquerade._round import shown
 from masquerade.collection import Collection, Kind
-from masquerade.doors import sources
+from masquerade.doors import books, sources
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
 from masquerade.doors.splits import enrolled_signals, split_of
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, Unit, UnitName, units_help
-from masquerade.ledger import Account, Book, Content, Ledger
+from masquerade.ledger import Content, Ledger
 from masquerade.ledger.book import PEOPLE
 from masquerade.ledger.filter import FilterName
-from masquerade.ledger.ledger import fixed_list_epsilon
+from masquerade.ledger.store import CLOCK
 from masquerade.receipt import SUFFIX, Receipt
 
 NOT_COUNTED = "What is released of them without this ledger, before or after, is not counted in it."
@@ -187,8 +186,8 @@ class Show:
         if self.account and self.account not in book.accounts:
             raise ValueError(_check.unknown("account", self.account, book.accounts))
         shown = [a for a in book.accounts.values() if self.account in ("", a.name)]
-        data = [_summary(book, account) for account in shown]
-        lines = [line for summary in data for line in _sentences(summary)]
+        data = [books.summary_of(book, account) for account in shown]
+        lines = [line for summary in data for line in books.sentences(summary)]
         return Answer(data={"accounts": data}, lines=lines or ["No account is open."])
 
 
@@ -205,7 +204,9 @@ class History:
     def run(self) -> Answer:
         """List the entries."""
         entries = Ledger(self.ledger).entries()
-        lines = [f"{e.sequence:5} {e.time[:19]} {e.kind:8} {_gist(e.payload)}" for e in entries]
+        lines = [
+            f"{e.sequence:5} {e.time[:19]} {e.kind:8} {books.gist(e.payload)}" for e in entries
+        ]
         return Answer(data={"entries": [asdict(e) for e in entries]}, lines=lines)
 
 
@@ -239,16 +240,44 @@ class Verify:
                     "replaced, or a receipt was."
                 )
         charged = sum(receipt.ledger_sequence is not None for receipt in found)
+        clocks = [entry for entry in entries if entry.kind == CLOCK]
         return Answer(
-            data={"entries": len(entries), "receipts": len(found), "charged": charged, "ok": True},
+            data={"entries": len(entries), "receipts": len(found), "charged": charged, "ok": True}
+            | {"clock_accepted": [entry.sequence for entry in clocks]},
             lines=[
                 f"The chain of {len(entries)} entries is whole.",
+                *(f"Entry {e.sequence}: {books.gist(e.payload)}." for e in clocks),
                 *(
                     [f"{charged} of {len(found)} receipts name a spend, and each is in it."]
                     if found
                     else []
                 ),
             ],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """Go on after a clock was ahead: entries of the future would hold the ledger up until then.
+
+    Args:
+        ledger: a path, or postgresql://...
+        accept: record that the present time is right, and go on with it.
+    """
+
+    ledger: str
+    accept: bool = False
+
+    def run(self) -> Answer:
+        """Accept the present time; the entry stays in the history."""
+        if not self.accept:
+            raise ValueError(
+                "Expected --accept: it records for good that the clock was set back. Check first "
+                "that it is right now."
+            )
+        entry = Ledger(self.ledger).accept_clock()
+        return Answer(
+            data=asdict(entry), lines=[f"Entry {entry.sequence}: {books.gist(entry.payload)}."]
         )
 
 
@@ -287,68 +316,6 @@ def _receipt(path: Path) -> Receipt:
         raise BadInput(f"Expected a receipt at {path}; it cannot be one: {error}") from error
 
 
-def _spellings(book: Book, account: Account) -> list[list[str]]:
-    """The names of holders that old entries have under several; they pay together."""
-    return [
-        names for (name, _), names in book.names.items() if name == account.name and len(names) > 1
-    ]
-
-
-def _summary(book: Book, account: Account) -> dict[str, Any]:
-    holders = sorted(
-        {h for (name, _), held in book.holders.items() if name == account.name for h in held}
-    )
-    left = {holder: book.left(account, holder) for holder in holders}
-    least = min(holders, key=lambda holder: left[holder]) if holders else None
-    remaining = account.cap.allowance if least is None else left[least]
-    events = [] if least is None else book.events_of(account, least)
-    last = account.cap.cost(events[-1]) if events else None
-    return {
-        "account": account.name,
-        "unit": str(account.unit),
-        "relation": account.cap.relation.value,
-        "epsilon": account.cap.epsilon,
-        "delta": account.cap.delta,
-        "holders": len(holders),
-        "releases_of_the_busiest": len(events),
-        "left_share": max(remaining, 0) / account.cap.allowance,
-        "epsilon_that_fits": int(account.cap.epsilon_that_fits(remaining) * 1e4) / 1e4,
-        "more_like_the_last": None if not last else max(remaining, 0) // last,
-        "fixed_list_epsilon": fixed_list_epsilon(book, account, least) if least else 0.0,
-        "one_person": _spellings(book, account),
-    }
-
-
-def _sentences(summary: dict[str, Any]) -> list[str]:
-    more = summary["more_like_the_last"]
-    like = "" if more is None else f": about {more} more releases like the last one"
-    lines = [
-        f"{summary['account']}: epsilon {summary['epsilon']:g} and delta {summary['delta']:g} for "
-        f"each {summary['unit']} ({summary['relation']}), {summary['holders']} holders.",
-        f"  The one that spent most has {100 * summary['left_share']:.1f} % left{like}.",
-        f"  A single release of epsilon {summary['epsilon_that_fits']:g} would still fit.",
-    ]
-    if more is not None:
-        lines.append(
-            f"  Cost of its {summary['releases_of_the_busiest']} releases, had the list been fixed "
-            f"in advance: epsilon {shown(summary['fixed_list_epsilon'])}."
-        )
-    lines += [
-        f"  {', '.join(names)}: one person, who pays for all." for names in summary["one_person"]
-    ]
-    return lines
-
-
-def _gist(payload: dict[str, Any]) -> str:
-    if "charges" in payload:
-        to = ", ".join(f"{c['account']}/{c['holder']}" for c in payload["charges"])
-        sound = ", with sound, which is not protected" * bool(payload.get("with_sound"))
-        return f"{payload['mechanism']} charged to {to}{sound}"
-    if "reservation" in payload:
-        return f"output of entry {payload['reservation']} stands"
-    return str(payload.get("name") or f"{payload['holder']} into {payload['account']}")
-
-
 COMMANDS = {
     "open": Open,
     "add": Add,
@@ -356,5 +323,6 @@ COMMANDS = {
     "show": Show,
     "history": History,
     "verify": Verify,
+    "clock": Clock,
     "export": Export,
 }

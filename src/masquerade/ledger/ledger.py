@@ -16,7 +16,7 @@ from masquerade.ledger.book import PUBLIC, Account, Book, Charge
 from masquerade.ledger.content import Content
 from masquerade.ledger.filter import Filter, FilterName, best_order
 from masquerade.ledger.runs import Run
-from masquerade.ledger.store import Entry, Session, Store
+from masquerade.ledger.store import CLOCK, Entry, Session, Store
 from masquerade.mechanism import Mechanism, Value
 from masquerade.receipt import Receipt
 
@@ -207,6 +207,25 @@ class Ledger:
         """How many of these are in an account, and so not to be used as if they were public."""
         with self._store.session() as session:
             return sum(session.member_of(each.fingerprint) is not None for each in contents)
+
+    def accept_clock(self) -> Entry:
+        """Go on with the present time although the last entry is of a later one.
+
+        For a clock that was once ahead. The entry says so for good; which entries there are is
+        checked as before.
+
+        Raises:
+            ValueError: if the clock is not behind.
+        """
+        with self._store.session() as session:
+            last = session.entries[-1].time if session.entries else ""
+            entry = session.append(CLOCK, {"before": last})
+            if entry.time >= last:
+                raise ValueError(
+                    "Expected a clock that is behind the last entry, got one that is not; there is "
+                    "nothing to accept."
+                )
+        return entry
 
     def entries(self) -> list[Entry]:
         """Everything that was written, verified."""

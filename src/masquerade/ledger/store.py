@@ -25,6 +25,7 @@ from sqlalchemy.pool import NullPool
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 
+CLOCK = "clock"  # the kind of an entry that accepts a clock which is behind the entry before
 _BACK = datetime.timedelta(seconds=60)  # how far a clock may be set back without a refusal
 _TABLES = sql.MetaData()
 _LEDGER = sql.Table(
@@ -111,15 +112,20 @@ class Session:
             )
 
     def append(self, kind: str, payload: dict[str, Any]) -> Entry:
-        """Add an entry at the end of the chain."""
+        """Add an entry at the end of the chain.
+
+        Raises:
+            Tampered: if the clock is behind the last entry's, unless the entry accepts that.
+        """
         last = self.entries[-1] if self.entries else None
         now = datetime.datetime.now(datetime.UTC)
-        if last is not None:
+        if last is not None and kind != CLOCK:
             before = datetime.datetime.fromisoformat(last.time)
             if now < before - _BACK:
                 raise Tampered(
                     f"Expected a clock that goes forward; it says {now:%Y-%m-%d %H:%M}, and the "
-                    f"last entry is of {before:%Y-%m-%d %H:%M}. Set the clock right."
+                    f"last entry is of {before:%Y-%m-%d %H:%M}. Set the clock right; if it was "
+                    "wrong then and is right now, go on with: masquerade ledger clock --accept"
                 )
             now = max(now, before)
         text = json.dumps(payload, sort_keys=True, allow_nan=False)
