@@ -9,12 +9,12 @@ from typing import Any
 
 from masquerade import _check, _json
 from masquerade.account.sensitivity import refuse_add_remove
-from masquerade.errors import BudgetExceeded
+from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger.filter import Filter, FilterName
 from masquerade.ledger.names import key_of
-from masquerade.ledger.store import Entry
+from masquerade.ledger.store import CLOCK, Entry
 
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
 WHOLE = (UnitName.VIDEO, UnitName.RECORD, *PEOPLE)  # a voice is part of these
@@ -119,7 +119,20 @@ class Book:
         return book
 
     def apply(self, entry: Entry) -> None:
-        """The next entry."""
+        """The next entry.
+
+        Raises:
+            BadInput: if it is of a kind, or says something, that this version does not know.
+        """
+        try:
+            self._apply(entry)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise BadInput(
+                f"Expected entries that this version can read, got entry {entry.sequence} of kind "
+                f"{entry.kind!r} ({error}); if a newer version wrote it, use that one."
+            ) from error
+
+    def _apply(self, entry: Entry) -> None:
         payload = entry.payload
         if entry.kind == "open":
             account = Account.from_payload(payload)
@@ -131,6 +144,8 @@ class Book:
             self._charge(payload["charges"])
         elif entry.kind == "settle":
             self.settled[payload["reservation"]] = payload["output_sha256"]
+        elif entry.kind != CLOCK:
+            raise ValueError("the kind is unknown")
 
     def _add(self, payload: dict[str, Any]) -> None:
         held = self.holders[payload["account"], payload["member"]]

@@ -22,11 +22,16 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.pool import NullPool
 
+from masquerade._optional import require
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 
 CLOCK = "clock"  # the kind of an entry that accepts a clock which is behind the entry before
 _BACK = datetime.timedelta(seconds=60)  # how far a clock may be set back without a refusal
+_DAMAGED = (
+    "Expected an untouched ledger; a row is missing, doubled, or holds what no ledger writes. "
+    "Restore the newest good copy, and compare it with: masquerade ledger verify --receipts"
+)
 _TABLES = sql.MetaData()
 _LEDGER = sql.Table(
     "ledger",
@@ -99,10 +104,12 @@ class Session:
         return found
 
     def _check_contents(self, entries: list[Entry]) -> None:
-        """Every fingerprint is the one that was written, and none is missing."""
+        """Every fingerprint is the one that was written, its member's, and none is missing."""
         rows = list(self._connection.execute(sql.select(_CONTENTS)))
-        known = {entry.payload["token"] for entry in entries if entry.kind == "add"}
-        is_whole = {row.token for row in rows} == known and all(
+        added = [entry.payload for entry in entries if entry.kind == "add"]
+        known = {payload["token"]: payload["member"] for payload in added}
+        is_known = {row.token: row.member for row in rows} == known and len(rows) == len(known)
+        is_whole = is_known and all(
             hmac.compare_digest(row.mac, self._mac("member", row.content, row.member, row.token))
             for row in rows
         )
@@ -190,6 +197,7 @@ class Store:
             raise ValueError("Expected a ledger's path or address, got an empty one.")
         self._is_server = self.address.startswith(("postgresql://", "postgres://"))
         if self._is_server:
+            require("psycopg", extra="postgres")
             url = _server_url(self.address)
             self._shown = url.render_as_string(hide_password=True)
             # a snapshot from before the lock would show a ledger that is no longer the last one
@@ -224,7 +232,8 @@ class Store:
         if not self._is_server and not Path(self.address).is_file():
             raise BadInput(f"Expected a ledger at {self._shown}; open one with: ledger open")
         with self._transaction() as connection:
-            session = Session(connection, self)
+            with _reading():
+                session = Session(connection, self)
             yield session
         self._write_witness(session.ledger_id, session.entries)
 
@@ -236,7 +245,7 @@ class Store:
         try:
             seen = json.loads(path.read_text())
             sequence, head, witnessed = int(seen["sequence"]), str(seen["head"]), seen["ledger"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise Tampered(
                 f"Expected a readable witness at {path}; it is damaged. If the ledger is the "
                 "newest one, check it with ledger verify --receipts and remove the witness."
@@ -246,7 +255,7 @@ class Store:
                 f"Expected the ledger that {path} has seen; another one stands here now. Restore "
                 "the old one, or remove the witness if its budget may be forgotten."
             )
-        if len(entries) < sequence or entries[sequence - 1].head != head:
+        if not 1 <= sequence <= len(entries) or entries[sequence - 1].head != head:
             raise Tampered(
                 f"Expected a ledger with the entry {sequence} that {path.name} has seen; this is "
                 "an older copy. Restore the newest one: what was spent since is missing here."
@@ -286,6 +295,19 @@ class Store:
                 f"Expected a ledger that can be read and written at {self._shown}: "
                 f"{str(error.orig).strip()}."
             ) from error
+
+
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """Whatever stands where a row should be gets a message."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Tampered(_DAMAGED) from error
+    except sql.exc.InvalidRequestError as error:
+        raise Tampered(_DAMAGED) from error  # no row, or two, where there must be one
 
 
 def _server_url(address: str) -> sql.URL:
