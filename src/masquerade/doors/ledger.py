@@ -10,17 +10,19 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
+from masquerade.account.calibrate import calibrate, sampled_gaussian
 from masquerade.collection import Collection, Kind
 from masquerade.doors import books, sources
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
 from masquerade.doors.splits import enrolled_signals, split_of
 from masquerade.errors import BadInput
+from masquerade.events import DpEvent
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, Unit, UnitName, units_help
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.book import PEOPLE
-from masquerade.ledger.filter import FilterName
+from masquerade.ledger.filter import FilterName, best_order
 from masquerade.ledger.store import CLOCK
 from masquerade.receipt import SUFFIX, Receipt
 
@@ -40,6 +42,10 @@ class Open:
         pixels: m, for the units pixels and tube.
         relation: how neighbours differ.
         filter: gaussian for releases; renyi where sampled training will be charged as well.
+        order: of the Renyi filter, above 1, for good; by default the best for releases.
+        expect_sampling_prob: choose the order for training with this chance of being in a batch.
+        expect_steps: and with that many steps.
+        expect_noise_multiplier: and with that noise; by default as much as spends all of the cap.
         public: what of every recording is public anyway (people: they are avatars, or background);
             the budget is of the rest. Needed for methods that use it without noise.
     """
@@ -52,6 +58,10 @@ class Open:
     pixels: int | None = None
     relation: Literal["replace_one", "zero_out"] = "replace_one"
     filter: Literal["gaussian", "renyi"] = "gaussian"
+    order: float | None = None
+    expect_sampling_prob: float | None = None
+    expect_steps: int | None = None
+    expect_noise_multiplier: float | None = None
     public: Literal["nothing", "people", "background"] = "nothing"
 
     def run(self) -> Answer:
@@ -61,19 +71,52 @@ class Open:
                 "Expected a unit: a budget says nothing without it. Choose what is protected:\n"
                 + units_help()
             )
+        expected = self._expected()
+        relation, order = Relation(self.relation), self.order
+        if expected is not None:
+            order = best_order(self.epsilon, self.delta, expected, relation)
         opened = Ledger(self.ledger).open_account(
             self.account,
             Unit(name=_check.choice(UnitName, unit=self.unit), sites=self.pixels),
             epsilon=self.epsilon,
             delta=self.delta,
-            relation=Relation(self.relation),
+            relation=relation,
             rule=FilterName(self.filter),
             public=self.public,
+            order=order,
         )
         said = f"Opened {opened.name}: epsilon {opened.cap.epsilon:g} and delta "
         said += f"{opened.cap.delta:g} for {opened.unit}, {opened.cap.relation.value}."
         said += f" {opened.public.capitalize()}: assumed public." * (opened.public != "nothing")
-        return Answer(data=_json.encode(opened), lines=[said])
+        share = None if expected is None else opened.cap.share(expected)
+        if opened.cap.order is not None:
+            said += f" Renyi order {opened.cap.order:.5g}"
+            said += f": the expected run needs {100 * share:.1f} % of it." if share else "."
+        return Answer(data=_json.encode(opened) | {"expected_share": share}, lines=[said])
+
+    def _expected(self) -> DpEvent | None:
+        """The run that the order is chosen for."""
+        q, steps, noise = (
+            self.expect_sampling_prob,
+            self.expect_steps,
+            self.expect_noise_multiplier,
+        )
+        if (q, steps, noise) == (None, None, None):
+            return None
+        if q is None or steps is None or self.order is not None or self.filter != "renyi":
+            raise ValueError(
+                "Expected --expect-sampling-prob and --expect-steps together, with --filter renyi "
+                f"and without --order, got {q}, {steps}, {self.filter} and {self.order}."
+            )
+        if noise is None:
+            noise = calibrate(
+                self.epsilon,
+                delta=self.delta,
+                sampling_prob=q,
+                steps=steps,
+                relation=self.relation,
+            )
+        return sampled_gaussian(noise, sampling_prob=q, steps=steps)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any
 from masquerade import _check, _json
 from masquerade.account.sensitivity import refuse_add_remove
 from masquerade.errors import BadInput, BudgetExceeded
-from masquerade.events import DpEvent, event_from_json, event_to_json
+from masquerade.events import ComposedDpEvent, DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger.filter import Filter, FilterName
 from masquerade.ledger.names import key_of
@@ -206,7 +206,7 @@ class Book:
                 f"The account {account.name} ({account.unit}, {account.cap.relation.value}) has "
                 f"{100 * max(left, 0) / account.cap.allowance:.1f} % of its budget left and this "
                 f"needs {100 * cost / account.cap.allowance:.1f} %: {remedy}. Nothing was "
-                "spent."
+                f"spent.{_order_hint(account, ComposedDpEvent(events))}"
             )
         return [
             Charge(account.name, self.name_of(account.name, holder), each, event_to_json(event))
@@ -216,3 +216,15 @@ class Book:
     def events_of(self, account: Account, holder: str) -> list[DpEvent]:
         """What was done to a holder's data, in order."""
         return [event_from_json(data) for data in self.events.get((account.name, holder), [])]
+
+
+def _order_hint(account: Account, event: DpEvent) -> str:
+    """What a Renyi account that was opened for such events would have needed."""
+    better = account.cap.better_order(event)
+    if better is None:
+        return ""
+    return (
+        f" The account's Renyi order {account.cap.order:.5g} does not suit this and stays; "
+        f"an account of the same cap that is opened with --order {better.order:.5g} would need "
+        f"{100 * better.share(event):.1f} %."
+    )

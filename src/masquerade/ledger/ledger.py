@@ -52,15 +52,31 @@ class Ledger:
         relation: Relation = Relation.REPLACE_ONE,
         rule: FilterName = FilterName.GAUSSIAN,
         public: str = PUBLIC[0],
+        order: float | None = None,
     ) -> Account:
-        """Open an account; the ledger is made if there is none yet."""
-        order = best_order(epsilon, delta) if rule is FilterName.RENYI else None
+        """Open an account; the ledger is made if there is none yet.
+
+        Args:
+            name: chosen by the steward.
+            unit: what is protected.
+            epsilon: of the cap.
+            delta: of the cap.
+            relation: how neighbours differ.
+            rule: which filter keeps the cap.
+            public: what of every recording is known to everyone.
+            order: of a Renyi filter, for good; by default the best for Gaussian events. See
+                `best_order` for others.
+        """
+        if order is None and rule is FilterName.RENYI:
+            order = best_order(epsilon, delta)
         cap = Filter(name=rule, epsilon=epsilon, delta=delta, relation=relation, order=order)
         account = Account(name=name, unit=unit, cap=cap, public=public)
         if account.cap.allowance <= 0:
             raise ValueError(
                 f"Expected a cap that affords anything under the {rule.value} rule, got "
-                f"epsilon={epsilon} and delta={delta}; raise one of them."
+                f"epsilon={epsilon} and delta={delta}"
+                + (f" at order {order:g}" if order else "")
+                + "; raise one of them."
             )
         self._store.create()
         with self._store.session() as session:
