@@ -28,7 +28,8 @@ from masquerade.release.gaussian_noise import GaussianNoise
 from test_ledger import DELTA, FRAME, MECHANISM, kinds, opened, values
 
 address = test_ledger.address
-STEPS = ("doors/releasing.py", "ledger/ledger.py", "ledger/store.py", "files/atomic.py")
+STEPS = ("doors/releasing.py", "files/atomic.py")
+STEPS += ("ledger/ledger.py", "ledger/home.py", "ledger/store.py")
 
 
 def fork(work: Callable[[], object]) -> int:

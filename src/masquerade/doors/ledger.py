@@ -129,6 +129,7 @@ class Add:
         ledger: a path, or postgresql://...
         subject: whose files they are; needed where the unit is a subject or a shard.
         same_as: a member that shows the same footage; these files are charged as one with it.
+            Films that look like a member are added with a warning that asks for this.
         heading: each .csv begins with names of columns.
     """
 
@@ -148,7 +149,8 @@ class Add:
         values = [
             self._read(file) for file in self.files
         ]  # all must be readable before any is added
-        warnings, members = ledger.doubts(self.account, [self.subject]), []
+        named = zip(map(str, self.files), values, strict=True) if twin is None else ()
+        warnings, members = ledger.doubts(self.account, [self.subject], named), []
         for value in values:
             members.append(ledger.add(self.account, value, subject=self.subject, same_as=twin))
         return Answer(

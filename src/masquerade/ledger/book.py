@@ -109,6 +109,7 @@ class Book:
         default_factory=lambda: defaultdict(list)
     )
     settled: dict[int, str] = field(default_factory=dict)
+    _members: dict[str, str] = field(default_factory=dict)  # by token
 
     @classmethod
     def replay(cls, entries: Iterable[Entry]) -> Book:
@@ -148,6 +149,12 @@ class Book:
             raise ValueError("the kind is unknown")
 
     def _add(self, payload: dict[str, Any]) -> None:
+        old = self._members.get(payload["token"])
+        self._members[payload["token"]] = payload["member"]
+        is_moved = old not in (None, payload["member"])
+        if is_moved and old not in self._members.values():  # it is one with another now
+            for place in [place for place in self.holders if place[1] == old]:
+                del self.holders[place]
         held = self.holders[payload["account"], payload["member"]]
         holder = self.call(payload["account"], payload["holder"])
         if holder not in held:

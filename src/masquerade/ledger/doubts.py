@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from masquerade.ledger.book import Account, Book
+from masquerade.ledger.content import Content
+from masquerade.ledger.looks import alike
 from masquerade.ledger.names import key_of, near
+from masquerade.ledger.store import Session
 
 
 def of_names(book: Book, account: Account, subjects: Iterable[str | None]) -> list[str]:
@@ -27,4 +30,29 @@ def of_names(book: Book, account: Account, subjects: Iterable[str | None]) -> li
                 f"--subject {alike[0]!r} as well, so that one budget pays for all of them."
             )
         known[key_of(subject)] = subject
+    return found
+
+
+def of_looks(session: Session, contents: list[tuple[str, Content]]) -> list[str]:
+    """Say which new films look like a member, or like one another."""
+    looks = session.looks() if any(content.look for _, content in contents) else {}
+    added = {entry.payload["token"]: entry for entry in session.entries if entry.kind == "add"}
+    names = [
+        f"member {added[token].payload['member']} (entry {added[token].sequence}, "
+        f"{added[token].time[:10]})"
+        for token in looks
+    ]
+    known, found = list(looks.values()), []
+    for name, content in contents:
+        if session.member_of(content.fingerprint) is not None:
+            continue
+        places = alike(content.look, known)
+        if places:
+            listed = ", ".join(names[place] for place in places[:3])
+            found.append(
+                f"{name} looks like {listed}: if it shows the same footage, add it again with "
+                "--same-as and that file, before anything is released of it. This is a guess."
+            )
+        known.append(content.look)
+        names.append(name)
     return found

@@ -23,7 +23,7 @@ def account_of(book: Book, name: str) -> Account:
 
 
 def member_of(
-    session: Session, content: Content, same_as: Value | Content | None
+    session: Session, book: Book, content: Content, same_as: Value | Content | None
 ) -> tuple[str, str]:
     """The member of a content (its own, the one it is said to be, or a new one) and its token."""
     known = session.member_of(content.fingerprint)
@@ -31,12 +31,31 @@ def member_of(
     if same_as is not None and twin is None:
         raise ValueError("Expected the other file to be a member already; add it first.")
     if known is not None and twin is not None and known != twin:
-        raise ValueError(
-            "Expected a file that is not a member yet; both are members of their own already. Say "
-            "what shows the same footage when a file is first added."
-        )
-    member = known or twin or secrets.token_hex(8)
-    return member, session.remember(content.fingerprint, member)
+        _unite(session, book, known, twin)
+    member = twin or known or secrets.token_hex(8)
+    token = session.remember(content.fingerprint, member)
+    session.keep_look(token, content.look)
+    return member, token
+
+
+def _unite(session: Session, book: Book, old: str, new: str) -> None:
+    """Make the files of a member those of another, in every account that holds either.
+
+    Raises:
+        ValueError: if the old one was charged before: what was spent apart stays apart.
+    """
+    for entry in session.entries:
+        named = (entry.payload.get("member"), *entry.payload.get("members", ()))
+        if entry.kind == "reserve" and old in named:
+            raise ValueError(
+                "Expected a file of which nothing was released yet; both are members of their own "
+                "already, and this one was charged. Say what shows the same footage before that."
+            )
+    held = [(name, list(who)) for (name, member), who in book.holders.items() if member == old]
+    for token in session.move(old, new):
+        for name, holders in held:
+            people = [new if each == old else book.name_of(name, each) for each in holders]
+            add(session, book, book.accounts[name], [(new, token, each) for each in people])
 
 
 def holder_of(account: Account, member: str, subject: str | None) -> str:

@@ -15,8 +15,9 @@ from masquerade.ledger import doubts, joining, runs
 from masquerade.ledger.book import PUBLIC, Account, Book, Charge
 from masquerade.ledger.content import Content
 from masquerade.ledger.filter import Filter, FilterName, best_order
+from masquerade.ledger.home import Home
 from masquerade.ledger.runs import Run
-from masquerade.ledger.store import CLOCK, Entry, Session, Store
+from masquerade.ledger.store import CLOCK, Entry, Session
 from masquerade.mechanism import Mechanism, Value
 from masquerade.receipt import Receipt
 
@@ -40,7 +41,7 @@ class Ledger:
     """
 
     def __init__(self, address: str | Path) -> None:
-        self._store = Store(address)
+        self._store = Home(address)
 
     def open_account(
         self,
@@ -101,12 +102,13 @@ class Ledger:
             subject: whom it shows; needed where the unit is a subject or a shard. A file that
                 shows several people is added once for each.
             same_as: content of a member that shows the same footage (a trim, a re-encode, a
-                second camera); the two are charged as one.
+                second camera); the two are charged as one. That can be said later as well, as
+                long as nothing was released of it.
         """
         with self._store.session() as session:
             book = Book.replay(session.entries)
             held = joining.account_of(book, account)
-            member, token = joining.member_of(session, Content.of(value), same_as)
+            member, token = joining.member_of(session, book, Content.of(value), same_as)
             holder = joining.holder_of(held, member, subject)
             joining.add(session, book, held, [(member, token, holder)])
             return member
@@ -118,16 +120,28 @@ class Ledger:
             held = joining.account_of(book, account)
             found = []
             for content, subject in recordings:
-                member, token = joining.member_of(session, content, None)
+                member, token = joining.member_of(session, book, content, None)
                 found.append((member, token, joining.holder_of(held, member, subject)))
             joining.add(session, book, held, found)
             return [member for member, _, _ in found]
 
-    def doubts(self, account: str, subjects: Iterable[str | None]) -> list[str]:
-        """What to look at before these people come into an account; heuristics, not refusals."""
+    def doubts(
+        self,
+        account: str,
+        subjects: Iterable[str | None],
+        contents: Iterable[tuple[str, Content]] = (),
+    ) -> list[str]:
+        """What to look at before files come into an account; heuristics, not refusals.
+
+        Args:
+            account: the account's name.
+            subjects: whom they show.
+            contents: of the files, each with what to call it.
+        """
         with self._store.session() as session:
             book = Book.replay(session.entries)
-            return doubts.of_names(book, joining.account_of(book, account), subjects)
+            found = doubts.of_names(book, joining.account_of(book, account), subjects)
+            return found + doubts.of_looks(session, list(contents))
 
     def quote(
         self, value: Value | Content, mechanism: Mechanism, *, with_sound: bool = False
