@@ -84,7 +84,15 @@ def test_copies_that_come_together_are_noticed_and_a_word_beforehand_is_enough(
     add = ["ledger", "add", "ward", "--ledger", folder / "budget.db"]
     first = maker.make(folder / "first.mp4", film(1), maker.KINDS["h264.mp4"])
     second = maker.make(folder / "second.mp4", film(1), LOW)
-    assert "second.mp4 looks like" in command(*add, first, second).out
+    assert command(*add, first, first, "--json").json["warnings"] == [], "equal files are one"
+    again = maker.make(folder / "again.mp4", film(5), maker.KINDS["h264.mp4"])
+    worse = maker.make(folder / "worse.mp4", film(5), LOW)
+    done = command(*add, again, worse, "--json").json
+    assert [warning.split(" (")[0] for warning in done["warnings"]] == [
+        f"{worse} looks like {again}: if it shows the same footage, add it again with --same-as "
+        "and that file, before anything is released of it. This is a guess."
+    ]
+    assert "second.mp4 looks like member" in command(*add, second).out
     third = maker.make(folder / "third.mp4", film(1)[3:], LOW)
     assert command(*add, third, "--same-as", first, "--json").json["warnings"] == []
 

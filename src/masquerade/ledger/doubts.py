@@ -43,7 +43,8 @@ def of_looks(session: Session, contents: list[tuple[str, Content]]) -> list[str]
         for token in looks
     ]
     known, found = list(looks.values()), []
-    for name, content in contents:
+    equal = {content.fingerprint: (name, content) for name, content in reversed(contents)}
+    for name, content in reversed(equal.values()):
         if session.member_of(content.fingerprint) is not None:
             continue
         places = alike(content.look, known)
