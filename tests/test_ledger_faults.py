@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import resource
 import shutil
@@ -13,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,13 @@ from masquerade import Options, check_receipt, release_file, release_value
 from masquerade.doors.outputs import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.ledger import Ledger
-from masquerade.ledger import store as ledger_store
 from masquerade.ledger.store import Tampered
 from masquerade.release.gaussian_noise import GaussianNoise
 from test_ledger import DELTA, FRAME, MECHANISM, kinds, opened, values
 
 address = test_ledger.address
-STEPS = ("doors/releasing.py", "ledger/ledger.py", "ledger/store.py", "files/atomic.py")
+STEPS = ("doors/releasing.py", "files/atomic.py")
+STEPS += ("ledger/ledger.py", "ledger/home.py", "ledger/store.py")
 
 
 def fork(work: Callable[[], object]) -> int:
@@ -281,29 +280,6 @@ def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
     assert text.read_text().startswith("hello") and not (tmp_path / "missing.db").exists()
     with pytest.raises(BadInput):
         Ledger("postgresql://postgres:@/postgres?host=/nowhere").entries()
-
-
-@pytest.mark.parametrize(("hours", "is_refused"), [(-2, True), (-0.01, False), (5000, False)])
-def test_a_clock_that_jumps_back_is_noticed(
-    hours: float, is_refused: bool, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = opened(address)
-
-    class Jumped(datetime.datetime):
-        @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> Any:
-            return datetime.datetime.now(tz) + datetime.timedelta(hours=hours)
-
-    clock = SimpleNamespace(datetime=Jumped, UTC=datetime.UTC)
-    monkeypatch.setattr(ledger_store, "datetime", clock)
-    if is_refused:
-        with pytest.raises(Tampered, match="Set the clock right"):
-            ledger.reserve(values(0), MECHANISM)
-        assert kinds(ledger) == ["open", "add"]
-    else:
-        ledger.reserve(values(0), MECHANISM)
-        times = [entry.time for entry in ledger.entries()]
-        assert times == sorted(times) and len(times) == 3
 
 
 MEDDLING = {

@@ -10,20 +10,23 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
-from masquerade._round import shown
+from masquerade.account.calibrate import calibrate, sampled_gaussian
 from masquerade.collection import Collection, Kind
-from masquerade.doors import sources
+from masquerade.doors import books, sources
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
 from masquerade.doors.splits import enrolled_signals, split_of
 from masquerade.errors import BadInput
+from masquerade.events import DpEvent
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, Unit, UnitName, units_help
-from masquerade.ledger import Account, Book, Content, Ledger
+from masquerade.ledger import Content, Ledger
 from masquerade.ledger.book import PEOPLE
-from masquerade.ledger.filter import FilterName
-from masquerade.ledger.ledger import fixed_list_epsilon
+from masquerade.ledger.filter import FilterName, best_order
+from masquerade.ledger.store import CLOCK
 from masquerade.receipt import SUFFIX, Receipt
+
+NOT_COUNTED = "What is released of them without this ledger, before or after, is not counted in it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,10 @@ class Open:
         pixels: m, for the units pixels and tube.
         relation: how neighbours differ.
         filter: gaussian for releases; renyi where sampled training will be charged as well.
+        order: of the Renyi filter, above 1, for good; by default the best for releases.
+        expect_sampling_prob: choose the order for training with this chance of being in a batch.
+        expect_steps: and with that many steps.
+        expect_noise_multiplier: and with that noise; by default as much as spends all of the cap.
         public: what of every recording is public anyway (people: they are avatars, or background);
             the budget is of the rest. Needed for methods that use it without noise.
     """
@@ -51,6 +58,10 @@ class Open:
     pixels: int | None = None
     relation: Literal["replace_one", "zero_out"] = "replace_one"
     filter: Literal["gaussian", "renyi"] = "gaussian"
+    order: float | None = None
+    expect_sampling_prob: float | None = None
+    expect_steps: int | None = None
+    expect_noise_multiplier: float | None = None
     public: Literal["nothing", "people", "background"] = "nothing"
 
     def run(self) -> Answer:
@@ -60,19 +71,52 @@ class Open:
                 "Expected a unit: a budget says nothing without it. Choose what is protected:\n"
                 + units_help()
             )
+        expected = self._expected()
+        relation, order = Relation(self.relation), self.order
+        if expected is not None:
+            order = best_order(self.epsilon, self.delta, expected, relation)
         opened = Ledger(self.ledger).open_account(
             self.account,
             Unit(name=_check.choice(UnitName, unit=self.unit), sites=self.pixels),
             epsilon=self.epsilon,
             delta=self.delta,
-            relation=Relation(self.relation),
+            relation=relation,
             rule=FilterName(self.filter),
             public=self.public,
+            order=order,
         )
         said = f"Opened {opened.name}: epsilon {opened.cap.epsilon:g} and delta "
         said += f"{opened.cap.delta:g} for {opened.unit}, {opened.cap.relation.value}."
         said += f" {opened.public.capitalize()}: assumed public." * (opened.public != "nothing")
-        return Answer(data=_json.encode(opened), lines=[said])
+        share = None if expected is None else opened.cap.share(expected)
+        if opened.cap.order is not None:
+            said += f" Renyi order {opened.cap.order:.5g}"
+            said += f": the expected run needs {100 * share:.1f} % of it." if share else "."
+        return Answer(data=_json.encode(opened) | {"expected_share": share}, lines=[said])
+
+    def _expected(self) -> DpEvent | None:
+        """The run that the order is chosen for."""
+        q, steps, noise = (
+            self.expect_sampling_prob,
+            self.expect_steps,
+            self.expect_noise_multiplier,
+        )
+        if (q, steps, noise) == (None, None, None):
+            return None
+        if q is None or steps is None or self.order is not None or self.filter != "renyi":
+            raise ValueError(
+                "Expected --expect-sampling-prob and --expect-steps together, with --filter renyi "
+                f"and without --order, got {q}, {steps}, {self.filter} and {self.order}."
+            )
+        if noise is None:
+            noise = calibrate(
+                self.epsilon,
+                delta=self.delta,
+                sampling_prob=q,
+                steps=steps,
+                relation=self.relation,
+            )
+        return sampled_gaussian(noise, sampling_prob=q, steps=steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +129,7 @@ class Add:
         ledger: a path, or postgresql://...
         subject: whose files they are; needed where the unit is a subject or a shard.
         same_as: a member that shows the same footage; these files are charged as one with it.
+            Films that look like a member are added with a warning that asks for this.
         heading: each .csv begins with names of columns.
     """
 
@@ -104,12 +149,14 @@ class Add:
         values = [
             self._read(file) for file in self.files
         ]  # all must be readable before any is added
-        members = [
-            ledger.add(self.account, value, subject=self.subject, same_as=twin) for value in values
-        ]
+        named = zip(map(str, self.files), values, strict=True) if twin is None else ()
+        warnings, members = ledger.doubts(self.account, [self.subject], named), []
+        for value in values:
+            members.append(ledger.add(self.account, value, subject=self.subject, same_as=twin))
         return Answer(
-            data={"account": self.account, "members": members},
-            lines=[f"{len(members)} files are in {self.account}."],
+            data={"account": self.account, "members": members, "warnings": warnings}
+            | {"note": NOT_COUNTED},
+            lines=[f"{len(members)} files are in {self.account}.", *_warned(warnings), NOT_COUNTED],
         )
 
     def _read(self, path: Path) -> Content:
@@ -152,12 +199,16 @@ class Enroll:
                     raise BadInput(f"Expected to know who is in {labels.name}, got nobody.")
                 found.append((Content.of(recording), subject))
                 progress.advance(task)
+        warnings = ledger.doubts(self.account, [subject for _, subject in found])
         members = ledger.add_all(self.account, found)
         return Answer(
-            data={"account": self.account, "members": len(members)},
+            data={"account": self.account, "members": len(members), "warnings": warnings}
+            | {"note": NOT_COUNTED},
             lines=[
                 f"{len(members)} recordings of the split {getattr(data, 'split', 'all')} are in "
-                f"{self.account}."
+                f"{self.account}.",
+                *_warned(warnings),
+                NOT_COUNTED,
             ],
         )
 
@@ -180,8 +231,8 @@ class Show:
         if self.account and self.account not in book.accounts:
             raise ValueError(_check.unknown("account", self.account, book.accounts))
         shown = [a for a in book.accounts.values() if self.account in ("", a.name)]
-        data = [_summary(book, account) for account in shown]
-        lines = [line for summary in data for line in _sentences(summary)]
+        data = [books.summary_of(book, account) for account in shown]
+        lines = [line for summary in data for line in books.sentences(summary)]
         return Answer(data={"accounts": data}, lines=lines or ["No account is open."])
 
 
@@ -198,7 +249,9 @@ class History:
     def run(self) -> Answer:
         """List the entries."""
         entries = Ledger(self.ledger).entries()
-        lines = [f"{e.sequence:5} {e.time[:19]} {e.kind:8} {_gist(e.payload)}" for e in entries]
+        lines = [
+            f"{e.sequence:5} {e.time[:19]} {e.kind:8} {books.gist(e.payload)}" for e in entries
+        ]
         return Answer(data={"entries": [asdict(e) for e in entries]}, lines=lines)
 
 
@@ -232,16 +285,44 @@ class Verify:
                     "replaced, or a receipt was."
                 )
         charged = sum(receipt.ledger_sequence is not None for receipt in found)
+        clocks = [entry for entry in entries if entry.kind == CLOCK]
         return Answer(
-            data={"entries": len(entries), "receipts": len(found), "charged": charged, "ok": True},
+            data={"entries": len(entries), "receipts": len(found), "charged": charged, "ok": True}
+            | {"clock_accepted": [entry.sequence for entry in clocks]},
             lines=[
                 f"The chain of {len(entries)} entries is whole.",
+                *(f"Entry {e.sequence}: {books.gist(e.payload)}." for e in clocks),
                 *(
                     [f"{charged} of {len(found)} receipts name a spend, and each is in it."]
                     if found
                     else []
                 ),
             ],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """Go on after a clock was ahead: entries of the future would hold the ledger up until then.
+
+    Args:
+        ledger: a path, or postgresql://...
+        accept: record that the present time is right, and go on with it.
+    """
+
+    ledger: str
+    accept: bool = False
+
+    def run(self) -> Answer:
+        """Accept the present time; the entry stays in the history."""
+        if not self.accept:
+            raise ValueError(
+                "Expected --accept: it records for good that the clock was set back. Check first "
+                "that it is right now."
+            )
+        entry = Ledger(self.ledger).accept_clock()
+        return Answer(
+            data=asdict(entry), lines=[f"Entry {entry.sequence}: {books.gist(entry.payload)}."]
         )
 
 
@@ -269,61 +350,15 @@ class Export:
         )
 
 
+def _warned(warnings: list[str]) -> list[str]:
+    return [f"Warning: {warning}" for warning in warnings]
+
+
 def _receipt(path: Path) -> Receipt:
     try:
         return Receipt.from_json(path.read_text(encoding="utf-8"))
     except (ValueError, TypeError, KeyError) as error:
         raise BadInput(f"Expected a receipt at {path}; it cannot be one: {error}") from error
-
-
-def _summary(book: Book, account: Account) -> dict[str, Any]:
-    holders = sorted(
-        {h for (name, _), held in book.holders.items() if name == account.name for h in held}
-    )
-    left = {holder: book.left(account, holder) for holder in holders}
-    least = min(holders, key=lambda holder: left[holder]) if holders else None
-    remaining = account.cap.allowance if least is None else left[least]
-    events = [] if least is None else book.events_of(account, least)
-    last = account.cap.cost(events[-1]) if events else None
-    return {
-        "account": account.name,
-        "unit": str(account.unit),
-        "relation": account.cap.relation.value,
-        "epsilon": account.cap.epsilon,
-        "delta": account.cap.delta,
-        "holders": len(holders),
-        "releases_of_the_busiest": len(events),
-        "left_share": max(remaining, 0) / account.cap.allowance,
-        "epsilon_that_fits": int(account.cap.epsilon_that_fits(remaining) * 1e4) / 1e4,
-        "more_like_the_last": None if not last else max(remaining, 0) // last,
-        "fixed_list_epsilon": fixed_list_epsilon(book, account, least) if least else 0.0,
-    }
-
-
-def _sentences(summary: dict[str, Any]) -> list[str]:
-    more = summary["more_like_the_last"]
-    like = "" if more is None else f": about {more} more releases like the last one"
-    lines = [
-        f"{summary['account']}: epsilon {summary['epsilon']:g} and delta {summary['delta']:g} for "
-        f"each {summary['unit']} ({summary['relation']}), {summary['holders']} holders.",
-        f"  The one that spent most has {100 * summary['left_share']:.1f} % left{like}.",
-        f"  A single release of epsilon {summary['epsilon_that_fits']:g} would still fit.",
-    ]
-    if more is not None:
-        lines.append(
-            f"  Cost of its {summary['releases_of_the_busiest']} releases, had the list been fixed "
-            f"in advance: epsilon {shown(summary['fixed_list_epsilon'])}."
-        )
-    return lines
-
-
-def _gist(payload: dict[str, Any]) -> str:
-    if "charges" in payload:
-        to = ", ".join(f"{c['account']}/{c['holder']}" for c in payload["charges"])
-        return f"{payload['mechanism']} charged to {to}"
-    if "reservation" in payload:
-        return f"output of entry {payload['reservation']} stands"
-    return str(payload.get("name") or f"{payload['holder']} into {payload['account']}")
 
 
 COMMANDS = {
@@ -333,5 +368,6 @@ COMMANDS = {
     "show": Show,
     "history": History,
     "verify": Verify,
+    "clock": Clock,
     "export": Export,
 }

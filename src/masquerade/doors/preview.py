@@ -39,7 +39,7 @@ def preview(
     if ledger is not None and noise.is_rehearsal:
         raise ValueError("Expected live noise under a ledger, got a rehearsal; leave out one.")
     if ledger is not None:
-        ledger.quote(found.content, mechanism)
+        ledger.quote(found.content, mechanism, with_sound=options.saving.keep_sound)
     guarantee = mechanism.guarantee(found.shapes)
     guarantee = guarantee.with_sound() if options.saving.keep_sound else guarantee
     guarantee = guarantee.as_rehearsal() if noise.is_rehearsal else guarantee

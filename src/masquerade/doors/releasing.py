@@ -149,7 +149,7 @@ def _published(
 ) -> Receipt:
     """Reserve, run the mechanism and write; a stop in the middle says what was spent."""
     try:
-        charged = _reserve(ledger, found, mechanism, noise)
+        charged = _reserve(ledger, found, mechanism, noise, with_sound=options.saving.keep_sound)
         with watching(options.is_watched) as watch:
             return outputs.write(
                 target,
@@ -166,7 +166,12 @@ def _published(
 
 
 def _reserve(
-    ledger: Ledger | None, value: Value | Source, mechanism: Mechanism, noise: Noise
+    ledger: Ledger | None,
+    value: Value | Source,
+    mechanism: Mechanism,
+    noise: Noise,
+    *,
+    with_sound: bool = False,
 ) -> dict[str, Any]:
     """What the receipt says of the ledger; the spend is on disk when this returns."""
     if ledger is None:
@@ -176,7 +181,7 @@ def _reserve(
             "Expected live noise under a ledger, got a rehearsal; leave out the seed or the ledger."
         )
     content = value.content if isinstance(value, Source) else value
-    reservation = ledger.reserve(content, mechanism)
+    reservation = ledger.reserve(content, mechanism, with_sound=with_sound)
     return {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
 
 

@@ -9,13 +9,15 @@ from typing import Any
 
 from masquerade import _check, _json
 from masquerade.account.sensitivity import refuse_add_remove
-from masquerade.errors import BudgetExceeded
-from masquerade.events import DpEvent, event_from_json, event_to_json
+from masquerade.errors import BadInput, BudgetExceeded
+from masquerade.events import ComposedDpEvent, DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger.filter import Filter, FilterName
-from masquerade.ledger.store import Entry
+from masquerade.ledger.names import key_of
+from masquerade.ledger.store import CLOCK, Entry
 
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
+WHOLE = (UnitName.VIDEO, UnitName.RECORD, *PEOPLE)  # a voice is part of these
 PUBLIC = ("nothing", "people", "background")  # what of a recording an account takes as known
 
 
@@ -91,7 +93,9 @@ class Book:
 
     Args:
         accounts: by name.
-        holders: (account, member) to who pays: the member itself, or everyone it shows.
+        holders: (account, member) to who pays: the member itself, or everyone it shows, each by
+            the key of the name. Spellings of one name pay together, also in old ledgers.
+        names: (account, holder) to the names that were given, the first of them first.
         spent: (account, holder) to the sum of costs.
         events: (account, holder) to the events, in order.
         settled: reservations whose output stands, with the output's SHA-256.
@@ -99,11 +103,13 @@ class Book:
 
     accounts: dict[str, Account] = field(default_factory=dict)
     holders: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    names: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     spent: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
     events: dict[tuple[str, str], list[dict[str, Any]]] = field(
         default_factory=lambda: defaultdict(list)
     )
     settled: dict[int, str] = field(default_factory=dict)
+    _members: dict[str, str] = field(default_factory=dict)  # by token
 
     @classmethod
     def replay(cls, entries: Iterable[Entry]) -> Book:
@@ -114,7 +120,20 @@ class Book:
         return book
 
     def apply(self, entry: Entry) -> None:
-        """The next entry."""
+        """The next entry.
+
+        Raises:
+            BadInput: if it is of a kind, or says something, that this version does not know.
+        """
+        try:
+            self._apply(entry)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise BadInput(
+                f"Expected entries that this version can read, got entry {entry.sequence} of kind "
+                f"{entry.kind!r} ({error}); if a newer version wrote it, use that one."
+            ) from error
+
+    def _apply(self, entry: Entry) -> None:
         payload = entry.payload
         if entry.kind == "open":
             account = Account.from_payload(payload)
@@ -126,15 +145,35 @@ class Book:
             self._charge(payload["charges"])
         elif entry.kind == "settle":
             self.settled[payload["reservation"]] = payload["output_sha256"]
+        elif entry.kind != CLOCK:
+            raise ValueError("the kind is unknown")
 
     def _add(self, payload: dict[str, Any]) -> None:
+        old = self._members.get(payload["token"])
+        self._members[payload["token"]] = payload["member"]
+        is_moved = old not in (None, payload["member"])
+        if is_moved and old not in self._members.values():  # it is one with another now
+            for place in [place for place in self.holders if place[1] == old]:
+                del self.holders[place]
         held = self.holders[payload["account"], payload["member"]]
-        if payload["holder"] not in held:
-            held.append(payload["holder"])
+        holder = self.call(payload["account"], payload["holder"])
+        if holder not in held:
+            held.append(holder)
+
+    def call(self, account: str, name: str) -> str:
+        """The holder of that name in an account; the name is remembered."""
+        holder = key_of(name)
+        if name not in self.names[account, holder]:
+            self.names[account, holder].append(name)
+        return holder
+
+    def name_of(self, account: str, holder: str) -> str:
+        """A holder's name as it was first given."""
+        return self.names.get((account, holder), [holder])[0]
 
     def _charge(self, charges: list[dict[str, Any]]) -> None:
         for charge in charges:
-            key = charge["account"], charge["holder"]
+            key = charge["account"], key_of(charge["holder"])
             self.spent[key] += int(charge["cost"])
             self.events[key].append(charge["event"])
 
@@ -174,13 +213,25 @@ class Book:
                 f"The account {account.name} ({account.unit}, {account.cap.relation.value}) has "
                 f"{100 * max(left, 0) / account.cap.allowance:.1f} % of its budget left and this "
                 f"needs {100 * cost / account.cap.allowance:.1f} %: {remedy}. Nothing was "
-                "spent."
+                f"spent.{_order_hint(account, ComposedDpEvent(events))}"
             )
         return [
-            Charge(account.name, holder, each, event_to_json(event))
+            Charge(account.name, self.name_of(account.name, holder), each, event_to_json(event))
             for each, event in zip(costs, events, strict=True)
         ]
 
     def events_of(self, account: Account, holder: str) -> list[DpEvent]:
         """What was done to a holder's data, in order."""
         return [event_from_json(data) for data in self.events.get((account.name, holder), [])]
+
+
+def _order_hint(account: Account, event: DpEvent) -> str:
+    """What a Renyi account that was opened for such events would have needed."""
+    better = account.cap.better_order(event)
+    if better is None:
+        return ""
+    return (
+        f" The account's Renyi order {account.cap.order:.5g} does not suit this and stays; "
+        f"an account of the same cap that is opened with --order {better.order:.5g} would need "
+        f"{100 * better.share(event):.1f} %."
+    )

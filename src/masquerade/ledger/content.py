@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from masquerade.ledger.looks import Looker
 from masquerade.mechanism import Shape, Shapes, Value, arrays_of, shapes_of
 
 
@@ -16,10 +17,16 @@ class Content:
     """What a ledger needs to know of a recording: its shape, and a hash that never leaves it.
 
     The hash is of the decoded numbers, the same for every file format.
+
+    Args:
+        shapes: of the arrays.
+        fingerprint: the hash.
+        look: of a film or picture (see `ledger.looks`); it stays in the ledger, too.
     """
 
     shapes: Shapes
     fingerprint: bytes
+    look: bytes = field(default=b"", compare=False, repr=False)
 
     @classmethod
     def of(cls, value: Value | Content) -> Content:
@@ -30,7 +37,11 @@ class Content:
         for array in arrays_of(value):
             digest.update(repr(array.shape).encode())
             digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
-        return cls(shapes=shapes_of(value), fingerprint=digest.digest())
+        shapes = shapes_of(value)
+        looker = Looker(shapes[0])
+        for frame in arrays_of(value)[0] if len(shapes) == 1 and len(shapes[0]) == 4 else ():
+            looker.add(frame)
+        return cls(shapes=shapes, fingerprint=digest.digest(), look=looker.look())
 
     @classmethod
     def of_frames(cls, shape: Shape, frames: Iterable[np.ndarray]) -> Content:
@@ -51,11 +62,15 @@ class Watcher:
 
     def __init__(self, shape: Shape) -> None:
         self._shape, self._digest = shape, hashlib.sha256(repr(shape).encode())
+        self._looker = Looker(shape)
 
     def add(self, frame: np.ndarray) -> None:
         """The next frame."""
         self._digest.update(np.ascontiguousarray(frame, dtype="<f8").tobytes())
+        self._looker.add(frame)
 
     def content(self) -> Content:
         """Of the frames so far."""
-        return Content(shapes=(self._shape,), fingerprint=self._digest.digest())
+        return Content(
+            shapes=(self._shape,), fingerprint=self._digest.digest(), look=self._looker.look()
+        )

@@ -27,8 +27,7 @@ Costs are whole multiples of 2^-80, rounded up; allowances are rounded down. Sum
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
@@ -80,8 +79,8 @@ class Filter:
         _check.delta(delta=self.delta)
         if (self.order is not None) != (self.name is FilterName.RENYI):
             raise ValueError(f"Expected an order exactly for renyi, got order={self.order}.")
-        if self.order is not None and not self.order > 1:
-            raise ValueError(f"Expected an order above 1, got order={self.order}.")
+        if self.order is not None and not 1 < self.order < math.inf:
+            raise ValueError(f"Expected a finite order above 1, got order={self.order}.")
 
     @property
     def allowance(self) -> int:
@@ -123,6 +122,21 @@ class Filter:
             "account with --filter renyi for sampled training."
         )
 
+    def share(self, event: DpEvent) -> float:
+        """How much of the whole allowance an event takes; 1 is all of it."""
+        return self.cost(event) / self.allowance
+
+    def better_order(self, event: DpEvent) -> Filter | None:
+        """The same cap at the order that suits an event best, if that is worth a new account."""
+        if self.order is None:
+            return None
+        try:
+            order = best_order(self.epsilon, self.delta, event, self.relation)
+        except UnsupportedEvent:
+            return None
+        better = replace(self, order=order)
+        return better if better.share(event) < 0.95 * self.share(event) else None
+
     def epsilon_that_fits(self, left: int) -> float:
         """The epsilon, at the cap's delta, of a Gaussian release that would just fit."""
         share = max(left, 0) / _UNIT
@@ -131,10 +145,39 @@ class Filter:
         return gaussian_epsilon(math.sqrt(share) * (1 - 1e-12), self.delta)
 
 
-def best_order(epsilon: float, delta: float) -> float:
-    """The order at which the cap affords the most Gaussian events."""
-    orders: Iterable[float] = (1 + 2.0 ** (k / 16) / 64 for k in range(16 * 30))
-    return max(orders, key=lambda order: (epsilon - conversion(order, delta)) / order)
+def best_order(
+    epsilon: float,
+    delta: float,
+    event: DpEvent | None = None,
+    relation: Relation = Relation.REPLACE_ONE,
+) -> float:
+    """The order at which the cap affords the most events of a kind.
+
+    Args:
+        epsilon: of the cap.
+        delta: of the cap.
+        event: that is expected; by default any Gaussian.
+        relation: that events are read under.
+
+    Raises:
+        UnsupportedEvent: if no order has a price for the event.
+    """
+    orders: list[float] = [1 + 2.0 ** (k / 16) / 64 for k in range(16 * 30)]
+    if event is None:
+        return max(orders, key=lambda order: (epsilon - conversion(order, delta)) / order)
+    best, least = 0.0, math.inf
+    for order in (float(f"{order:.5g}") for order in orders):
+        allowance = epsilon - conversion(order, delta)
+        if allowance <= 0:
+            continue
+        cost = renyi_divergence(event, order=order, relation=relation)
+        if cost / epsilon >= least:  # costs grow with the order, and no allowance is above epsilon
+            break
+        if cost / allowance < least:
+            best, least = order, cost / allowance
+    if not best:
+        raise UnsupportedEvent(f"Expected an event with a finite cost at some order, got {event}.")
+    return best
 
 
 def _pure_mu(pure: float, event: DpEvent) -> Fraction:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from masquerade import catalog
 from masquerade._round import up_decimals
 from masquerade.account import epsilon
 from masquerade.errors import BadInput
-from masquerade.events import ComposedDpEvent, DpEvent
+from masquerade.events import ComposedDpEvent
 from masquerade.guarantee import Relation, Unit
-from masquerade.ledger import runs
-from masquerade.ledger.book import PEOPLE, PUBLIC, Account, Book, Charge
+from masquerade.ledger import doubts, joining, runs
+from masquerade.ledger.book import PUBLIC, Account, Book, Charge
 from masquerade.ledger.content import Content
 from masquerade.ledger.filter import Filter, FilterName, best_order
+from masquerade.ledger.home import Home
 from masquerade.ledger.runs import Run
-from masquerade.ledger.store import Entry, Session, Store
-from masquerade.mechanism import Mechanism, Shapes, Value
+from masquerade.ledger.store import CLOCK, Entry, Session
+from masquerade.mechanism import Mechanism, Value
 from masquerade.receipt import Receipt
 
 
@@ -42,7 +41,7 @@ class Ledger:
     """
 
     def __init__(self, address: str | Path) -> None:
-        self._store = Store(address)
+        self._store = Home(address)
 
     def open_account(
         self,
@@ -54,15 +53,31 @@ class Ledger:
         relation: Relation = Relation.REPLACE_ONE,
         rule: FilterName = FilterName.GAUSSIAN,
         public: str = PUBLIC[0],
+        order: float | None = None,
     ) -> Account:
-        """Open an account; the ledger is made if there is none yet."""
-        order = best_order(epsilon, delta) if rule is FilterName.RENYI else None
+        """Open an account; the ledger is made if there is none yet.
+
+        Args:
+            name: chosen by the steward.
+            unit: what is protected.
+            epsilon: of the cap.
+            delta: of the cap.
+            relation: how neighbours differ.
+            rule: which filter keeps the cap.
+            public: what of every recording is known to everyone.
+            order: of a Renyi filter, for good; by default the best for Gaussian events. See
+                `best_order` for others.
+        """
+        if order is None and rule is FilterName.RENYI:
+            order = best_order(epsilon, delta)
         cap = Filter(name=rule, epsilon=epsilon, delta=delta, relation=relation, order=order)
         account = Account(name=name, unit=unit, cap=cap, public=public)
         if account.cap.allowance <= 0:
             raise ValueError(
                 f"Expected a cap that affords anything under the {rule.value} rule, got "
-                f"epsilon={epsilon} and delta={delta}; raise one of them."
+                f"epsilon={epsilon} and delta={delta}"
+                + (f" at order {order:g}" if order else "")
+                + "; raise one of them."
             )
         self._store.create()
         with self._store.session() as session:
@@ -87,43 +102,74 @@ class Ledger:
             subject: whom it shows; needed where the unit is a subject or a shard. A file that
                 shows several people is added once for each.
             same_as: content of a member that shows the same footage (a trim, a re-encode, a
-                second camera); the two are charged as one.
+                second camera); the two are charged as one. That can be said later as well, as
+                long as nothing was released of it.
         """
         with self._store.session() as session:
             book = Book.replay(session.entries)
-            held = _account(book, account)
-            member, token = _member(session, Content.of(value), same_as)
-            _add(session, book, held, [(member, token, _holder(held, member, subject))])
+            held = joining.account_of(book, account)
+            member, token = joining.member_of(session, book, Content.of(value), same_as)
+            holder = joining.holder_of(held, member, subject)
+            joining.add(session, book, held, [(member, token, holder)])
             return member
 
     def add_all(self, account: str, recordings: Iterable[tuple[Content, str | None]]) -> list[str]:
         """Put many contents with their subjects into an account, all of them or none."""
         with self._store.session() as session:
             book = Book.replay(session.entries)
-            held = _account(book, account)
+            held = joining.account_of(book, account)
             found = []
             for content, subject in recordings:
-                member, token = _member(session, content, None)
-                found.append((member, token, _holder(held, member, subject)))
-            _add(session, book, held, found)
+                member, token = joining.member_of(session, book, content, None)
+                found.append((member, token, joining.holder_of(held, member, subject)))
+            joining.add(session, book, held, found)
             return [member for member, _, _ in found]
 
-    def quote(self, value: Value | Content, mechanism: Mechanism) -> None:
+    def doubts(
+        self,
+        account: str,
+        subjects: Iterable[str | None],
+        contents: Iterable[tuple[str, Content]] = (),
+    ) -> list[str]:
+        """What to look at before files come into an account; heuristics, not refusals.
+
+        Args:
+            account: the account's name.
+            subjects: whom they show.
+            contents: of the files, each with what to call it.
+        """
+        with self._store.session() as session:
+            book = Book.replay(session.entries)
+            found = doubts.of_names(book, joining.account_of(book, account), subjects)
+            return found + doubts.of_looks(session, list(contents))
+
+    def quote(
+        self, value: Value | Content, mechanism: Mechanism, *, with_sound: bool = False
+    ) -> None:
         """Raise what `reserve` would raise, and spend nothing."""
         with self._store.session() as session:
-            _charges(session, Content.of(value), mechanism)
+            _charges(session, Content.of(value), mechanism, with_sound=with_sound)
 
-    def reserve(self, value: Value | Content, mechanism: Mechanism) -> Reservation:
+    def reserve(
+        self, value: Value | Content, mechanism: Mechanism, *, with_sound: bool = False
+    ) -> Reservation:
         """Charge every account that holds this content, or none.
+
+        Args:
+            value: what is released.
+            mechanism: how.
+            with_sound: whether the sound of a video leaves with it, as it is. That costs nothing
+                where it is not protected and is refused where it is.
 
         Raises:
             BudgetExceeded: if one of them cannot afford it.
             BadInput: if no account holds it.
-            ValueError: if the mechanism states no cost for an account's unit.
+            ValueError: if the mechanism states no cost for an account's unit, or if sound leaves
+                and an account protects whole files or people.
         """
         content = Content.of(value)
         with self._store.session() as session:
-            member, charges = _charges(session, content, mechanism)
+            member, charges = _charges(session, content, mechanism, with_sound=with_sound)
             entry = session.append(
                 "reserve",
                 {
@@ -132,6 +178,7 @@ class Ledger:
                     "mechanism": mechanism.name,
                     "fields": mechanism.fields(),
                     "shapes": [list(shape) for shape in content.shapes],
+                    "with_sound": with_sound,
                     "charges": [charge.to_payload() for charge in charges],
                 },
             )
@@ -191,6 +238,25 @@ class Ledger:
         with self._store.session() as session:
             return sum(session.member_of(each.fingerprint) is not None for each in contents)
 
+    def accept_clock(self) -> Entry:
+        """Go on with the present time although the last entry is of a later one.
+
+        For a clock that was once ahead. The entry says so for good; which entries there are is
+        checked as before.
+
+        Raises:
+            ValueError: if the clock is not behind.
+        """
+        with self._store.session() as session:
+            last = session.entries[-1].time if session.entries else ""
+            entry = session.append(CLOCK, {"before": last})
+            if entry.time >= last:
+                raise ValueError(
+                    "Expected a clock that is behind the last entry, got one that is not; there is "
+                    "nothing to accept."
+                )
+        return entry
+
     def entries(self) -> list[Entry]:
         """Everything that was written, verified."""
         with self._store.session() as session:
@@ -219,28 +285,6 @@ def fixed_list_epsilon(book: Book, account: Account, holder: str) -> float:
     return up_decimals(epsilon(events, delta=account.cap.delta, relation=account.cap.relation))
 
 
-def _account(book: Book, name: str) -> Account:
-    if name not in book.accounts:
-        listed = ", ".join(book.accounts) or "none is open"
-        raise ValueError(f"Unknown account {name!r}; choose from {listed}.")
-    return book.accounts[name]
-
-
-def _member(session: Session, content: Content, same_as: Value | Content | None) -> tuple[str, str]:
-    """The member of a content (its own, the one it is said to be, or a new one) and its token."""
-    known = session.member_of(content.fingerprint)
-    twin = None if same_as is None else session.member_of(Content.of(same_as).fingerprint)
-    if same_as is not None and twin is None:
-        raise ValueError("Expected the other file to be a member already; add it first.")
-    if known is not None and twin is not None and known != twin:
-        raise ValueError(
-            "Expected a file that is not a member yet; both are members of their own already. Say "
-            "what shows the same footage when a file is first added."
-        )
-    member = known or twin or secrets.token_hex(8)
-    return member, session.remember(content.fingerprint, member)
-
-
 def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:
     place = receipt.ledger_sequence or 0
     if not 1 <= place <= len(entries):
@@ -251,11 +295,14 @@ def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:
         and entry.head == receipt.ledger_head
         and entry.payload["mechanism"] == receipt.mechanism
         and entry.payload["fields"] == receipt.fields
+        and entry.payload.get("with_sound", receipt.kept_sound) == receipt.kept_sound
     )
     return entry if is_its else None
 
 
-def _charges(session: Session, content: Content, mechanism: Mechanism) -> tuple[str, list[Charge]]:
+def _charges(
+    session: Session, content: Content, mechanism: Mechanism, *, with_sound: bool
+) -> tuple[str, list[Charge]]:
     """Who is charged what for a release of this content; all of it fits."""
     book = Book.replay(session.entries)
     member = session.member_of(content.fingerprint)
@@ -267,83 +314,7 @@ def _charges(session: Session, content: Content, mechanism: Mechanism) -> tuple[
         )
     charges: list[Charge] = []
     for account in accounts:
-        event = _event_for(mechanism, content.shapes, account)
+        event = joining.event_for(mechanism, content.shapes, account, with_sound=with_sound)
         for holder in book.holders[account.name, member]:
             charges += book.charge(account, holder, [event])
     return member, charges
-
-
-def _event_for(mechanism: Mechanism, shapes: Shapes, account: Account) -> DpEvent:
-    event = mechanism.event_for(shapes, account.unit)
-    if event is None:
-        raise ValueError(
-            f"Expected a mechanism that states its cost for {account.unit}, the unit of the "
-            f"account {account.name}, got {mechanism.name}."
-        )
-    return event
-
-
-def _holder(account: Account, member: str, subject: str | None) -> str:
-    """Who pays for a member: whom it shows, or itself."""
-    subject = None if subject is None else subject.strip()
-    if (account.unit.name in PEOPLE) != bool(subject):
-        raise ValueError(
-            "Expected a subject exactly where the account's unit is a subject or a shard, "
-            f"got unit={account.unit} and subject={subject!r}."
-        )
-    return subject or member
-
-
-def _add(session: Session, book: Book, account: Account, given: list[tuple[str, str, str]]) -> None:
-    """Write the entries that put (member, token, holder) into an account, with what is owed.
-
-    What was released of a member before is charged with its entry; what runs cost a holder before,
-    once, with the holder's last entry, for all that came together.
-    """
-    now = book.members_by_holder(account.name)
-    had = {holder: set(now[holder]) for _, _, holder in given}
-    last = {holder: place for place, (_, _, holder) in enumerate(given)}
-    for place, (member, token, holder) in enumerate(given):
-        events: list[DpEvent] = []
-        if member not in now[holder]:
-            events += _released(session.entries, account, member)
-        now[holder].add(member)
-        if last[holder] == place:
-            events += _learned(session.entries, account, had[holder], now[holder])
-        carried = book.charge(account, holder, events) if events else []
-        # an entry also where the file was in it: no sequence number tells that two are equal
-        entry = session.append(
-            "add",
-            {
-                "account": account.name,
-                "member": member,
-                "holder": holder,
-                "token": token,
-                "carried": [charge.to_payload() for charge in carried],
-            },
-        )
-        book.apply(entry)
-
-
-def _released(entries: list[Entry], account: Account, member: str) -> list[DpEvent]:
-    """What was released of a member before it came into the account, as its unit feels it."""
-    found = []
-    for entry in entries:
-        payload = entry.payload
-        if entry.kind == "reserve" and payload.get("member") == member:
-            example = catalog.example("release", payload["mechanism"])
-            shapes = tuple(tuple(shape) for shape in payload["shapes"])
-            found.append(_event_for(type(example)(**payload["fields"]), shapes, account))
-    return found
-
-
-def _learned(
-    entries: list[Entry], account: Account, before: set[str], after: set[str]
-) -> list[DpEvent]:
-    """What runs cost a holder of these members before they came into the account."""
-    found = [
-        runs.earlier_event(entry.payload, account, before, after)
-        for entry in entries
-        if entry.kind == "reserve" and "run" in entry.payload
-    ]
-    return [event for event in found if event is not None]

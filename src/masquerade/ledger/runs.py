@@ -14,12 +14,10 @@ from typing import Any
 from masquerade.account.group import group_event
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, event_from_json, event_to_json
-from masquerade.guarantee import Relation, UnitName
-from masquerade.ledger.book import PUBLIC, Account, Book, Charge
+from masquerade.guarantee import Relation
+from masquerade.ledger.book import PUBLIC, WHOLE, Account, Book, Charge
 from masquerade.ledger.content import Content
 from masquerade.ledger.store import Entry, Session
-
-_WHOLE = (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT, UnitName.SHARD)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +190,7 @@ def _felt(told: dict[str, Any], account: Account, places: set[int]) -> DpEvent:
     mine = {units[place] for place in places}
     if account.cap.relation is Relation.ZERO_OUT:
         is_whole = {place for place, unit in enumerate(units) if unit in mine} == places
-        if account.unit.name not in _WHOLE or not is_whole:
+        if account.unit.name not in WHOLE or not is_whole:
             raise ValueError(
                 f"Expected the account {account.name} to be opened with replace_one: a run knows "
                 "zero_out only as a unit of it that is absent, and this account's holders are "

@@ -1,4 +1,4 @@
-"""An append-only, hash-chained list of entries in SQLite or PostgreSQL.
+"""An append-only, hash-chained list of entries in a database.
 
 Every entry's head is a keyed hash of the entry and the head before it, so that a changed, inserted
 or removed row breaks the chain. The last head stands twice more: in the database's own ``tip``
@@ -12,24 +12,25 @@ import datetime
 import hashlib
 import hmac
 import json
-import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
-from sqlalchemy.pool import NullPool
 
 from masquerade.errors import BadInput
-from masquerade.files import atomic
 
+CLOCK = "clock"  # the kind of an entry that accepts a clock which is behind the entry before
 _BACK = datetime.timedelta(seconds=60)  # how far a clock may be set back without a refusal
-_TABLES = sql.MetaData()
-_LEDGER = sql.Table(
+_DAMAGED = (
+    "Expected an untouched ledger; a row is missing, doubled, or holds what no ledger writes. "
+    "Restore the newest good copy, and compare it with: masquerade ledger verify --receipts"
+)
+TABLES = sql.MetaData()
+LEDGER = sql.Table(
     "ledger",
-    _TABLES,
+    TABLES,
     sql.Column("id", sql.String(32), primary_key=True),
     sql.Column("key", sql.String(64), nullable=False),
     sql.Column("tip_sequence", sql.Integer, nullable=False),
@@ -37,7 +38,7 @@ _LEDGER = sql.Table(
 )
 _ENTRIES = sql.Table(
     "entries",
-    _TABLES,
+    TABLES,
     sql.Column("sequence", sql.Integer, primary_key=True, autoincrement=False),
     sql.Column("time", sql.String(40), nullable=False),
     sql.Column("kind", sql.String(16), nullable=False),
@@ -46,10 +47,17 @@ _ENTRIES = sql.Table(
 )
 _CONTENTS = sql.Table(
     "contents",  # apart from the chain, so that no head depends on what a file holds
-    _TABLES,
+    TABLES,
     sql.Column("content", sql.String(64), primary_key=True),
     sql.Column("member", sql.String(32), nullable=False),
     sql.Column("token", sql.String(32), nullable=False, unique=True),  # named in the chain
+    sql.Column("mac", sql.String(64), nullable=False),
+)
+_LOOKS = sql.Table(
+    "looks",  # of films, sealed; older ledgers get it when the first look is kept
+    TABLES,
+    sql.Column("token", sql.String(32), primary_key=True),
+    sql.Column("sealed", sql.Text, nullable=False),
     sql.Column("mac", sql.String(64), nullable=False),
 )
 
@@ -72,11 +80,10 @@ class Entry:
 class Session:
     """A verified ledger inside one transaction."""
 
-    def __init__(self, connection: sql.Connection, store: Store) -> None:
-        row = connection.execute(sql.select(_LEDGER)).one()
+    def __init__(self, connection: sql.Connection) -> None:
+        row = connection.execute(sql.select(LEDGER)).one()
         self._connection, self._key, self.ledger_id = connection, bytes.fromhex(row.key), row.id
         self.entries = self._verified(row)
-        store.check_witness(row.id, self.entries)
 
     def _verified(self, ledger: Any) -> list[Entry]:
         found, head = [], ledger.id
@@ -98,10 +105,12 @@ class Session:
         return found
 
     def _check_contents(self, entries: list[Entry]) -> None:
-        """Every fingerprint is the one that was written, and none is missing."""
+        """Every fingerprint is the one that was written, its member's, and none is missing."""
         rows = list(self._connection.execute(sql.select(_CONTENTS)))
-        known = {entry.payload["token"] for entry in entries if entry.kind == "add"}
-        is_whole = {row.token for row in rows} == known and all(
+        added = [entry.payload for entry in entries if entry.kind == "add"]
+        known = {payload["token"]: payload["member"] for payload in added}
+        is_known = {row.token: row.member for row in rows} == known and len(rows) == len(known)
+        is_whole = is_known and all(
             hmac.compare_digest(row.mac, self._mac("member", row.content, row.member, row.token))
             for row in rows
         )
@@ -111,15 +120,20 @@ class Session:
             )
 
     def append(self, kind: str, payload: dict[str, Any]) -> Entry:
-        """Add an entry at the end of the chain."""
+        """Add an entry at the end of the chain.
+
+        Raises:
+            Tampered: if the clock is behind the last entry's, unless the entry accepts that.
+        """
         last = self.entries[-1] if self.entries else None
         now = datetime.datetime.now(datetime.UTC)
-        if last is not None:
+        if last is not None and kind != CLOCK:
             before = datetime.datetime.fromisoformat(last.time)
             if now < before - _BACK:
                 raise Tampered(
                     f"Expected a clock that goes forward; it says {now:%Y-%m-%d %H:%M}, and the "
-                    f"last entry is of {before:%Y-%m-%d %H:%M}. Set the clock right."
+                    f"last entry is of {before:%Y-%m-%d %H:%M}. Set the clock right; if it was "
+                    "wrong then and is right now, go on with: masquerade ledger clock --accept"
                 )
             now = max(now, before)
         text = json.dumps(payload, sort_keys=True, allow_nan=False)
@@ -128,7 +142,7 @@ class Session:
         entry = Entry(sequence, time, kind, payload, head)
         values = {"sequence": sequence, "time": time, "kind": kind, "payload": text, "head": head}
         self._connection.execute(sql.insert(_ENTRIES).values(**values))
-        self._connection.execute(sql.update(_LEDGER).values(tip_sequence=sequence, tip_head=head))
+        self._connection.execute(sql.update(LEDGER).values(tip_sequence=sequence, tip_head=head))
         self.entries.append(entry)
         return entry
 
@@ -141,6 +155,46 @@ class Session:
         """The random token of a file's content: this very content, not its member's others."""
         row = self._row(content)
         return None if row is None else str(row.token)
+
+    def move(self, old: str, new: str) -> list[str]:
+        """Tie every content of a member to another; return their tokens, for the chain to name."""
+        rows = list(
+            self._connection.execute(sql.select(_CONTENTS).where(_CONTENTS.c.member == old))
+        )
+        for row in rows:
+            mac = self._mac("member", row.content, new, row.token)
+            change = sql.update(_CONTENTS).where(_CONTENTS.c.token == row.token)
+            self._connection.execute(change.values(member=new, mac=mac))
+        return [str(row.token) for row in rows]
+
+    def keep_look(self, token: str, look: bytes) -> None:
+        """Keep how a content looks, sealed, apart from the chain; an empty look is none."""
+        if not look:
+            return
+        _LOOKS.create(self._connection, checkfirst=True)
+        known = sql.select(_LOOKS.c.token).where(_LOOKS.c.token == token)
+        if self._connection.execute(known).first() is None:
+            sealed = self._sealed(token, look).hex()
+            values = {"token": token, "sealed": sealed, "mac": self._mac("look", token, sealed)}
+            self._connection.execute(sql.insert(_LOOKS).values(**values))
+
+    def looks(self) -> dict[str, bytes]:
+        """The look of each content that has one, by its token."""
+        if not sql.inspect(self._connection).has_table(_LOOKS.name):
+            return {}
+        found = {}
+        with reading():
+            for row in self._connection.execute(sql.select(_LOOKS)):
+                if not hmac.compare_digest(row.mac, self._mac("look", row.token, row.sealed)):
+                    raise Tampered("Expected an untouched ledger; a member's look was changed.")
+                found[str(row.token)] = self._sealed(row.token, bytes.fromhex(row.sealed))
+        return found
+
+    def _sealed(self, token: str, data: bytes) -> bytes:
+        """Closed, or opened again, with a key stream that is this token's alone."""
+        seed = bytes.fromhex(self._mac("seal", token))
+        stream = int.from_bytes(hashlib.shake_256(seed).digest(len(data)))
+        return (int.from_bytes(data) ^ stream).to_bytes(len(data))
 
     def remember(self, content: bytes, member: str) -> str:
         """Tie a file's content to a member; return the random token that the chain must name.
@@ -175,123 +229,14 @@ def connection_rows(connection: sql.Connection) -> list[Any]:
     return list(connection.execute(sql.select(_ENTRIES).order_by(_ENTRIES.c.sequence)))
 
 
-class Store:
-    """Where a ledger lives: a SQLite file by path, or PostgreSQL by address."""
-
-    def __init__(self, address: str | Path) -> None:
-        self.address = str(address)
-        if not self.address.strip():
-            raise ValueError("Expected a ledger's path or address, got an empty one.")
-        self._is_server = self.address.startswith(("postgresql://", "postgres://"))
-        if self._is_server:
-            url = _server_url(self.address)
-            self._shown = url.render_as_string(hide_password=True)
-            self._engine = sql.create_engine(url, poolclass=NullPool)
-        else:
-            self._shown = self.address
-            url = sql.URL.create("sqlite", database=self.address)
-            self._engine = sql.create_engine(url, poolclass=NullPool)
-            sql.event.listen(self._engine, "connect", _prepare_sqlite)
-            sql.event.listen(self._engine, "begin", _begin_sqlite)
-
-    def create(self) -> None:
-        """Make the tables and the key, unless they are there."""
-        if not self._is_server:
-            path = Path(self.address)
-            if not path.parent.is_dir():
-                raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
-            path.touch(mode=0o600)  # it holds the key: nobody else's to read
-        with self._transaction() as connection:
-            _TABLES.create_all(connection)
-            if connection.execute(sql.select(_LEDGER)).first() is None:
-                ledger_id = secrets.token_hex(16)
-                values = {"id": ledger_id, "key": secrets.token_hex(32)}
-                connection.execute(
-                    sql.insert(_LEDGER).values(tip_sequence=0, tip_head=ledger_id, **values)
-                )
-
-    @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
-        """A verified ledger under the one write lock; what is appended is on disk afterwards."""
-        if not self._is_server and not Path(self.address).is_file():
-            raise BadInput(f"Expected a ledger at {self._shown}; open one with: ledger open")
-        with self._transaction() as connection:
-            session = Session(connection, self)
-            yield session
-        self._write_witness(session.ledger_id, session.entries)
-
-    def check_witness(self, ledger_id: str, entries: list[Entry]) -> None:
-        """Refuse a ledger that is older than what was once seen of it."""
-        path = self._witness(ledger_id)
-        if not path.is_file():
-            return
-        try:
-            seen = json.loads(path.read_text())
-            sequence, head, witnessed = int(seen["sequence"]), str(seen["head"]), seen["ledger"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise Tampered(
-                f"Expected a readable witness at {path}; it is damaged. If the ledger is the "
-                "newest one, check it with ledger verify --receipts and remove the witness."
-            ) from error
-        if witnessed != ledger_id:
-            raise Tampered(
-                f"Expected the ledger that {path} has seen; another one stands here now. Restore "
-                "the old one, or remove the witness if its budget may be forgotten."
-            )
-        if len(entries) < sequence or entries[sequence - 1].head != head:
-            raise Tampered(
-                f"Expected a ledger with the entry {sequence} that {path.name} has seen; this is "
-                "an older copy. Restore the newest one: what was spent since is missing here."
-            )
-
-    def _write_witness(self, ledger_id: str, entries: list[Entry]) -> None:
-        path = self._witness(ledger_id)
-        if not entries:
-            return
-        with atomic.alone(path):  # two writers finish in any order; the newer one stays
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                seen = json.loads(path.read_text())
-                if seen["ledger"] == ledger_id and int(seen["sequence"]) >= len(entries):
-                    return
-            data = {"ledger": ledger_id, "sequence": len(entries), "head": entries[-1].head}
-            atomic.write_whole(path, json.dumps(data).encode(), is_private=True)
-
-    def _witness(self, ledger_id: str) -> Path:
-        if not self._is_server:
-            return Path(f"{self.address}.witness")
-        home = Path(os.environ.get("XDG_STATE_HOME", Path.home() / ".local" / "state"))
-        folder = home / "masquerade"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / f"{ledger_id}.witness"
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sql.Connection]:
-        try:
-            with self._engine.begin() as connection:
-                if self._is_server:
-                    connection.execute(sql.text("SELECT pg_advisory_xact_lock(7305201)"))
-                yield connection
-        except sql.exc.DBAPIError as error:
-            raise BadInput(
-                f"Expected a ledger that can be read and written at {self._shown}: "
-                f"{str(error.orig).strip()}."
-            ) from error
-
-
-def _server_url(address: str) -> sql.URL:
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Whatever stands where a row should be gets a message."""
     try:
-        return sql.make_url(address).set(drivername="postgresql+psycopg")
-    except (ValueError, sql.exc.ArgumentError) as error:
-        raise ValueError(
-            "Expected an address like postgresql://user@host:5432/database; got another."
-        ) from error
-
-
-def _prepare_sqlite(connection: Any, _: object) -> None:
-    connection.isolation_level = None  # transactions are ours: see _begin_sqlite
-    for pragma in ("busy_timeout=60000", "journal_mode=WAL", "synchronous=FULL"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _begin_sqlite(connection: sql.Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+        yield
+    except BadInput:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Tampered(_DAMAGED) from error
+    except sql.exc.InvalidRequestError as error:
+        raise Tampered(_DAMAGED) from error  # no row, or two, where there must be one
