@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -100,6 +101,29 @@ def test_a_lock_leaves_nothing_and_many_take_turns(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert most == [1] and not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only a superuser can be somebody else")
+def test_users_with_closed_files_take_turns() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own is closed to others
+        Path(folder).chmod(0o1777)
+        code = f"""
+import os
+from pathlib import Path
+from masquerade.files import atomic
+os.umask(0o077)
+os.setuid(int(os.environ["WHO"]))
+mine = Path({folder!r}, "in-" + os.environ["WHO"])
+for _ in range(60):
+    with atomic.alone(Path({folder!r}, "x")):
+        mine.touch()
+        assert len(list(mine.parent.glob("in-*"))) == 1
+        mine.unlink()
+"""
+        users = [python(code, wait=False, WHO=who) for who in ("0", "1", "65534")]
+        for user in users:
+            assert user.communicate(timeout=60)[1] == ""
+        assert not list(Path(folder).iterdir())
 
 
 def test_a_folder_that_cannot_hold_a_lock_is_named(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import masquerade as mq
-from masquerade.doors.folder import Work
+from masquerade.doors.planning import Work
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape
 from masquerade.noise import Noise
@@ -76,6 +76,17 @@ def test_a_second_run_finds_its_opaque_names_again(house: Path, command: Any) ->
     assert again.code == 0 and "3 stood there already" in again.out
     assert len(tree(house / "out")) == 8
     assert all((house / "out" / name).read_bytes() == data for name, data in before.items())
+
+
+def test_going_on_without_the_list_of_names_is_refused(house: Path, command: Any) -> None:
+    assert release(command, house).code == 0
+    before = tree(house / "out")
+    (house / "in-out.names.private.json").rename(house / "moved.json")
+    done = release(command, house, "--resume")
+    assert done.code == 4 and "Put it back, or say where it is with --names" in done.err
+    again = release(command, house, "--resume", "--names", house / "moved.json")
+    assert again.code == 0 and "3 stood there already" in again.out
+    assert tree(house / "out") == before
 
 
 def test_names_are_kept_only_when_that_is_said(house: Path, command: Any) -> None:

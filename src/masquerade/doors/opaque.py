@@ -12,6 +12,8 @@ from pathlib import Path
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 
+_OPAQUE = "[0-9a-f]{16}"
+
 
 def list_path(source: Path, target: Path) -> Path:
     """Where the list stands: beside the private folder, never with what is published."""
@@ -31,6 +33,17 @@ def check_place(book: Path, target: Path) -> None:
         )
 
 
+def refuse_lost(book: Path | None, target: Path) -> None:
+    """Without its list nobody knows what a folder's outputs are of: all would be released again."""
+    if book is None or book.is_file() or not target.is_dir():
+        return
+    if any(re.match(_OPAQUE + "[.]", path.name) for path in target.iterdir()):
+        raise BadInput(
+            f"Expected the private list of the names in {target} at {book}; it is not there. Put "
+            "it back, or say where it is with --names."
+        )
+
+
 def names_of(files: Iterable[str], book: Path) -> dict[str, str]:
     """Random names for these files and all that the list knows; a second run finds its own."""
     kept = _read(book) if book.is_file() else {}
@@ -47,7 +60,7 @@ def write(book: Path, names: dict[str, str]) -> None:
 def _read(book: Path) -> dict[str, str]:
     try:
         kept = json.loads(book.read_text())
-        if all(re.fullmatch("[0-9a-f]{16}", name) for name in kept.values()):
+        if all(re.fullmatch(_OPAQUE, name) for name in kept.values()):
             return dict(kept)
     except (ValueError, AttributeError, TypeError):
         pass

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
-from masquerade.doors import folder, outputs, preview
+from masquerade.doors import folder, outputs, planning, preview
 from masquerade.doors.answer import Answer
-from masquerade.doors.folder import Outcome, Work
+from masquerade.doors.planning import Outcome, Work
 from masquerade.doors.quoting import Quotes
 from masquerade.doors.releasing import Options, release_or_recognise
 from masquerade.doors.sources import Saving
@@ -139,7 +139,7 @@ class ReleaseFile:
         )
 
     def _folder(self, mechanism: Mechanism) -> Answer:
-        folder.check_folders(self.source, self.target)
+        planning.check_folders(self.source, self.target)
         swept = folder.tidy(self.target)
         done = folder.release_folder(
             self.source,
@@ -151,7 +151,7 @@ class ReleaseFile:
             work=self._work(),
         )
         failed = [outcome for outcome in done if outcome.error is not None]
-        every, lost = folder.everything(self.source)
+        every, lost = planning.everything(self.source)
         left = len(every) + len(lost) - len(done)
         stood = sum(outcome.already_done for outcome in done)
         names = self._work().list_of(self.source, self.target)
@@ -187,7 +187,7 @@ class ReleaseFile:
         )
 
     def _preview_folder(self, mechanism: Mechanism) -> Answer:
-        planned = folder.plan(self.source, self.target, self._work())
+        planned = planning.plan(self.source, self.target, self._work())
         ledger = None if self.ledger is None else Quotes(self.ledger)
         previews: dict[Path, Answer] = {}
         failed = list(planned.lost)
@@ -202,8 +202,8 @@ class ReleaseFile:
             previews.pop(source, None)
             failed.append(_failed(source, refusal))
         total = sum(answer.data["expected_seconds"] for answer in previews.values())
-        names = self._work().list_of(self.source, self.target)
-        lines = [f"{len(planned.jobs)} files; nothing was written.", _about_names(names)]
+        lines = [f"{len(planned.jobs)} files; nothing was written."]
+        lines += [_about_names(None)] * self.keep_names
         lines += [f"WOULD FAIL {outcome.source}: {outcome.error}" for outcome in failed]
         if previews:
             first = next(iter(previews))

@@ -26,6 +26,7 @@ from masquerade.errors import BadInput
 _RUN: ContextVar[str] = ContextVar("run", default="one")
 _HELD: set[Path] = set()  # locks of this process
 _DAY = 86_400.0  # seconds
+_MOMENT = 2.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -137,8 +138,7 @@ def alone(target: Path) -> Iterator[None]:
     name = hashlib.sha256(os.fsencode(target.name.casefold())).hexdigest()[:16]
     path = target.parent.resolve() / f".masquerade-{name}.lock"
     try:
-        while (descriptor := _take(path)) is None:
-            pass
+        descriptor = _taken(path)
     except OSError as error:
         raise BadInput(
             f"Expected a folder in which files can be locked, got {target.parent} "
@@ -150,6 +150,22 @@ def alone(target: Path) -> Iterator[None]:
     finally:
         _HELD.discard(path)
         _drop(path, descriptor)
+
+
+def _taken(path: Path) -> int:
+    """Try until the lock is held; another user's is closed to us for the moment of its making."""
+    until = time.monotonic() + _MOMENT
+    while True:
+        try:
+            descriptor = _take(path)
+        except PermissionError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_MOMENT / 100)
+            continue
+        if descriptor is not None:
+            return descriptor
+        until = time.monotonic() + _MOMENT
 
 
 def _take(path: Path) -> int | None:
