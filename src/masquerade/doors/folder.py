@@ -86,6 +86,7 @@ def _named_plan(source: Path, target: Path, work: Work) -> Plan:
     if book is None:
         return plan(source, target, work)
     opaque.check_place(book, target)
+    atomic.sweep(book.parent)
     with atomic.alone(book):
         planned = plan(source, target, work)
         opaque.write(book, planned.names)

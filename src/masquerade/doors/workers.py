@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
@@ -15,7 +16,15 @@ from masquerade._optional import require
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
-_THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMBA", "NUMEXPR")
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +89,10 @@ class Crew(Generic[Task, Done]):
 
 
 def _worker(jobs: int) -> Any:
-    """One process, with its share of the processors."""
+    """One process, with its share of the processors unless the environment says otherwise."""
     share = str(max(joblib.cpu_count() // jobs, 1))
-    return ProcessPoolExecutor(
-        max_workers=1, env={f"{library}_NUM_THREADS": share for library in _THREADS}
-    )
+    env = {name: os.environ.get(name, share) for name in _THREADS}
+    return ProcessPoolExecutor(max_workers=1, env=env)
 
 
 @contextlib.contextmanager
