@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade import Noise, Receipt, check_receipt, make_mechanism, release_file, release_value
+import video_files
+from masquerade import (
+    IfStanding,
+    Noise,
+    Options,
+    Receipt,
+    check_receipt,
+    make_mechanism,
+    release_file,
+    release_value,
+    sign_receipt,
+)
 from masquerade.account import epsilon
 from masquerade.account.parts import UnsupportedEvent
 from masquerade.errors import BadInput
+from masquerade.events import event_to_json
 from masquerade.guarantee import Kind
+from video_files import KINDS
+
+PNG = video_files.Kind(suffix=".png", codec="png", pixel_format="rgb24")
 
 MECHANISM = make_mechanism(
     "gaussian_noise", epsilon=2, delta=1e-5, unit="frame", low=0.0, high=10.0
@@ -136,3 +152,122 @@ def test_a_receipt_cannot_be_built_so_that_it_lies() -> None:
     ):
         with pytest.raises(ValueError, match="Expected"):
             dataclasses.replace(receipt, **change)
+
+
+FILMED = make_mechanism("pooled_gaussian", epsilon=8, delta=1e-4, unit="pixels", pixels=4)
+SIZES = {".npy": (4, 3), ".csv": (4, 3), ".mp4": (8, 24, 32, 3), ".png": (1, 24, 32, 3)}
+
+
+def output_of(folder: Path, suffix: str) -> Path:
+    if suffix in (".npy", ".csv"):
+        np.save(folder / "in.npy", np.arange(12.0).reshape(4, 3) % 10)
+        return release_file(folder / "in.npy", folder / f"out{suffix}", MECHANISM).value
+    if suffix == ".npz":
+        np.savez(folder / "in.npz", a=np.ones((4, 3)), b=np.ones((2, 5)))
+        mechanism = make_mechanism(
+            "gaussian_noise", epsilon=2, delta=1e-5, unit="value", low=0.0, high=10.0
+        )
+        return release_file(folder / "in.npz", folder / "out.npz", mechanism).value
+    kind = KINDS["h264.mp4"] if suffix == ".mp4" else PNG
+    source = video_files.make(
+        folder / f"in{suffix}", video_files.moving(SIZES[suffix][0], 24, 32), kind
+    )
+    return release_file(source, folder / f"out{suffix}", FILMED).value
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".mp4", ".png"])
+def test_shapes_that_are_not_the_files_are_noticed(suffix: str, tmp_path: Path) -> None:
+    target = output_of(tmp_path, suffix)
+    held = check_receipt(target)
+    mechanism = FILMED if suffix in (".mp4", ".png") else MECHANISM
+    if suffix == ".npz":
+        mechanism = make_mechanism("gaussian_noise", **held.fields)
+    shapes = ((held.shapes[0][0] + 2, *held.shapes[0][1:]), *held.shapes[1:])
+    lie = dataclasses.replace(  # with the very guarantee that those shapes have
+        held,
+        shapes=shapes,
+        guarantee=mechanism.guarantee(shapes),
+        event=event_to_json(mechanism.event(shapes)),
+    )
+    target.with_name(target.name + ".receipt.json").write_text(lie.to_json())
+    with pytest.raises(BadInput, match=f"of shape {shapes[0][0]} x .* got {held.shapes[0][0]} x"):
+        check_receipt(target)
+
+
+@pytest.mark.parametrize("shape", [(6,), (6, 1), (1, 6)])
+@pytest.mark.parametrize("is_headed", [False, True])
+def test_a_table_passes_with_and_without_a_heading(
+    shape: tuple[int, ...], is_headed: bool, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "in.npy", np.ones(shape))
+    source = tmp_path / "in.npy"
+    if is_headed and len(shape) == 2:
+        source = tmp_path / "in.csv"
+        rows = [",".join(["1.0"] * shape[1])] * shape[0]
+        source.write_text("\n".join([",".join(f"c{i}" for i in range(shape[1])), *rows]))
+    options = Options(heading=is_headed)
+    done = release_file(source, tmp_path / "out.csv", MECHANISM, options=options)
+    assert check_receipt(done.value).shapes == (shape,)
+
+
+@pytest.fixture
+def keys(tmp_path: Path, command: Any) -> Path:
+    made = command("receipt", "keygen", tmp_path / "mine.pem", "--json")
+    assert made.code == 0 and stat.S_IMODE((tmp_path / "mine.pem").stat().st_mode) == 0o600
+    assert command("receipt", "keygen", tmp_path / "mine.pem").code == 2, "never replaced"
+    return tmp_path
+
+
+def test_a_signed_receipt_is_known_to_be_by_its_signer(
+    released: Path, keys: Path, command: Any
+) -> None:
+    said = command("receipt", "check", released)
+    assert said.code == 0 and "is not signed" in said.out
+    signed = command("receipt", "sign", released, "--key", keys / "mine.pem", "--json")
+    assert signed.code == 0
+    said = command("receipt", "check", released)
+    assert said.code == 0 and "is said to have signed" in said.out
+    done = command("receipt", "check", released, "--signer", keys / "mine.pub.pem", "--json")
+    assert done.code == 0 and done.json["signed_by"] == signed.json["key_sha256"]
+
+
+def test_a_wrong_key_an_edited_receipt_and_no_signature_are_refused(
+    released: Path, keys: Path, command: Any
+) -> None:
+    words = ["receipt", "check", released, "--signer", keys / "mine.pub.pem"]
+    missing = command(*words)
+    assert missing.code == 4 and "there is none" in missing.err
+    assert command("receipt", "sign", released, "--key", keys / "mine.pem").code == 0
+    assert command("receipt", "keygen", keys / "other.pem").code == 0
+    other = command("receipt", "check", released, "--signer", keys / "other.pub.pem")
+    assert other.code == 4 and "Expected a signature of the key" in other.err
+    edit(released, lambda data: data.update(date="2020-01-01"))
+    assert command("receipt", "check", released).code == 0, "nothing else can notice a date"
+    edited = command(*words)
+    assert edited.code == 4 and "was changed" in edited.err
+    place = released.with_name("out.npy.receipt.json.sig")
+    place.write_text(place.read_text().replace('"signature": "', '"signature": "?'))
+    assert command(*words).code == 4
+    place.write_text("{}")
+    assert "cannot be read" in command(*words).err
+
+
+def test_a_key_that_others_can_read_or_of_another_kind_is_refused(
+    released: Path, keys: Path, command: Any
+) -> None:
+    words = ["receipt", "sign", released, "--key"]
+    (keys / "mine.pem").chmod(0o644)
+    assert "chmod 600" in command(*words, keys / "mine.pem").err
+    (keys / "none.pem").write_text("hello")
+    (keys / "none.pem").chmod(0o600)
+    for name in ("none.pem", "nowhere.pem", "mine.pub.pem"):
+        assert command(*words, keys / name).code == 4
+    done = command("receipt", "check", released, "--signer", keys / "none.pem")
+    assert done.code == 4 and "public key" in done.err
+
+
+def test_a_new_release_does_not_keep_an_old_signature(released: Path, keys: Path) -> None:
+    sign_receipt(released, keys / "mine.pem")
+    again = Options(if_standing=IfStanding.OVERWRITE)
+    release_file(keys / "in.npy", released, MECHANISM, options=again)
+    assert not released.with_name("out.npy.receipt.json.sig").exists()

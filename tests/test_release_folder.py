@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import re
 import resource
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import threading
@@ -27,8 +24,8 @@ import pytest
 import masquerade as mq
 import video_files as maker
 from masquerade import catalog
-from masquerade.doors.folder import Work
 from masquerade.doors.outputs import IfStanding
+from masquerade.doors.planning import Work
 from masquerade.errors import BadInput
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape
@@ -83,7 +80,7 @@ def open_account(command: Any, folder: Path, *files: Path) -> Path:
 
 
 def release(command: Any, house: Path, *words: object) -> Any:
-    return command("release", house / "in", house / "out", *POOLED, *words)
+    return command("release", house / "in", house / "out", *POOLED, "--keep-names", *words)
 
 
 @pytest.mark.parametrize("jobs", [ONE, TWO])
@@ -120,32 +117,14 @@ def test_json_lists_every_file_with_its_outcome(house: Path, command: Any) -> No
     assert (done.json["failed"], done.json["already_done"], done.json["left_alone"]) == (1, 1, 0)
 
 
-def test_opaque_names_are_kept_in_a_private_list(house: Path, command: Any) -> None:
-    assert release(command, house, *ONE, "--rename").code == 0
-    book = house / "out.names.private.json"
-    assert stat.S_IMODE(book.stat().st_mode) == 0o600
-    listed = json.loads(book.read_text())
-    assert set(listed) == {"a.mp4", "b.mp4", "deep/er/c.mp4"} and len(set(listed.values())) == 3
-    assert tree(house / "out") == with_receipts(*(f"{name}.mp4" for name in listed.values()))
-    assert all(re.fullmatch("[0-9a-f]{16}", name) for name in listed.values())
-    make(house / "in" / "d.mp4", seed=4)
-    first = {name: (house / "out" / name).read_bytes() for name in tree(house / "out")}
-    again = release(command, house, *ONE, "--rename", "--resume")
-    assert again.code == 0 and "3 stood there already" in again.out
-    later = json.loads(book.read_text())
-    assert listed.items() < later.items() and set(later) - set(listed) == {"d.mp4"}
-    for name, data in first.items():
-        assert (house / "out" / name).read_bytes() == data
-        assert not any(private in data for private in (b"a.mp4", b"c.mp4", str(house).encode()))
-
-
 def test_all_outputs_may_get_one_suffix(house: Path, command: Any) -> None:
     assert release(command, house, *ONE, "--suffix", ".mkv", "--exact").code == 0
     assert tree(house / "out") == with_receipts("a.mkv", "b.mkv", "deep/er/c.mkv")
     shutil.copy(house / "in" / "a.mp4", house / "in" / "a.mov")
     refused = release(command, house, *ONE, "--suffix", ".mp4")
     assert refused.code == 2 and "names that stay apart" in refused.err
-    assert release(command, house, *ONE, "--suffix", ".mp4", "--rename").code == 0
+    opaque = command("release", house / "in", house / "new", *POOLED, *ONE, "--suffix", ".mp4")
+    assert opaque.code == 0 and len(tree(house / "new")) == 8
 
 
 def test_an_output_inside_the_input_is_refused(house: Path, command: Any) -> None:
@@ -188,7 +167,8 @@ def test_a_dry_run_of_a_folder_refuses_what_the_release_would(
 ) -> None:
     (house / "empty").mkdir()
     shutil.copy(house / "in" / "a.mp4", house / "in" / "a.mov")
-    words = ["release", house / source, house / target, *POOLED, "--suffix", ".mp4"]
+    words = ["release", house / source, house / target, *POOLED, "--keep-names"]
+    words += ["--suffix", ".mp4"]
     assert command(*words).code == code
     assert command(*words, "--dry-run").code == code
 
@@ -234,7 +214,10 @@ def test_two_jobs_are_two_at_work(backend: str, tmp_path: Path) -> None:
     (tmp_path / "place").mkdir()
     for name in ("a", "b"):
         maker.make(tmp_path / "in" / f"{name}.png", maker.moving(1, 24, 32), PNG)
-    meeting, work = Meeting(place=str(tmp_path / "place")), Work(jobs=2, backend=backend)
+    meeting, work = (
+        Meeting(place=str(tmp_path / "place")),
+        Work(jobs=2, backend=backend, keep_names=True),
+    )
     done = mq.release_folder(tmp_path / "in", tmp_path / "out", meeting, work=work)
     assert [outcome.error for outcome in done] == [None, None]
     pictures = [mq.read_video(outcome.target).frames for outcome in done if outcome.target]
@@ -249,7 +232,7 @@ def test_two_jobs_are_two_at_work(backend: str, tmp_path: Path) -> None:
 def test_a_rehearsal_does_not_depend_on_how_many_are_at_work(house: Path, command: Any) -> None:
     for number, words in enumerate((ONE, TWO, [*TWO, "--backend", "threading"])):
         out = house / str(number)
-        words = [*POOLED, *words, "--rehearsal-seed", "5"]
+        words = [*POOLED, *words, "--rehearsal-seed", "5", "--keep-names"]
         assert command("release", house / "in", out, *words).code == 0
         made = ("a.rehearsal.mp4", "b.rehearsal.mp4", "deep/er/c.rehearsal.mp4")
         assert tree(out) == with_receipts(*made)
@@ -266,7 +249,7 @@ def test_relative_names_are_relative_to_where_we_are(
         for seed, name in enumerate(("a.mp4", "b.mp4")):
             make(tmp_path / place / "in" / name, seed=seed)
         monkeypatch.chdir(tmp_path / place)
-        mq.release_folder("in", "out", POOL, options=again, work=Work(jobs=2))
+        mq.release_folder("in", "out", POOL, options=again, work=Work(jobs=2, keep_names=True))
         assert tree(tmp_path / place / "out") == with_receipts("a.mp4", "b.mp4")
 
 
@@ -331,6 +314,7 @@ def test_a_stop_in_the_middle_publishes_nothing_and_the_spend_stays(
     [
         (signal.SIGINT, [*TWO, "--backend", "threading"]),
         pytest.param(signal.SIGINT, TWO, marks=pytest.mark.slow),
+        (signal.SIGTERM, TWO),
         (signal.SIGKILL, ONE),
     ],
 )
@@ -340,15 +324,20 @@ def test_a_stopped_folder_has_only_whole_outputs_and_can_be_resumed(
     for name, frames in (("a.avi", 8), ("b.avi", 90), ("c.avi", 90)):
         make_long(tmp_path / "in" / name, frames)
     out = tmp_path / "out"
-    words = ["release", tmp_path / "in", out, *SLOW, *jobs]
+    words = ["release", tmp_path / "in", out, *SLOW, *jobs, "--keep-names"]
     process = started(out, *words)
     while not (out / "a.avi").exists():
         time.sleep(0.01)
-    os.killpg(process.pid, number)
-    process.communicate(timeout=60)  # until all have closed their pipes: no worker is left
-    assert process.returncode == (130 if number is signal.SIGINT else -9)
-    if number is signal.SIGINT:
+    if number is signal.SIGTERM:
+        process.send_signal(number)  # its workers end with it
+    else:
+        os.killpg(process.pid, number)
+    _, said = process.communicate(timeout=60)  # until all have closed their pipes: no worker left
+    assert process.returncode == {"SIGINT": 130, "SIGTERM": 143, "SIGKILL": -9}[number.name]
+    if number is not signal.SIGKILL:
         assert not list(out.glob(".*"))
+        count = len(list(out.glob("*.avi")))
+        assert f"{count} of 3 outputs stand in {out}, each with its receipt" in said
     for path in out.glob("*.avi"):
         mq.check_receipt(path)
     if number is signal.SIGKILL:

@@ -185,7 +185,7 @@ WRONG = [
     ("out.webm", [*POOLED, "--exact"], "choose from .mp4, .m4v, .mov, .mkv, .avi, .png"),
     ("out.mp4", POOLED[:6], "one whole frame (one index"),
     ("out.mp4", [*POOLED[:6], "--unit", "video", "--keep-audio"], "sound to be dropped"),
-    ("out.mp4", [*POOLED, "--rename"], "--jobs with a folder, got a file"),
+    ("out.mp4", [*POOLED, "--keep-names"], "--jobs with a folder, got a file"),
     ("out.mp4", [*POOLED, "--suffix", ".mkv"], "--jobs with a folder, got a file"),
     ("out.mp4", [*POOLED, "--device", "cuda"], "on a machine without; leave out --device"),
     ("out.mp4", [*POOLED, "--device", "tpu"], "Expected cpu or cuda"),

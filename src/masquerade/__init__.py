@@ -44,7 +44,7 @@ _HOMES = {
     "IfStanding": "doors.outputs",
     "Options": "doors.releasing",
     "Saving": "doors.sources",
-    "Work": "doors.folder",
+    "Work": "doors.planning",
     "make_collection": "doors.data",
     "make_mechanism": "doors.releasing",
     "measure_files": "doors.utility",
@@ -53,6 +53,7 @@ _HOMES = {
     "release_file": "doors.releasing",
     "release_folder": "doors.folder",
     "release_value": "doors.releasing",
+    "sign_receipt": "doors.receipt",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import tyro
 
 from masquerade import __version__, _check, catalog
-from masquerade.errors import exit_code
+from masquerade.errors import Stopped, exit_code
 
 _DOORS = Path(__file__).parent / "doors"
 _SILENT = {
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _stop(number: int, _: object) -> NoReturn:
-    sys.exit(128 + number)
+    raise Stopped("Stopped.")
 
 
 def verbs() -> dict[str, str]:

@@ -10,6 +10,8 @@ has one class each::
       EvidenceAboveClaim   an audit refutes the claimed epsilon          exit 5
     ImportError
       MissingExtra         an optional dependency is not installed       exit 2
+    KeyboardInterrupt                                                    exit 130
+      Stopped              the system asked us to end (SIGTERM)          exit 143
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ class MissingExtra(ImportError):
     """An optional dependency is needed and not installed."""
 
 
+class Stopped(KeyboardInterrupt):
+    """The system asked us to end; everything is cleaned up as after Ctrl-C."""
+
+
 EXIT_CODES: dict[type[BaseException], int] = {
     BadInput: 4,
     BudgetExceeded: 3,
@@ -41,6 +47,7 @@ EXIT_CODES: dict[type[BaseException], int] = {
     OSError: 4,
     MemoryError: 4,
     KeyboardInterrupt: 130,
+    Stopped: 143,
 }
 
 

@@ -6,16 +6,17 @@ import tempfile
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.sources import Saving, Source
 from masquerade.errors import BadInput
 from masquerade.files import atomic
+from masquerade.files.signature import SUFFIX as SIGNATURE
 from masquerade.ledger import Ledger
-from masquerade.mechanism import Mechanism, Shapes
+from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
-from masquerade.receipt import SUFFIX, Receipt, write_receipt
+from masquerade.receipt import SUFFIX, Receipt
 
 
 class IfStanding(StrEnum):
@@ -33,18 +34,27 @@ def receipt_path(target: Path) -> Path:
 
 def final_name(target: Path, noise: Noise) -> Path:
     """The output's name; a rehearsal says so in it."""
-    return target.with_suffix(f".rehearsal{target.suffix}") if noise.is_rehearsal else target
+    return rehearsal_name(target) if noise.is_rehearsal else target
+
+
+def rehearsal_name(target: Path) -> Path:
+    """What a rehearsal's output would be called."""
+    return target.with_suffix(f".rehearsal{target.suffix}")
 
 
 def check_room(source: Path, target: Path) -> None:
     """Everything about the output's place that can be refused before anything is read."""
     if not target.parent.is_dir():
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
-    if target.exists() and source.exists() and target.samefile(source):
-        raise ValueError(f"Expected another name for the output than the input {source}.")
     for path in (target, receipt_path(target)):
+        if path.exists() and source.exists() and path.samefile(source):  # links, and any case
+            raise ValueError(
+                f"Expected another name for the output than the input {source}, got {path}."
+            )
         if path.is_dir():
             raise ValueError(f"Expected room for a file at {path}; there is a folder.")
+        if path.is_symlink() and not path.exists():
+            raise ValueError(f"Expected room for a file at {path}; a link to nowhere is there.")
     try:
         with tempfile.TemporaryFile(dir=target.parent):
             pass
@@ -86,27 +96,38 @@ def standing(
 def write(
     target: Path,
     writer: Callable[[BinaryIO], None],
-    mechanism: Mechanism,
-    noise: Noise,
+    receipt_of: Callable[[str], Receipt],
     *,
-    shapes: Shapes,
-    saving: Saving,
-    charged: dict[str, Any],
+    replaces: bool,
 ) -> Receipt:
-    """Both files complete on disk first; then the receipt gets its name, then the output."""
-    with atomic.staged(target, writer) as (digest, commit):
-        receipt = write_receipt(
-            mechanism,
-            shapes=shapes,
-            noise=noise,
-            output_sha256=digest,
-            is_exact=saving.exact,
-            kept_sound=saving.keep_sound,
-            **charged,
-        )
+    """Both files complete on disk first; then the receipt gets its name, then the output.
+
+    Args:
+        target: the output.
+        writer: writes it to a stream.
+        receipt_of: gives the receipt for the output's SHA-256.
+        replaces: whether an output that stands there makes room; otherwise it stays, and
+            FileExistsError is raised.
+    """
+    beside = receipt_path(target)
+    if not replaces:  # a run was stopped before its output had its name
+        _forget_receipt(beside)
+    with atomic.staged(target, writer, replaces=replaces) as (digest, commit):
+        receipt = receipt_of(digest)
         text = receipt.to_json().encode()
-        with atomic.staged(receipt_path(target), atomic.writes(text)) as (_, commit_receipt):
-            target.unlink(missing_ok=True)  # never an old output beside a new receipt
+        with atomic.staged(beside, atomic.writes(text), replaces=replaces) as (_, commit_receipt):
+            if replaces:
+                target.unlink(missing_ok=True)  # never an old output beside a new receipt
+                _forget_receipt(beside)
             commit_receipt()
-            commit()
+            try:
+                commit()
+            except FileExistsError:
+                beside.unlink(missing_ok=True)  # it is ours: nobody else's was replaced
+                raise
     return receipt
+
+
+def _forget_receipt(beside: Path) -> None:
+    beside.unlink(missing_ok=True)
+    beside.with_name(beside.name + SIGNATURE).unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -13,18 +14,26 @@ from tyro.conf import Positional
 
 from masquerade import _json, catalog
 from masquerade.doors.answer import Answer
+from masquerade.doors.sources import find
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
+from masquerade.files import signature
 from masquerade.guarantee import Guarantee, explain
+from masquerade.mechanism import Shapes
 from masquerade.receipt import SUFFIX, Receipt
 
 
-def check_receipt(path: Path | str) -> Receipt:
+def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Receipt:
     """The receipt of a published file, if file, receipt and mechanism agree.
 
-    Three things are compared: the file's SHA-256 with the receipt's, the stated guarantee and
-    event with those that the mechanism gives for these fields and shapes, and every invariant of
-    the nouns.
+    Four things are compared: the file's SHA-256 with the receipt's, the shapes of what it holds
+    with those stated, the stated guarantee and event with those that the mechanism gives for
+    these fields and shapes, and every invariant of the nouns. All of this anyone could have
+    written: only a signature or a ledger says who did.
+
+    Args:
+        path: the published file; its receipt stands beside it.
+        signer: a public key in PEM that must have signed the receipt.
 
     Raises:
         BadInput: if anything is missing or does not agree; the message says which.
@@ -35,6 +44,8 @@ def check_receipt(path: Path | str) -> Receipt:
         raise BadInput(f"Expected a published file at {path}; there is none.")
     if not beside.is_file():
         raise BadInput(f"Expected a receipt at {beside}; nothing is known about {path.name}.")
+    if signer is not None:
+        signature.verify(beside, Path(signer))
     try:
         receipt = Receipt.from_json(beside.read_text(encoding="utf-8"))
     except (ValueError, TypeError, KeyError, json.JSONDecodeError) as error:
@@ -44,7 +55,53 @@ def check_receipt(path: Path | str) -> Receipt:
     if digest != receipt.output_sha256:
         raise BadInput(f"Expected {path.name} to be the file that was released; it was changed.")
     _compare_with_mechanism(receipt)
+    _compare_with_file(receipt, path)
     return receipt
+
+
+def sign_receipt(path: Path | str, key: Path | str) -> str:
+    """Sign the receipt of a published file, once it is found good; give the key's fingerprint.
+
+    Args:
+        path: the published file; the signature stands beside its receipt.
+        key: a private Ed25519 key in PEM.
+    """
+    check_receipt(path)
+    return signature.sign(Path(path).with_name(Path(path).name + SUFFIX), Path(key))
+
+
+def _compare_with_file(receipt: Receipt, path: Path) -> None:
+    """A guarantee depends on the shapes, so they are those of the file; a model states others."""
+    if receipt.mechanism in catalog.names("train"):
+        if path.suffix != ".safetensors":
+            raise BadInput(f"Expected a model (.safetensors) by its receipt, got {path.name}.")
+        return
+    try:
+        found = _shapes_in(path)
+    except ValueError as error:
+        raise BadInput(f"Expected a file that can be released, got another: {error}") from error
+    if receipt.shapes not in found:
+        raise BadInput(
+            f"Expected {path.name} to hold numbers of shape {_said(receipt.shapes)}, as its "
+            f"receipt says, got {_said(found[0])}; the receipt is of another file, or was edited."
+        )
+
+
+def _shapes_in(path: Path) -> list[Shapes]:
+    """The shapes a file may state; a .csv does not tell a heading, nor one axis from a column."""
+    if path.suffix.lower() != ".csv":
+        return [find(path).shapes]
+    tables = []
+    for heading in (False, True):
+        with contextlib.suppress(BadInput):
+            tables.append(find(path, heading=heading).shapes)
+    if not tables:
+        raise BadInput(f"Expected numbers in {path.name}; there are none.")
+    return tables + [((rows,),) for ((rows, columns),) in tables if columns == 1]
+
+
+def _said(shapes: Shapes) -> str:
+    return ", ".join(" x ".join(map(str, shape)) for shape in shapes)
 
 
 def _compare_with_mechanism(receipt: Receipt) -> None:
@@ -107,21 +164,92 @@ class Check:
 
     Args:
         file: the published file; its receipt stands beside it.
+        signer: a public key (.pem) that must have signed the receipt.
     """
 
     file: Positional[Path]
+    signer: Path | None = None
 
     def run(self) -> Answer:
         """Check, then explain."""
-        receipt = check_receipt(self.file)
+        receipt = check_receipt(self.file, signer=self.signer)
+        held = signature.read(self.file.with_name(self.file.name + SUFFIX))
+        signed_by = held["key_sha256"] if held is not None and self.signer is not None else None
         return Answer(
-            data={"file": str(self.file), "ok": True, "receipt": _json.encode(receipt)},
+            data={
+                "file": str(self.file),
+                "ok": True,
+                "signed_by": signed_by,
+                "receipt": _json.encode(receipt),
+            },
             lines=[
                 f"{self.file} is the file that was released on {receipt.date} by "
                 f"{receipt.mechanism} (Masquerade {receipt.code_version}).",
+                self._who(receipt, None if held is None else held["key_sha256"]),
                 *explain(receipt.guarantee),
             ],
         )
 
+    def _who(self, receipt: Receipt, key: str | None) -> str:
+        """Who vouches for it."""
+        if self.signer is not None:
+            return f"The key {key} has signed the receipt."
+        if key is not None:
+            return f"The key {key} is said to have signed it; to verify, give --signer PUBLIC.pem."
+        if receipt.ledger_sequence is not None:
+            return (
+                f"The receipt is not signed; it names entry {receipt.ledger_sequence} of a ledger, "
+                "whose steward can confirm it with: masquerade ledger verify --receipts"
+            )
+        return "The receipt is not signed: anyone who can write the file could have written it."
 
-COMMANDS = {"check": Check}
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """Sign the receipt of a published file, after checking it.
+
+    Args:
+        file: the published file; the signature stands beside its receipt.
+        key: your private Ed25519 key (.pem), from `receipt keygen` or from OpenSSL.
+    """
+
+    file: Positional[Path]
+    key: Path
+
+    def run(self) -> Answer:
+        """Check and sign."""
+        key = sign_receipt(self.file, self.key)
+        place = signature.beside(self.file.with_name(self.file.name + SUFFIX))
+        return Answer(
+            data={"file": str(self.file), "signature": str(place), "key_sha256": key},
+            lines=[f"Wrote {place}, signed by the key {key}."],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keygen:
+    """Make a pair of keys to sign receipts with.
+
+    Args:
+        key: where the private key goes (.pem); the public one is written beside it (.pub.pem).
+    """
+
+    key: Positional[Path]
+
+    def run(self) -> Answer:
+        """Make and write both."""
+        if self.key.suffix != ".pem":
+            raise ValueError(f"Expected a name that ends in .pem for the key, got {self.key.name}.")
+        public = self.key.with_suffix(".pub.pem")
+        key = signature.make_keys(self.key, public)
+        return Answer(
+            data={"private": str(self.key), "public": str(public), "key_sha256": key},
+            lines=[
+                f"Wrote {self.key}, which is private: keep it to yourself.",
+                f"Wrote {public}, which you give to those who check your receipts.",
+                f"Its SHA-256 is {key}.",
+            ],
+        )
+
+
+COMMANDS = {"check": Check, "sign": Sign, "keygen": Keygen}

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from tyro.conf import Positional
 
 from masquerade import _check, _json
-from masquerade.doors import folder, outputs, preview
+from masquerade.doors import folder, outputs, planning, preview
 from masquerade.doors.answer import Answer
-from masquerade.doors.folder import Outcome, Work
-from masquerade.doors.releasing import Options, release_file
+from masquerade.doors.planning import Outcome, Work
+from masquerade.doors.quoting import Quotes
+from masquerade.doors.releasing import Options, release_or_recognise
 from masquerade.doors.sources import Saving
 from masquerade.errors import exit_code
+from masquerade.files import atomic
 from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
@@ -40,7 +42,9 @@ class ReleaseFile:
         jobs: files of a folder at a time; by default one for each processor.
         backend: where the files of a folder are worked on: loky, threading, dask or ray.
         suffix: of all outputs of a folder; by default that of each input.
-        rename: give the outputs of a folder opaque names.
+        keep_names: publish the names of a folder's files as they are; otherwise outputs get opaque
+            names, and a private list beside the source folder tells which is which.
+        names: where that private list stands.
         rehearsal_seed: reproducible noise that protects nothing; the output's name says so.
     """
 
@@ -60,7 +64,8 @@ class ReleaseFile:
     jobs: int | None = None
     backend: Literal["loky", "threading", "dask", "ray"] = "loky"
     suffix: str | None = None
-    rename: bool = False
+    keep_names: bool = False
+    names: Path | None = None
     rehearsal_seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -70,6 +75,8 @@ class ReleaseFile:
             _check.count(person_height=self.person_height)
         if self.jobs is not None:
             _check.count(jobs=self.jobs)
+        if self.keep_names and self.names is not None:
+            raise ValueError("Expected one of --keep-names and --names, got both.")
         if self.suffix is not None and not self.suffix.startswith("."):
             raise ValueError(f"Expected a suffix with its dot, got suffix={self.suffix!r}.")
 
@@ -77,13 +84,15 @@ class ReleaseFile:
         """Release, or say what a release would promise."""
         if self.source.is_dir():
             return self._preview_folder(mechanism) if self.dry_run else self._folder(mechanism)
-        if self.rename or self.suffix or self.jobs:
+        if self.keep_names or self.names or self.suffix or self.jobs:
             raise ValueError(
-                "Expected --rename, --suffix and --jobs with a folder, got a file; name the output."
+                "Expected --keep-names, --names, --suffix and --jobs with a folder, got a file; "
+                "name the output."
             )
         if self.dry_run:
             outputs.check_room(self.source, self.target)
-            return self._preview(mechanism, self.source, self.target)
+            ledger = None if self.ledger is None else Ledger(self.ledger)
+            return self._preview(mechanism, self.source, self.target, ledger)
         return self._file(mechanism)
 
     def _options(self) -> Options:
@@ -96,13 +105,12 @@ class ReleaseFile:
         )
 
     def _file(self, mechanism: Mechanism) -> Answer:
-        noise = Noise(seed=self.rehearsal_seed)
-        stood = outputs.final_name(self.target, noise).exists() and not self.overwrite
-        done = release_file(
+        swept = atomic.sweep(self.target.parent)
+        done, stood = release_or_recognise(
             self.source,
             self.target,
             mechanism,
-            noise=noise,
+            noise=Noise(seed=self.rehearsal_seed),
             ledger=None if self.ledger is None else Ledger(self.ledger),
             options=self._options(),
         )
@@ -115,15 +123,24 @@ class ReleaseFile:
                 "guarantee": _json.encode(done.receipt.guarantee),
             },
             lines=[
+                *_swept(swept),
                 said or f"Wrote {done.value} and its receipt.",
                 *explain(done.receipt.guarantee),
             ],
         )
 
     def _work(self) -> Work:
-        return Work(jobs=self.jobs, backend=self.backend, suffix=self.suffix, rename=self.rename)
+        return Work(
+            jobs=self.jobs,
+            backend=self.backend,
+            suffix=self.suffix,
+            keep_names=self.keep_names,
+            names=self.names,
+        )
 
     def _folder(self, mechanism: Mechanism) -> Answer:
+        planning.check_folders(self.source, self.target)
+        swept = folder.tidy(self.target)
         done = folder.release_folder(
             self.source,
             self.target,
@@ -134,10 +151,14 @@ class ReleaseFile:
             work=self._work(),
         )
         failed = [outcome for outcome in done if outcome.error is not None]
-        left = len(folder.everything(self.source)) - len(done)
+        every, lost = planning.everything(self.source)
+        left = len(every) + len(lost) - len(done)
         stood = sum(outcome.already_done for outcome in done)
-        lines = [f"Wrote {len(done) - len(failed) - stood} files to {self.target}."]
+        names = self._work().list_of(self.source, self.target)
+        lines = _swept(swept)
+        lines.append(f"Wrote {len(done) - len(failed) - stood} files to {self.target}.")
         lines += [f"{stood} stood there already; nothing was spent on them."] * bool(stood)
+        lines.append(_about_names(names))
         lines += [f"{left} files are no recordings and were left alone."] * bool(left)
         lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]
         return Answer(
@@ -146,41 +167,52 @@ class ReleaseFile:
                 "failed": len(failed),
                 "already_done": stood,
                 "left_alone": left,
+                "names": None if names is None else str(names),
             },
             lines=lines,
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
 
-    def _preview(self, mechanism: Mechanism, source: Path, target: Path) -> Answer:
+    def _preview(
+        self, mechanism: Mechanism, source: Path, target: Path, ledger: Ledger | None
+    ) -> Answer:
         return preview.preview(
             source,
             target,
             mechanism,
             noise=Noise(seed=self.rehearsal_seed),
-            ledger=None if self.ledger is None else Ledger(self.ledger),
+            ledger=ledger,
             options=self._options(),
             person_height=self.person_height,
         )
 
     def _preview_folder(self, mechanism: Mechanism) -> Answer:
-        tasks = folder.plan(self.source, self.target, replace(self._work(), rename=False))
-        previews, failed = [], []
-        for task in tasks:
+        planned = planning.plan(self.source, self.target, self._work())
+        ledger = None if self.ledger is None else Quotes(self.ledger)
+        previews: dict[Path, Answer] = {}
+        failed = list(planned.lost)
+        for job in planned.jobs:
+            stands = job.target.exists() and not self.overwrite  # then nothing would be spent
+            held = None if stands or ledger is None else ledger.of(job.source)
             try:
-                previews.append((task.source, self._preview(mechanism, task.source, task.target)))
+                previews[job.source] = self._preview(mechanism, job.source, job.target, held)
             except (ValueError, OSError, RuntimeError) as error:
-                said, code = str(error), exit_code(error)
-                failed.append(Outcome(source=task.source, error=said, exit_code=code))
-        total = sum(answer.data["expected_seconds"] for _, answer in previews)
-        lines = [f"{len(tasks)} files; nothing was written."]
+                failed.append(_failed(job.source, error))
+        for source, refusal in ledger.refused() if ledger is not None else ():
+            previews.pop(source, None)
+            failed.append(_failed(source, refusal))
+        total = sum(answer.data["expected_seconds"] for answer in previews.values())
+        lines = [f"{len(planned.jobs)} files; nothing was written."]
+        lines += [_about_names(None)] * self.keep_names
         lines += [f"WOULD FAIL {outcome.source}: {outcome.error}" for outcome in failed]
         if previews:
+            first = next(iter(previews))
             lines += [
                 f"Expected time: about {total:.0f} s of one process.",
-                f"For the first, {previews[0][0].name}:",
-                *previews[0][1].lines[1:],
+                f"For the first, {first.name}:",
+                *previews[first].lines[1:],
             ]
-        data = [{"source": str(path)} | answer.data for path, answer in previews]
+        data = [{"source": str(path)} | answer.data for path, answer in previews.items()]
         return Answer(
             data={
                 "files": data + [_outcome(outcome) for outcome in failed],
@@ -190,6 +222,21 @@ class ReleaseFile:
             lines=lines,
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
+
+
+def _failed(source: Path, error: Exception) -> Outcome:
+    return Outcome(source=source, error=str(error), exit_code=exit_code(error))
+
+
+def _swept(count: int) -> list[str]:
+    what = "1 unfinished file" if count == 1 else f"{count} unfinished files"
+    return [f"Removed {what} of a run that was stopped."] * bool(count)
+
+
+def _about_names(names: Path | None) -> str:
+    if names is None:
+        return "Names are published as they are and may identify people."
+    return f"Names are opaque; which is which stands in {names}, which is private."
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:

@@ -119,15 +119,36 @@ def release_file(
         BudgetExceeded: if the ledger cannot afford it.
         FileExistsError: if the target stands there without a receipt of this very release.
     """
-    noise, options = noise or Noise(), options or Options()
-    source, target = Path(source), outputs.final_name(Path(target), noise)
+    atomic.sweep(Path(target).parent)
+    return release_or_recognise(
+        Path(source),
+        Path(target),
+        mechanism,
+        noise=noise or Noise(),
+        ledger=ledger,
+        options=options or Options(),
+    )[0]
+
+
+def release_or_recognise(
+    source: Path,
+    target: Path,
+    mechanism: Mechanism,
+    *,
+    noise: Noise,
+    ledger: Ledger | None,
+    options: Options,
+) -> tuple[Release[Path], bool]:
+    """As `release_file`, and whether the output stood there already."""
+    target = outputs.final_name(target, noise)
     outputs.check_room(source, target)
     found = sources.find(source, heading=options.heading)
     found.check(mechanism, target, options.saving)
     if options.saving.keep_sound:
         mechanism.guarantee(found.shapes).with_sound()
     with atomic.alone(target), device.on(options.device):
-        if target.exists() and options.if_standing is not outputs.IfStanding.OVERWRITE:
+        stood = target.exists() and options.if_standing is not outputs.IfStanding.OVERWRITE
+        if stood:
             is_trusted = options.if_standing is outputs.IfStanding.RESUME
             receipt = outputs.standing(
                 target, mechanism, found, ledger, saving=options.saving, is_trusted=is_trusted
@@ -136,7 +157,7 @@ def release_file(
             receipt = _published(found, target, mechanism, noise, options, ledger)
         if ledger is not None:
             _settle(ledger, receipt, target)
-    return Release(value=target, receipt=receipt)
+    return Release(value=target, receipt=receipt), stood
 
 
 def _published(
@@ -148,21 +169,31 @@ def _published(
     ledger: Ledger | None,
 ) -> Receipt:
     """Reserve, run the mechanism and write; a stop in the middle says what was spent."""
+    charged: dict[str, Any] = {}
     try:
         charged = _reserve(ledger, found, mechanism, noise, with_sound=options.saving.keep_sound)
         with watching(options.is_watched) as watch:
             return outputs.write(
                 target,
                 found.writer(mechanism, noise, target, options.saving, watch),
-                mechanism,
-                noise,
-                shapes=found.shapes,
-                saving=options.saving,
-                charged=charged,
+                lambda digest: write_receipt(
+                    mechanism,
+                    shapes=found.shapes,
+                    noise=noise,
+                    output_sha256=digest,
+                    is_exact=options.saving.exact,
+                    kept_sound=options.saving.keep_sound,
+                    **charged,
+                ),
+                replaces=options.if_standing is outputs.IfStanding.OVERWRITE,
             )
+    except FileExistsError as error:
+        spent = " What was reserved for it is spent." * bool(charged)
+        raise FileExistsError(f"{error}{spent}") from error
     except KeyboardInterrupt as stop:
         spent = " What was reserved for it is spent." * (ledger is not None)
-        raise KeyboardInterrupt(f"Interrupted; nothing was published.{spent}") from stop
+        said = f"{target} stands" if target.exists() else "nothing was published"
+        raise type(stop)(f"Interrupted; {said}.{spent}") from stop
 
 
 def _reserve(

@@ -1,20 +1,33 @@
-"""Files that stand under their final name only when they are complete."""
+"""Files that stand under their final name only when they are complete, and locks beside them.
+
+Temporary files and locks stand in the target's own folder, so that everyone who writes there sees
+them, whatever their temporary folder or user. Whoever works on one holds it (flock), and a killed
+process lets go: what nobody holds is left over, and `sweep` removes it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import secrets
+import socket
 import stat
-import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
+from masquerade.errors import BadInput
+
 _RUN: ContextVar[str] = ContextVar("run", default="one")
+_HELD: set[Path] = set()  # locks of this process
+_DAY = 86_400.0  # seconds
+_MOMENT = 2.0
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextlib.contextmanager
@@ -29,26 +42,30 @@ def named(run: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def staged(
-    target: Path, write: Callable[[BinaryIO], None], *, is_private: bool = False
+    target: Path,
+    write: Callable[[BinaryIO], None],
+    *,
+    is_private: bool = False,
+    replaces: bool = True,
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Write beside ``target`` under a temporary name; yield the SHA-256 and the final rename.
+    """Write beside ``target`` under a temporary name; yield the SHA-256 and the final naming.
 
-    The temporary file reaches the disk before the rename, so that a crash leaves the old state or
-    the new one. If the rename is never called, nothing is left behind; until it is, the file is its
-    owner's alone.
+    The temporary file reaches the disk before it gets its name, so that a crash leaves the old
+    state or the new one. If the naming is never called, nothing is left behind; until it is, the
+    file is its owner's alone. Where it ``replaces`` nothing, a file that came to stand there in
+    the meantime stays, and naming raises FileExistsError.
     """
-    part = target.with_name(f".masquerade-{_RUN.get()}-{secrets.token_hex(8)}.part")
+    part, descriptor = _new_part(target, 0o600 if is_private else 0o666)  # less the umask
     try:
-        asked = 0o600 if is_private else 0o666  # less the umask
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, asked), "wb") as stream:  # noqa: PTH123
-            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
-            os.fchmod(stream.fileno(), 0o600)
+        with open(descriptor, "w+b") as stream:  # noqa: PTH123
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            os.fchmod(descriptor, 0o600)
             write(stream)
             stream.flush()
-            os.fsync(stream.fileno())
-        with part.open("rb") as stream:
+            os.fsync(descriptor)
+            stream.seek(0)
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        yield digest, lambda: _commit(part, target, mode)
+            yield digest, lambda: _commit(part, target, mode, replaces=replaces)
     finally:
         part.unlink(missing_ok=True)
 
@@ -70,9 +87,25 @@ def writes(data: bytes) -> Callable[[BinaryIO], None]:
     return write
 
 
-def _commit(part: Path, target: Path, mode: int) -> None:
+def _new_part(target: Path, mode: int) -> tuple[Path, int]:
+    """A new temporary file, held as long as it is open."""
+    while True:
+        name = f".masquerade-{_RUN.get()}-{_machine()}-{secrets.token_hex(8)}.part"
+        part = target.with_name(name)
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        with contextlib.suppress(OSError):  # where nothing can be held nothing is swept
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:  # a sweep may have been quicker
+            return part, descriptor
+        os.close(descriptor)
+
+
+def _commit(part: Path, target: Path, mode: int, *, replaces: bool) -> None:
     part.chmod(mode)
-    part.replace(target)
+    if replaces:
+        part.replace(target)
+    else:
+        _name_exclusively(part, target)
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -80,14 +113,146 @@ def _commit(part: Path, target: Path, mode: int) -> None:
         os.close(folder)
 
 
+def _name_exclusively(part: Path, target: Path) -> None:
+    """Unlike a rename a link never replaces, not even what another machine has put there."""
+    try:
+        os.link(part, target)
+    except FileExistsError as error:
+        if not target.is_file() or not target.samefile(part):  # a network may ask twice
+            raise FileExistsError(
+                f"Expected {target} to be free; another run has put a file there. It was left "
+                "alone, and this run published nothing."
+            ) from error
+    except OSError:  # no links here: an empty file of this name is ours alone, too
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        part.replace(target)
+
+
 @contextlib.contextmanager
 def alone(target: Path) -> Iterator[None]:
-    """Wait until no other process of this machine works on ``target``; a crash lets go."""
-    folder = Path(tempfile.gettempdir()) / f"masquerade-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise PermissionError(f"{folder} belongs to someone else; remove it, or set TMPDIR.")
-    name = hashlib.sha256(os.fsencode(target.resolve())).hexdigest()
-    with (folder / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """Wait until nobody else works on ``target``; a crash lets go.
+
+    Raises:
+        BadInput: if its folder cannot hold a lock.
+    """
+    name = hashlib.sha256(os.fsencode(target.name.casefold())).hexdigest()[:16]
+    path = target.parent.resolve() / f".masquerade-{name}.lock"
+    try:
+        descriptor = _taken(path)
+    except OSError as error:
+        raise BadInput(
+            f"Expected a folder in which files can be locked, got {target.parent} "
+            f"({error.strerror}); choose another one and copy the output from there."
+        ) from error
+    _HELD.add(path)
+    try:
         yield
+    finally:
+        _HELD.discard(path)
+        _drop(path, descriptor)
+
+
+def _taken(path: Path) -> int:
+    """Try until the lock is held; another user's is closed to us for the moment of its making."""
+    until = time.monotonic() + _MOMENT
+    while True:
+        try:
+            descriptor = _take(path)
+        except PermissionError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_MOMENT / 100)
+            continue
+        if descriptor is not None:
+            return descriptor
+        until = time.monotonic() + _MOMENT
+
+
+def _take(path: Path) -> int | None:
+    """Hold the lock at ``path``; None if it was removed under our hands and has to be made anew."""
+    flags = os.O_RDWR | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags)
+    except FileNotFoundError:
+        try:
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return None
+        os.fchmod(descriptor, 0o666)  # it is empty, and other users wait for it as well
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _stands(path, descriptor):
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _drop(path: Path, descriptor: int) -> None:
+    """Remove a lock that is held, then let go: who waits for it makes a new one."""
+    try:
+        if _stands(path, descriptor):
+            with contextlib.suppress(OSError):
+                path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _stands(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def abandon(folder: Path, run: str) -> None:
+    """Remove what a run that is being stopped has in a folder, also under its threads' hands."""
+    for path in folder.glob(f".masquerade-{run}-*.part"):
+        path.unlink(missing_ok=True)
+    for path in [held for held in _HELD if held.parent == folder.resolve()]:
+        path.unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> int:
+    """Remove what killed runs have left in a folder, and give the number of unfinished files.
+
+    What a live process holds stays. Some networks know only the locks of their own machine, so
+    another machine's file must also have been left alone for a day.
+    """
+    count = 0
+    for path in folder.glob(".masquerade-*"):
+        if path.suffix in (".part", ".lock"):
+            with contextlib.suppress(OSError):  # not ours to judge, or gone
+                count += _remove_dead(path) and path.suffix == ".part"
+    return count
+
+
+def _remove_dead(path: Path) -> bool:
+    if path.suffix == ".part" and not _is_of_this_machine(path):
+        if time.time() - path.stat().st_mtime < _DAY:
+            return False
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _stands(path, descriptor):
+            return False
+        is_unfinished = os.fstat(descriptor).st_nlink == 1  # two: it has its final name as well
+        path.unlink()
+        return is_unfinished
+    finally:
+        os.close(descriptor)
+
+
+@functools.cache
+def _machine() -> str:
+    """Twice six digits: a name stays over a restart, a kernel is shared by containers."""
+    name = socket.gethostname().encode()
+    parts = (name, _BOOT.read_bytes() if _BOOT.is_file() else name)
+    return "".join(hashlib.sha256(part).hexdigest()[:6] for part in parts)
+
+
+def _is_of_this_machine(part: Path) -> bool:
+    tag = part.name.split("-")[-2]
+    return tag[:6] == _machine()[:6] or tag[6:] == _machine()[6:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from masquerade._round import up_decimals
 from masquerade.account import epsilon
@@ -149,6 +150,17 @@ class Ledger:
         """Raise what `reserve` would raise, and spend nothing."""
         with self._store.session() as session:
             _charges(session, Content.of(value), mechanism, with_sound=with_sound)
+
+    def quote_all(
+        self, asked: Iterable[tuple[Content, Mechanism, dict[str, Any]]]
+    ) -> list[Exception | None]:
+        """What `reserve` would raise for each, one after another; nothing is spent."""
+        with self._store.session() as session:
+            before = len(session.entries)
+            try:
+                return [_quoted(session, *each) for each in asked]
+            finally:
+                del session.entries[before:]
 
     def reserve(
         self, value: Value | Content, mechanism: Mechanism, *, with_sound: bool = False
@@ -298,6 +310,19 @@ def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:
         and entry.payload.get("with_sound", receipt.kept_sound) == receipt.kept_sound
     )
     return entry if is_its else None
+
+
+def _quoted(
+    session: Session, content: Content, mechanism: Mechanism, how: dict[str, Any]
+) -> Exception | None:
+    """Why it cannot be reserved; if it can, the session remembers it and the disk does not."""
+    try:
+        charges = _charges(session, content, mechanism, **how)[1]
+    except (ValueError, RuntimeError) as error:
+        return error
+    payload = {"charges": [charge.to_payload() for charge in charges]}
+    session.entries.append(Entry(0, "", "reserve", payload, ""))
+    return None
 
 
 def _charges(

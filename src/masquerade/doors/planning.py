@@ -1,0 +1,174 @@
+"""What is to be done with a folder: its recordings, where each output goes, and what may not be."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from masquerade.doors import opaque, outputs
+from masquerade.doors.sources import SUFFIXES
+from masquerade.errors import BadInput, exit_code
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One file of a folder.
+
+    Args:
+        source: the private file.
+        target: its output.
+        place: in the order of the private names; of use to rehearsals alone.
+    """
+
+    source: Path
+    target: Path
+    place: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a file.
+
+    Args:
+        source: the private file.
+        target: its output, if it stands.
+        already_done: whether it stood there before.
+        error: why it failed, if it did.
+        exit_code: that this failure asks for.
+    """
+
+    source: Path
+    target: Path | None = None
+    already_done: bool = False
+    error: str | None = None
+    exit_code: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """How the files of a folder are worked on.
+
+    Args:
+        jobs: files at a time; by default as many as there are processors.
+        backend: loky (processes of this machine), threading, dask or ray.
+        suffix: of all outputs, such as .mkv; by default that of each input.
+        keep_names: publish the names of files and folders as they are; they may identify people.
+            Otherwise outputs get opaque names, and a private list tells which is which.
+        names: where that list stands; by default beside the source folder.
+    """
+
+    jobs: int | None = None
+    backend: str = "loky"
+    suffix: str | None = None
+    keep_names: bool = False
+    names: Path | None = None
+
+    def list_of(self, source: Path, target: Path) -> Path | None:
+        """The private list of names, if there is one."""
+        if self.keep_names:
+            return None
+        return self.names or opaque.list_path(source.resolve(), target.resolve())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is to be done with a folder.
+
+    Args:
+        jobs: every recording and where its output goes.
+        lost: folders that cannot be looked into.
+        left_alone: how many files are no recordings.
+        names: opaque ones by private path, where names are not kept.
+    """
+
+    jobs: list[Job]
+    lost: list[Outcome]
+    left_alone: int
+    names: dict[str, str] = field(default_factory=dict)
+
+
+def plan(source: Path, target: Path, work: Work) -> Plan:
+    """Every file and where its output goes; nothing is written."""
+    check_folders(source, target)
+    source, target = source.resolve(), target.resolve()
+    every, lost = everything(source)
+    files = [path for path in every if path.suffix.lower() in SUFFIXES]
+    if not files and not lost:
+        raise BadInput(f"Expected recordings in {source}; it is empty.")
+    known = [str(path.relative_to(source)) for path in files]
+    book = work.list_of(source, target)
+    names = opaque.names_of(known, book) if book is not None else {}
+    jobs = []
+    for place, (path, name) in enumerate(zip(files, known, strict=True)):
+        stem = names.get(name) or str(Path(name).with_suffix(""))
+        end = work.suffix or (path.suffix.lower() if names else path.suffix)
+        jobs.append(Job(source=path, target=target / f"{stem}{end}", place=place))
+    if len({job.target for job in jobs}) < len(jobs):
+        raise ValueError(
+            "Expected names that stay apart, got two files of one name and different suffixes; "
+            "leave out --suffix or --keep-names."
+        )
+    _refuse_meeting(source, jobs)
+    return Plan(jobs=jobs, lost=lost, left_alone=len(every) - len(files), names=names)
+
+
+def check_folders(source: Path, target: Path) -> None:
+    """Two folders, neither in the other: what is private and what is published stay apart."""
+    source, target = source.resolve(), target.resolve()
+    if not source.is_dir():
+        raise BadInput(f"Expected a folder at {source}; there is none.")
+    if target.is_relative_to(source):
+        raise ValueError(f"Expected the output outside of {source}, got {target}.")
+    if source.is_relative_to(target):
+        raise ValueError(
+            f"Expected the private folder outside of what is published, got {source} in {target}; "
+            "choose an output folder of its own."
+        )
+    if target.exists() and not target.is_dir():
+        raise ValueError(f"Expected a folder for the outputs, got the file {target}.")
+
+
+def _refuse_meeting(source: Path, jobs: list[Job]) -> None:
+    """No output and no receipt may be a private file, by whatever link it is reached."""
+    private = {(held.st_dev, held.st_ino) for job in jobs if (held := _stat(job.source))}
+    for job in jobs:
+        if job.target.parent.resolve().is_relative_to(source):
+            raise ValueError(f"Expected the output outside of {source}, got {job.target}.")
+        for name in (job.target, outputs.rehearsal_name(job.target)):
+            for path in (name, outputs.receipt_path(name)):
+                held = _stat(path)
+                if held is not None and (held.st_dev, held.st_ino) in private:
+                    raise ValueError(
+                        f"Expected outputs apart from the private files, got {path}, which is one "
+                        "of them; choose another folder."
+                    )
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def everything(folder: Path) -> tuple[list[Path], list[Outcome]]:
+    """All files of a folder in order of their names, hidden ones aside, and what cannot be seen."""
+    files: list[Path] = []
+    lost: list[Outcome] = []
+
+    def lose(path: Path, said: str) -> None:
+        lost.append(Outcome(source=path, error=said, exit_code=exit_code(BadInput())))
+
+    def miss(error: OSError) -> None:
+        said = f"Expected a folder that can be read ({error.strerror}); nothing in it was released."
+        lose(Path(str(error.filename)), said)
+
+    for place, folders, names in os.walk(folder, onerror=miss):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in folders:
+            if (linked := Path(place, name)).is_symlink():
+                lose(linked, "Expected a folder, got a link to one; release it by itself.")
+        found = [Path(place, name) for name in names if not name.startswith(".")]
+        files += [path for path in found if path.is_file() or path.is_symlink()]
+    return sorted(files), lost
