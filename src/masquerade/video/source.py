@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import av
 import av.logging
@@ -18,20 +17,13 @@ from av.stream import Disposition
 from av.video.stream import VideoStream
 
 from masquerade.errors import BadInput
-from masquerade.video import SUFFIXES, whole
+from masquerade.video import SUFFIXES, handle, whole
 
 _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,png_pipe,jpeg_pipe"
 _TILED = {"mif1", "heic", "heix", "heim", "heis", "avif"}  # FFmpeg would give one tile of many
 _MAX_PIXELS = 1 << 28
 
 av.logging.set_level(None)  # FFmpeg's chatter goes nowhere; what matters becomes an error
-
-
-class _Nameless:
-    """A file without its name, by which FFmpeg would guess the format before looking inside."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.read, self.seek, self.tell = stream.read, stream.seek, stream.tell
 
 
 @contextlib.contextmanager
@@ -48,10 +40,11 @@ def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
     try:
         with path.open("rb") as stream:
             whole.check(stream, path)
+            head = stream.read(16)
             with av.open(
-                _Nameless(stream),
+                handle.address(stream),
                 "r",
-                format=_picture_format(stream.peek(8)),
+                format=_picture_format(head),
                 metadata_errors="replace",
                 container_options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
             ) as container:
