@@ -1,4 +1,7 @@
-"""Copy the sound of one file into another, packet by packet and nothing else of it."""
+"""Copy the sound of one file into another, packet by packet and nothing else of it.
+
+Tags stay behind, also those inside the header of the sound, and whatever hangs on a packet.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from pathlib import Path
 
 import av
 from av.audio.stream import AudioStream
-from av.container import OutputContainer
+from av.container import InputContainer, OutputContainer
+from av.stream import Stream
 
 from masquerade.errors import BadInput
-from masquerade.video import PICTURES, formats, source
+from masquerade.video import PICTURES, audio_header, formats, source
 
 
 @contextlib.contextmanager
@@ -39,7 +43,7 @@ def copied(
             yield lambda seconds: None
             return
         sound = container.streams.audio[0]
-        packets = _shifted(container.demux(sound), start=_start(video))
+        packets = _shifted(_whole(container, sound), start=_start(video))
         track = _add(target, sound, suffix=suffix)
         waiting = next(packets, None)
 
@@ -77,8 +81,11 @@ def check(path: Path, *, suffix: str) -> None:
 
 
 def _add(target: OutputContainer, sound: AudioStream, *, suffix: str) -> AudioStream:
+    header = audio_header.clean(sound.codec_context.name, sound.codec_context.extradata or b"")
     try:
-        return target.add_stream_from_template(sound)
+        track = target.add_stream_from_template(sound)
+        track.codec_context.extradata = header or None
+        return track
     except (ValueError, av.FFmpegError) as error:
         raise ValueError(
             f"Expected sound that a {suffix} can hold, got {sound.codec_context.name}; "
@@ -90,19 +97,28 @@ def _start(stream: av.VideoStream) -> Fraction:
     return (stream.start_time or 0) * (stream.time_base or Fraction(0))
 
 
+def _whole(container: InputContainer, sound: AudioStream) -> Iterator[av.Packet[AudioStream]]:
+    try:
+        yield from container.demux(sound)
+    except av.FFmpegError as error:
+        raise BadInput("Expected sound that can be read, got damage; leave it out.") from error
+
+
 def _shifted(
     packets: Iterator[av.Packet[AudioStream]], *, start: Fraction
-) -> Iterator[av.Packet[AudioStream]]:
+) -> Iterator[av.Packet[Stream]]:
     """Packets on a clock that begins with the first frame; those before it are left out."""
     for packet in packets:
         if packet.dts is None or packet.pts is None:
             continue  # the empty packet at the end
+        bare = av.Packet(bytes(packet))  # what hangs on a packet besides its sound is left behind
+        bare.time_base, bare.duration = packet.time_base, packet.duration or 0
+        bare.is_keyframe = packet.is_keyframe
         shift = round(start / packet.time_base)
-        packet.pts -= shift
-        packet.dts -= shift
-        if packet.pts + (packet.duration or 0) > 0:
-            yield packet
+        bare.pts, bare.dts = packet.pts - shift, packet.dts - shift
+        if bare.pts + bare.duration > 0:
+            yield bare
 
 
-def _time(packet: av.Packet[AudioStream]) -> Fraction:
+def _time(packet: av.Packet[Stream]) -> Fraction:
     return (packet.pts or 0) * packet.time_base
