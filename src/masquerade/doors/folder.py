@@ -22,6 +22,7 @@ from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
+from masquerade.video import written_suffix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,8 @@ class Work:
     Args:
         jobs: files at a time; by default as many as there are processors.
         backend: of joblib: loky (processes of this machine), threading, dask or ray.
-        suffix: of all outputs, such as .mkv; by default that of each input.
+        suffix: of all outputs, such as .mkv; by default that of each input, or
+            .mp4 or .png where that cannot be written.
         rename: whether outputs get opaque names; a private list beside the folder tells which is
             which.
     """
@@ -137,7 +139,7 @@ def plan(source: Path, target: Path, work: Work) -> list[Job]:
     found = []
     for path in files:
         place = Path(names.get(path, str(path.relative_to(source).with_suffix(""))))
-        out = target / place.with_name(place.name + (work.suffix or path.suffix))
+        out = target / place.with_name(place.name + (work.suffix or written_suffix(path.suffix)))
         found.append(Job(source=path, target=out))
     twins = {task.target for task in found}
     if len(twins) < len(found):

@@ -13,7 +13,7 @@ from masquerade.doors import folder, outputs, preview
 from masquerade.doors.answer import Answer
 from masquerade.doors.folder import Outcome, Work
 from masquerade.doors.releasing import Options, release_file
-from masquerade.doors.sources import Saving
+from masquerade.doors.sources import Limits, Saving
 from masquerade.errors import exit_code
 from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
@@ -26,7 +26,8 @@ class ReleaseFile:
     """Publish a file or a folder with a privacy guarantee and a receipt for each file.
 
     Args:
-        source: the private file or folder (.mp4 .mov .mkv .webm .avi .png .jpg .npy .npz .csv).
+        source: the private file or folder (.mp4 .mov .mkv .webm .avi .png .jpg .npy
+            .npz .csv; also read, but never written: .gif .webp .ts .mts .flv .mpg .3gp).
         target: where the publishable file or folder goes; receipts stand beside the files.
         heading: the .csv begins with names of columns; they are published as they are.
         exact: write every released value as it is; by default video is visually lossless.
@@ -39,9 +40,11 @@ class ReleaseFile:
         device: cpu or cuda.
         jobs: files of a folder at a time; by default one for each processor.
         backend: where the files of a folder are worked on: loky, threading, dask or ray.
-        suffix: of all outputs of a folder; by default that of each input.
+        suffix: of all outputs of a folder; by default that of each input, where it can be written.
         rename: give the outputs of a folder opaque names.
         rehearsal_seed: reproducible noise that protects nothing; the output's name says so.
+        max_pixels: of a frame; larger ones are refused by their header, before anything is spent.
+        max_bytes: of an array file's numbers when it is unpacked; more is refused likewise.
     """
 
     ENTRY: ClassVar[tuple[str, str]] = ("mechanism", "release")
@@ -62,6 +65,8 @@ class ReleaseFile:
     suffix: str | None = None
     rename: bool = False
     rehearsal_seed: int | None = None
+    max_pixels: int = Limits.max_pixels
+    max_bytes: int = Limits.max_bytes
 
     def __post_init__(self) -> None:
         if self.resume and self.overwrite:
@@ -93,6 +98,7 @@ class ReleaseFile:
             saving=Saving(exact=self.exact, keep_sound=self.keep_audio),
             if_standing=outputs.IfStanding.OVERWRITE if self.overwrite else standing,
             device=self.device,
+            limits=Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes),
         )
 
     def _file(self, mechanism: Mechanism) -> Answer:

@@ -37,7 +37,7 @@ def copied(
         yield lambda seconds: None
         return
     opening = contextlib.ExitStack()
-    container, video = opening.enter_context(source.opened(path))
+    container, video = opening.enter_context(source.opened(path, max_pixels=formats.MAX_PIXELS))
     try:  # closed by hand: what goes wrong with the frames is not the fault of this file
         if not container.streams.audio:
             yield lambda seconds: None
@@ -70,7 +70,7 @@ def check(path: Path, *, suffix: str) -> None:
         raise ValueError(f"Expected no sound for a {suffix}; write a video.")
     form = formats.find(suffix, exact=False)
     opening = contextlib.ExitStack()
-    container, _ = opening.enter_context(source.opened(path))
+    container, _ = opening.enter_context(source.opened(path, max_pixels=formats.MAX_PIXELS))
     try:
         if not container.streams.audio:
             raise BadInput(f"Expected a video with sound to keep, got none in {path}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import BinaryIO
 import av
 import numpy as np
 from av.bitstream import BitStreamFilterContext
-from av.container import OutputContainer
+from av.container import InputContainer, OutputContainer
 from av.video.reformatter import ColorRange
 from av.video.stream import VideoStream
 
@@ -21,7 +22,6 @@ from masquerade import _check
 from masquerade.errors import BadInput
 from masquerade.video import PICTURES, audio, colour, formats, handle, source
 
-_MAX_PIXELS = 1 << 28
 _MAX_RATE_HZ = 1000
 _THREADS = 4  # and not as many as there are cores: the file would depend on the machine
 _NOT_READABLE = "Expected to read back what was written"
@@ -51,10 +51,10 @@ def check(
         raise ValueError(
             f"Expected one frame for a {suffix}, got {frames}; write a video such as .mp4."
         )
-    if max(height, width) > form.longest_side or height * width > _MAX_PIXELS:
+    if max(height, width) > form.longest_side or height * width > formats.MAX_PIXELS:
         raise ValueError(
-            f"Expected at most {form.longest_side} pixels a side and {_MAX_PIXELS} in all for a "
-            f"{suffix}, got {width}x{height}; scale it down first."
+            f"Expected at most {form.longest_side} pixels a side and {formats.MAX_PIXELS} in all "
+            f"for a {suffix}, got {width}x{height}; scale it down first."
         )
     if width < form.narrowest:
         raise ValueError(
@@ -161,6 +161,10 @@ def _room() -> Iterator[None]:
         ) from error
 
 
+def _opened(file: BinaryIO) -> AbstractContextManager[tuple[InputContainer, VideoStream]]:
+    return source.opened(Path(f"/dev/fd/{file.fileno()}"), max_pixels=formats.MAX_PIXELS)
+
+
 def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
     """Read back what was written: all packets, and the frames from the last keyframe on.
 
@@ -172,7 +176,7 @@ def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
     tail: list[av.Packet[VideoStream]] = []
     count, size = 0, (0, 0)
     try:
-        with source.opened(Path(f"/dev/fd/{file.fileno()}")) as (container, stream):
+        with _opened(file) as (container, stream):
             source.prepare(stream, threads=_THREADS)
             for packet in source.packets(container, stream):
                 if packet.is_keyframe:
