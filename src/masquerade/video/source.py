@@ -160,6 +160,8 @@ def _picture_format(head: bytes) -> str | None:
     if head.startswith(b"\xff\xd8"):
         return "jpeg_pipe"
     if picture_size.is_webp(head):
+        if head[12:16] == b"VP8X" and head[20] & 2:
+            raise BadInput("Expected a still picture, got an animated WebP; convert it to .mp4.")
         return "webp_pipe"
     return "png_pipe" if head.startswith(b"\x89PNG") else None
 

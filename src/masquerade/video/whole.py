@@ -178,7 +178,7 @@ def _end_of_gif(stream: BinaryIO, size: int) -> int:
         if head[0] == 0x3B:
             return place + 1
         if head[0] not in (0x21, 0x2C):
-            return place  # let the decoder say what is wrong
+            raise BadInput(_damaged_at(place))
         place += 2 if head[0] == 0x21 else 11 + _gif_colours(head[9:])
         length = b"\1"
         while length and length != b"\0":
