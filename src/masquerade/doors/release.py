@@ -80,6 +80,7 @@ class ReleaseFile:
 
     def run(self, mechanism: Mechanism) -> Answer:
         """Release, or say what a release would promise."""
+        outputs.check_link(self.target)
         if self.source.is_dir():
             return self._preview_folder(mechanism) if self.dry_run else self._folder(mechanism)
         if self.rename or self.suffix or self.jobs:

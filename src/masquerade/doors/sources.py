@@ -17,6 +17,7 @@ from masquerade.files import arrays
 from masquerade.ledger import Content
 from masquerade.mechanism import Mechanism, Shapes, Streams, Value, arrays_of, shapes_of
 from masquerade.noise import Noise
+from masquerade.receipt import SUFFIX
 from masquerade.video import audio, formats, probe, read, write
 
 Watch = Callable[[Iterator[np.ndarray], int], Iterator[np.ndarray]]
@@ -178,6 +179,7 @@ class Film(Source):
         """The mechanism works frame by frame, and the target's format can hold them."""
         if not isinstance(mechanism, Streams):
             raise ValueError(f"Expected a mechanism for videos, got {mechanism.name}.")
+        _check_export(mechanism, self.path, target)
         if target.suffix.lower() not in video.WRITABLE:
             raise ValueError(
                 f"Expected a video to become a video, got {target.name}; choose one of "
@@ -238,3 +240,14 @@ class Film(Source):
             if seen == count and (charged is None or charged.content() == self.content):
                 return
         raise BadInput(f"Expected {self.path} to stay as it was; it changed while it was read.")
+
+
+def _check_export(mechanism: Mechanism, source: Path, target: Path) -> None:
+    """What a mechanism writes for its owner must not stand where the public output goes."""
+    export = getattr(mechanism, "export", None)
+    taken = (source, target, target.with_name(target.name + SUFFIX))
+    if export is not None and Path(export).resolve() in [path.resolve() for path in taken]:
+        raise ValueError(
+            f"Expected a place of its own for the private export, got {export}, which is the "
+            "input, the output or its receipt; choose another name."
+        )

@@ -70,6 +70,8 @@ class PooledGaussian(GaussianVideo):
         for name, size in (("block", self.block), ("length", self.length)):
             if size is not None:
                 _check.count(**{name: size})
+        _check.at_most(65535, block=self.block)
+        _check.at_most(2**31, length=self.length)
 
     @property
     def released(self) -> str:

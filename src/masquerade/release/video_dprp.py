@@ -87,6 +87,7 @@ class VideoDprp(GaussianVideo):
                 _check.count(**{name: size})
         if self.radius is not None:
             _check.positive(radius=self.radius)
+            _check.at_most(1e12, radius=self.radius)
 
     @property
     def released(self) -> str:
