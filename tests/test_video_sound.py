@@ -111,6 +111,15 @@ def commented(plain: Path, target: Path) -> Path:
     return target
 
 
+def test_sound_that_a_container_refuses_only_at_its_packets_is_refused_beforehand(
+    tmp_path: Path,
+) -> None:
+    source = sounding(tmp_path / "a.ts", "aac")
+    with pytest.raises(ValueError, match=r"sound that a \.avi can hold, got aac"):
+        audio.check(source, suffix=".avi")
+    assert len(heard(rewritten(source, tmp_path / "b.mp4"))) > 10_000
+
+
 def vorbis(comment: bytes, *, laced: bool) -> bytes:
     parts = [b"\x01vorbis".ljust(30, b"\1"), b"\x03vorbis" + comment, b"\x05vorbis" + bytes(99)]
     if not laced:

@@ -6,9 +6,10 @@ Tags stay behind, also those inside the header of the sound, and whatever hangs 
 from __future__ import annotations
 
 import contextlib
-import io
+import tempfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 
 import av
@@ -17,7 +18,9 @@ from av.container import InputContainer, OutputContainer
 from av.stream import Stream
 
 from masquerade.errors import BadInput
-from masquerade.video import PICTURES, audio_header, formats, source
+from masquerade.video import PICTURES, audio_header, formats, handle, source
+
+_TRIED = 4  # packets that tell whether a container takes them
 
 
 @contextlib.contextmanager
@@ -70,22 +73,40 @@ def check(path: Path, *, suffix: str) -> None:
         raise ValueError(f"Expected no sound for a {suffix}; write a video.")
     form = formats.find(suffix, exact=False)
     opening = contextlib.ExitStack()
-    container, _ = opening.enter_context(source.opened(path, max_pixels=formats.MAX_PIXELS))
+    container, video = opening.enter_context(source.opened(path, max_pixels=formats.MAX_PIXELS))
     try:
         if not container.streams.audio:
             raise BadInput(f"Expected a video with sound to keep, got none in {path}.")
-        with av.open(io.BytesIO(), "w", format=form.container) as trial:
-            _add(trial, container.streams.audio[0], suffix=suffix)
+        sound = container.streams.audio[0]
+        packets = _shifted(_whole(container, sound), start=_start(video))
+        with tempfile.TemporaryFile() as file, _fitting(sound, suffix):
+            with av.open(handle.address(file), "w", format=form.container) as trial:
+                track = _add(trial, sound, suffix=suffix)
+                trial.start_encoding()
+                for packet in islice(packets, _TRIED):
+                    packet.stream = track
+                    trial.mux(packet)
+        for _ in packets:
+            pass  # so that damage further on is found before anything is spent
     finally:
         opening.close()
 
 
 def _add(target: OutputContainer, sound: AudioStream, *, suffix: str) -> AudioStream:
     header = audio_header.clean(sound.codec_context.name, sound.codec_context.extradata or b"")
-    try:
+    with _fitting(sound, suffix):
         track = target.add_stream_from_template(sound)
         track.codec_context.extradata = header or None
         return track
+
+
+@contextlib.contextmanager
+def _fitting(sound: AudioStream, suffix: str) -> Iterator[None]:
+    """Say of what FFmpeg cannot put together that it does not fit."""
+    try:
+        yield
+    except BadInput:
+        raise
     except (ValueError, av.FFmpegError) as error:
         raise ValueError(
             f"Expected sound that a {suffix} can hold, got {sound.codec_context.name}; "
