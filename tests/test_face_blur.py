@@ -59,6 +59,23 @@ def covered(values: np.ndarray, mechanism: FaceBlur) -> list[int]:
     return np.flatnonzero(np.any(released != values, axis=(1, 2, 3))).tolist()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"kernel": 4097}, "at most 4095"),
+        ({"hold": 10**9}, "at most 1000"),
+        ({"every": 10**9}, "at most 1000"),
+        ({"margin": 1e9}, "at most 10"),
+        ({"detect_height": 10**9}, "at most 65535"),
+        ({"sigma": 0.01}, "at least 0.5"),
+        ({"sigma": 1e300}, "at most 1e"),
+    ],
+)
+def test_numbers_beyond_reason_are_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        FaceBlur(**wrong)
+
+
 def test_a_face_is_covered_before_and_after_it_is_found(finding: Any) -> None:
     finding({number: [FACE] for number in (8, 9, 10, 11)})
     assert covered(video(20), FaceBlur(hold=4)) == list(range(6, 15))

@@ -134,6 +134,14 @@ def test_4k_works(mechanism: Heuristic) -> None:
         (RandomMask, {"share": 1.5}, r"\(0, 1\], got share=1\.5"),
         (RandomMask, {"block": 0}, r">= 1, got block=0"),
         (RandomMask, {"redraw": "vidéo"}, r"redraw 'vidéo'.*choose from frame, video"),
+        (Blur, {"kernel": 1}, r"at least 3, got kernel=1.*as it went in"),
+        (Blur, {"kernel": 99_999_999}, r"at most 4095, got kernel=99999999"),
+        (Blur, {"sigma": 0.01}, r"at least 0\.5, got sigma=0\.01.*as it went in"),
+        (Mosaic, {"block": 1}, r"at least 2, got block=1.*as it went in"),
+        (Mosaic, {"block": 10**9}, r"at most 65535, got block=1000000000"),
+        (LowResolution, {"columns": 10**9}, r"at most 65535, got columns=1000000000"),
+        (RandomMask, {"share": 1e-9}, r"at least 0\.01, got share=1e-09.*as it went in"),
+        (RandomMask, {"block": 10**9}, r"at most 65535, got block=1000000000"),
         (AppearanceFree, {"preset": "slow"}, r"preset 'slow'.*choose from fast, medium"),
     ],
 )
@@ -173,10 +181,17 @@ def test_borders_are_mirrored_also_where_the_kernel_is_larger_than_the_frame(
     assert np.abs(released(blur, frames)[0] - truth).max() <= 0.501
 
 
+def test_a_low_resolution_that_changes_nothing_is_refused() -> None:
+    still = LowResolution(columns=40, rows=30, shift=0, scale=0, rotation=0)
+    with pytest.raises(ValueError, match="40 x 30 cells for 40 x 30 pixels"):
+        still.apply(some_video(1, 30, 40), Noise())
+    still.check(some_video(1, 31, 40))
+
+
 # Mosaic.
 
 
-@pytest.mark.parametrize("block", [1, 2, 7, 12, 10**9])
+@pytest.mark.parametrize("block", [2, 7, 12, 65535])
 def test_every_block_has_its_mean_and_a_second_mosaic_changes_nothing(block: int) -> None:
     frames = some_video(2, 30, 41)
     out = released(Mosaic(block=block), frames)
@@ -275,7 +290,7 @@ def test_the_mask_is_fresh_in_every_frame_or_one_for_the_video() -> None:
     assert len({mask.tobytes() for mask in fresh}) == 10
     one = covered(RandomMask(redraw="video"), 10, 64, 64)
     assert len({mask.tobytes() for mask in one}) == 1
-    assert np.all(covered(RandomMask(share=1.0, block=10**9), 2, 5, 7))
+    assert np.all(covered(RandomMask(share=1.0, block=65535), 2, 5, 7))
 
 
 # Appearance-free.

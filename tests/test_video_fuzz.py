@@ -1,4 +1,4 @@
-"""Five hundred damaged files: each gives frames or a clear refusal, never a hang or a crash."""
+"""Six hundred damaged files: each gives frames or a clear refusal, never a hang or a crash."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ import numpy as np
 import video_files as maker
 from video_files import KINDS, Kind
 
-FILES, WORKERS, SECONDS_EACH, SECONDS_ALL = 500, 2, 10, 120
+FILES, WORKERS, SECONDS_EACH, SECONDS_ALL = 600, 2, 10, 120
 BASES = {name: KINDS[name] for name in ("h264.mp4", "h264-front.mp4", "h264-fragments.mp4")}
 BASES |= {name: KINDS[name] for name in ("h264.mkv", "h265.mp4", "mpeg4.avi", "mjpeg.avi")}
 BASES |= {name: KINDS[name] for name in ("mjpeg.mov", "ffv1.mkv", "ffv1.avi", "vp9.webm")}
 BASES["picture.png"] = Kind(suffix=".png", codec="png", pixel_format="rgb24")
+BASES["picture.webp"] = Kind(suffix=".webp", codec="libwebp")
+BASES["film.gif"] = Kind(suffix=".gif", codec="gif", pixel_format="rgb8")
+BASES["film.ts"] = Kind(suffix=".ts", options=maker.B_FRAMES)
+BASES["film.flv"] = Kind(suffix=".flv", options=maker.B_FRAMES)
+BASES["film.mpg"] = Kind(suffix=".mpg", codec="mpeg2video", options=maker.FINE)
 BASES["picture.jpg"] = Kind(suffix=".jpg", codec="mjpeg", pixel_format="yuvj420p")
 WORKER = """
 import resource, signal, sys

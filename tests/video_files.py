@@ -82,6 +82,8 @@ KINDS = {
     "vp9.mkv": Kind(suffix=".mkv", codec="libvpx-vp9", options=VP9),
 }
 MUXERS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska", ".avi": "avi", ".webm": "webm"}
+MUXERS |= {".gif": "gif", ".ts": "mpegts", ".mts": "mpegts", ".flv": "flv", ".mpg": "vob"}
+MUXERS |= {".3gp": "3gp", ".webp": "webp"}
 MUXERS |= {".png": "image2pipe", ".jpg": "image2pipe"}
 
 

@@ -42,6 +42,7 @@ _HOMES = {
     "check_receipt": "doors.receipt",
     "explain": "guarantee",
     "IfStanding": "doors.outputs",
+    "Limits": "doors.sources",
     "Options": "doors.releasing",
     "Saving": "doors.sources",
     "Work": "doors.planning",

@@ -51,6 +51,20 @@ def count(**named: int) -> None:
             _refuse("a whole number >= 1", name, value)
 
 
+def at_most(limit: float, /, **named: float | None) -> None:
+    """Refuse values above ``limit``; beyond it only time and memory would be spent."""
+    for name, value in named.items():
+        if value is not None and value > limit:
+            _refuse(f"at most {limit:g}", name, value)
+
+
+def at_least(limit: float, because: str, /, **named: float) -> None:
+    """Refuse values below ``limit``, and say why."""
+    for name, value in named.items():
+        if value < limit:
+            _refuse(f"at least {limit:g}", name, value, because)
+
+
 def probability(**named: float) -> None:
     """Refuse values outside (0, 1]."""
     for name, value in named.items():

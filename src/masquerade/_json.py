@@ -60,6 +60,8 @@ def _decode(hint: Any, data: Any) -> Any:
             return None
         return _decode(next(arg for arg in args if arg is not type(None)), data)
     if origin is tuple:
+        if not isinstance(data, list | tuple):
+            raise ValueError(f"Expected a list, got {data!r:.80}.")
         inner = args[0] if len(args) == 2 and args[1] is Ellipsis else None
         kinds = [inner] * len(data) if inner is not None else args
         return tuple(_decode(kind, item) for kind, item in zip(kinds, data, strict=True))
@@ -69,4 +71,7 @@ def _decode(hint: Any, data: Any) -> Any:
         return hint(data)
     if hint is float and isinstance(data, int) and not isinstance(data, bool):
         return float(data)
+    plain = dict if origin is dict else hint
+    if plain in (str, int, bool, float, dict) and type(data) is not plain:
+        raise ValueError(f"Expected a value of type {plain.__name__}, got {data!r:.80}.")
     return data

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import tyro
 
 from masquerade import __version__, _check, catalog
+from masquerade._printed import printable
 from masquerade.errors import Stopped, exit_code
 
 _DOORS = Path(__file__).parent / "doors"
@@ -38,19 +39,47 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with a code that means something (see `masquerade.errors`)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
+    _prepare_streams()
     signal.signal(signal.SIGTERM, _stop)  # so that temporary files are removed
     try:
         code = _dispatch(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read us has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
     except (Exception, KeyboardInterrupt) as error:
         code = exit_code(error)
         if code == 1:
             raise
         _complain(str(error) or _SILENT.get(type(error), "failed"), code, as_json=as_json)
     sys.exit(code)
+
+
+def _prepare_streams() -> None:
+    """Printing must not end a release, and no file may take the place of a closed stream."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free: this one
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _say(text: str) -> None:
+    """Print what a command found; when it cannot be printed, the work is done all the same."""
+    try:
+        print(text)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        with contextlib.suppress(OSError, ValueError):  # what is left is not tried again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else whoever read us has seen enough
+            reason = error.strerror if isinstance(error, OSError) else error
+            _warn(f"masquerade: All is done, but the answer cannot be printed: {reason}.")
+
+
+def _warn(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _stop(number: int, _: object) -> NoReturn:
@@ -75,10 +104,10 @@ def _targets(node: ast.stmt) -> list[ast.Name]:
 
 def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(_overview())
+        _say(_overview())
         return 0 if arguments else 2
     if arguments[0] == "--version":
-        print(f"masquerade {__version__}")
+        _say(f"masquerade {__version__}")
         return 0
     verb, rest = arguments[0], arguments[1:]
     if verb not in verbs():
@@ -89,7 +118,7 @@ def _dispatch(arguments: list[str]) -> int:
     if command is None:
         if not rest or rest[0] in ("-h", "--help"):
             lines = [f"  {name:12} {_summary(cls)}" for name, cls in door.COMMANDS.items()]
-            print("\n".join([f"usage: {program} COMMAND ... [--json]", "", *lines]))
+            _say("\n".join([f"usage: {program} COMMAND ... [--json]", "", *lines]))
             return 0 if rest else 2
         name, rest = rest[0], rest[1:]
         if name not in door.COMMANDS:
@@ -119,9 +148,9 @@ def _run(program: str, command: Any, rest: list[str]) -> int:
     entries = [getattr(chosen, field[0]) for field in fields[1:-1]]
     answer = chosen.options.run(*entries)
     if chosen.json:
-        print(json.dumps(_finite(answer.data), allow_nan=False))
+        _say(json.dumps(_plain_json(answer.data), allow_nan=False))
     else:
-        print("\n".join(answer.lines))
+        _say("\n".join(printable(line) for line in answer.lines))
     return int(answer.exit_code)
 
 
@@ -165,12 +194,14 @@ def _first(rest: list[str]) -> tuple[str | None, list[str]]:
     return (rest[0], rest[1:]) if rest and not rest[0].startswith("-") else (None, rest)
 
 
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: an epsilon that is not finite is null."""
+def _plain_json(value: Any) -> Any:
+    """JSON has no infinity (such an epsilon is null) and no bytes that are no text."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {_plain_json(key): _plain_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_plain_json(item) for item in value]
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -181,9 +212,9 @@ def _plain(box: str) -> str:
 
 def _complain(message: str, code: int, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"error": message, "exit_code": code}), file=sys.stderr)
+        _warn(json.dumps(_plain_json({"error": message, "exit_code": code})))
     else:
-        print(f"masquerade: {message}", file=sys.stderr)
+        _warn("masquerade: " + "\n  ".join(printable(line) for line in message.split("\n")))
 
 
 def _summary(cls: type) -> str:

@@ -11,6 +11,7 @@ import datetime
 import hashlib
 import io
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from masquerade import __version__, _json
+from masquerade.errors import BadInput
 from masquerade.events import (
     DpEvent,
     NoGuaranteeDpEvent,
@@ -31,6 +33,7 @@ from masquerade.noise import Noise
 
 FORMAT = 1
 SUFFIX = ".receipt.json"
+_MOST_NUMBERS = 1 << 46  # of one array: weeks of film; more would only keep a reader busy
 Published = TypeVar("Published")
 
 
@@ -87,6 +90,9 @@ class Receipt:
                 f"Expected is_rehearsal to agree with the random source, got "
                 f"{self.is_rehearsal} and {self.random_source!r}."
             )
+        for axes in self.shapes:
+            if any(size < 0 for size in axes) or math.prod(axes) > _MOST_NUMBERS:
+                raise ValueError(f"Expected shapes of recordings that can exist, got {axes}.")
         if not re.fullmatch("[0-9a-f]{64}", self.output_sha256):
             raise ValueError(f"Expected a SHA-256, got output_sha256={self.output_sha256!r}.")
         proves_nothing = isinstance(self.dp_event, NoGuaranteeDpEvent | NonPrivateDpEvent)
@@ -107,8 +113,21 @@ class Receipt:
 
     @classmethod
     def from_json(cls, text: str) -> Receipt:
-        """Read a receipt; every invariant is checked again."""
-        return _json.decode(cls, json.loads(text))
+        """Read a receipt; every invariant is checked again.
+
+        Raises:
+            BadInput: if the text cannot be one, whatever it is.
+        """
+        try:
+            return _json.decode(cls, json.loads(text, parse_constant=_refuse))
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            raise BadInput(f"Expected a receipt; this cannot be one: {error}") from error
+        except RecursionError as error:
+            raise BadInput("Expected a receipt, got a text that nests too deeply.") from error
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"it holds {constant}, which is no number")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

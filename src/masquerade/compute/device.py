@@ -55,9 +55,13 @@ def is_cpu() -> bool:
     return chosen() == "cpu"
 
 
-def batch_frames() -> int:
-    """How many frames are worked on together: few fit a processor's cache, many fill a GPU."""
-    return 16 if is_cpu() else 256
+def batch_frames(height: int, width: int) -> int:
+    """How many frames are worked on together: few fit a processor's cache, many fill a GPU.
+
+    Frames above 1080 lines are fewer at a time, so that memory does not grow with their size.
+    """
+    frames, sites = (16, 1 << 25) if is_cpu() else (256, 1 << 29)
+    return max(1, min(frames, sites // (height * width)))
 
 
 def send(array: Array) -> Array:

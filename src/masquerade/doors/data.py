@@ -17,14 +17,14 @@ from masquerade.doors import showing
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
 from masquerade.recordings import Video
-from masquerade.video import probe, read
+from masquerade.video import MAX_PIXELS, probe, read
 
 _SHOWN_MISSING = 8
 
 
-def probe_file(path: Path | str) -> probe.Contents:
+def probe_file(path: Path | str, *, max_pixels: int = MAX_PIXELS) -> probe.Contents:
     """What a video or picture file holds; it is decoded once, all of it."""
-    return probe.probe(Path(path))
+    return probe.probe(Path(path), max_pixels=max_pixels)
 
 
 def read_video(path: Path | str) -> Video:
@@ -198,14 +198,16 @@ class Probe:
     """Print what is inside a video or picture file.
 
     Args:
-        file: .mp4 .mov .mkv .webm .avi .png .jpg
+        file: .mp4 .mov .mkv .webm .avi .png .jpg .gif .webp .ts .mts .flv .mpg .3gp
+        max_pixels: of a frame; larger ones are refused by their header.
     """
 
     file: Positional[Path]
+    max_pixels: int = MAX_PIXELS
 
     def run(self) -> Answer:
         """Decode all of it and describe it."""
-        inside = probe_file(self.file)
+        inside = probe_file(self.file, max_pixels=self.max_pixels)
         frames, height, width, _ = inside.shape
         varying = " on average; the time between frames varies" * inside.is_variable_rate
         lines = [

@@ -15,6 +15,7 @@ from masquerade.collection import Collection, Kind
 from masquerade.doors import books, sources
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
+from masquerade.doors.sources import Limits
 from masquerade.doors.splits import enrolled_signals, split_of
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
@@ -131,6 +132,8 @@ class Add:
         same_as: a member that shows the same footage; these files are charged as one with it.
             Films that look like a member are added with a warning that asks for this.
         heading: each .csv begins with names of columns.
+        max_pixels: of a frame; larger ones are refused by their header.
+        max_bytes: of an array file's numbers when it is unpacked; more is refused likewise.
     """
 
     account: Positional[str]
@@ -139,6 +142,8 @@ class Add:
     subject: str | None = None
     same_as: Path | None = None
     heading: bool = False
+    max_pixels: int = Limits.max_pixels
+    max_bytes: int = Limits.max_bytes
 
     def run(self) -> Answer:
         """Read, hash and add each file."""
@@ -160,7 +165,8 @@ class Add:
         )
 
     def _read(self, path: Path) -> Content:
-        return sources.find(path, heading=self.heading).content
+        limits = Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes)
+        return sources.find(path, heading=self.heading, limits=limits).content
 
 
 @dataclass(frozen=True, kw_only=True)

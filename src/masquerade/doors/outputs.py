@@ -42,8 +42,20 @@ def rehearsal_name(target: Path) -> Path:
     return target.with_suffix(f".rehearsal{target.suffix}")
 
 
+def check_link(path: Path) -> None:
+    """Refuse a symbolic link that leads back to itself."""
+    try:
+        path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected a place for the output, got {path}, a symbolic link that leads back to "
+            "itself; remove it, or choose another name."
+        ) from error
+
+
 def check_room(source: Path, target: Path) -> None:
     """Everything about the output's place that can be refused before anything is read."""
+    check_link(target)
     if not target.parent.is_dir():
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
     for path in (target, receipt_path(target)):

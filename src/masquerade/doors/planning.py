@@ -9,6 +9,7 @@ from pathlib import Path
 from masquerade.doors import opaque, outputs
 from masquerade.doors.sources import SUFFIXES
 from masquerade.errors import BadInput, exit_code
+from masquerade.video import written_suffix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,8 @@ class Work:
     Args:
         jobs: files at a time; by default as many as there are processors.
         backend: loky (processes of this machine), threading, dask or ray.
-        suffix: of all outputs, such as .mkv; by default that of each input.
+        suffix: of all outputs, such as .mkv; by default that of each input, or .mp4 or .png where
+            that cannot be written.
         keep_names: publish the names of files and folders as they are; they may identify people.
             Otherwise outputs get opaque names, and a private list tells which is which.
         names: where that list stands; by default beside the source folder.
@@ -102,7 +104,8 @@ def plan(source: Path, target: Path, work: Work) -> Plan:
     jobs = []
     for place, (path, name) in enumerate(zip(files, known, strict=True)):
         stem = names.get(name) or str(Path(name).with_suffix(""))
-        end = work.suffix or (path.suffix.lower() if names else path.suffix)
+        end = work.suffix or written_suffix(path.suffix)
+        end = end.lower() if names else end
         jobs.append(Job(source=path, target=target / f"{stem}{end}", place=place))
     if len({job.target for job in jobs}) < len(jobs):
         raise ValueError(

@@ -34,7 +34,7 @@ def preview(
     person_height: int | None,
 ) -> Answer:
     """Guarantee, expected error, time, and how much of a person one unit covers."""
-    found = sources.find(source, heading=options.heading)
+    found = sources.find(source, heading=options.heading, limits=options.limits)
     found.check(mechanism, target, options.saving)
     if ledger is not None and noise.is_rehearsal:
         raise ValueError("Expected live noise under a ledger, got a rehearsal; leave out one.")

@@ -15,7 +15,11 @@ Item = TypeVar("Item")
 
 def bars(*, is_shown: bool = True) -> Progress:
     """Bars with the time that is left; they vanish when the work is done."""
-    columns = (TextColumn("{task.description:24}"), BarColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description:24}", markup=False),
+        BarColumn(),
+        TimeRemainingColumn(),
+    )
     console = Console(stderr=True)
     is_off = not (console.is_terminal and is_shown)
     return Progress(*columns, console=console, transient=True, disable=is_off)

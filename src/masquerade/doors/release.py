@@ -14,7 +14,7 @@ from masquerade.doors.answer import Answer
 from masquerade.doors.planning import Outcome, Work
 from masquerade.doors.quoting import Quotes
 from masquerade.doors.releasing import Options, release_or_recognise
-from masquerade.doors.sources import Saving
+from masquerade.doors.sources import Limits, Saving
 from masquerade.errors import exit_code
 from masquerade.files import atomic
 from masquerade.guarantee import explain
@@ -28,7 +28,8 @@ class ReleaseFile:
     """Publish a file or a folder with a privacy guarantee and a receipt for each file.
 
     Args:
-        source: the private file or folder (.mp4 .mov .mkv .webm .avi .png .jpg .npy .npz .csv).
+        source: the private file or folder (.mp4 .mov .mkv .webm .avi .png .jpg .npy
+            .npz .csv; also read, but never written: .gif .webp .ts .mts .flv .mpg .3gp).
         target: where the publishable file or folder goes; receipts stand beside the files.
         heading: the .csv begins with names of columns; they are published as they are.
         exact: write every released value as it is; by default video is visually lossless.
@@ -41,11 +42,13 @@ class ReleaseFile:
         device: cpu or cuda.
         jobs: files of a folder at a time; by default one for each processor.
         backend: where the files of a folder are worked on: loky, threading, dask or ray.
-        suffix: of all outputs of a folder; by default that of each input.
+        suffix: of all outputs of a folder; by default that of each input, where it can be written.
         keep_names: publish the names of a folder's files as they are; otherwise outputs get opaque
             names, and a private list beside the source folder tells which is which.
         names: where that private list stands.
         rehearsal_seed: reproducible noise that protects nothing; the output's name says so.
+        max_pixels: of a frame; larger ones are refused by their header, before anything is spent.
+        max_bytes: of an array file's numbers when it is unpacked; more is refused likewise.
     """
 
     ENTRY: ClassVar[tuple[str, str]] = ("mechanism", "release")
@@ -67,6 +70,8 @@ class ReleaseFile:
     keep_names: bool = False
     names: Path | None = None
     rehearsal_seed: int | None = None
+    max_pixels: int = Limits.max_pixels
+    max_bytes: int = Limits.max_bytes
 
     def __post_init__(self) -> None:
         if self.resume and self.overwrite:
@@ -82,6 +87,7 @@ class ReleaseFile:
 
     def run(self, mechanism: Mechanism) -> Answer:
         """Release, or say what a release would promise."""
+        outputs.check_link(self.target)
         if self.source.is_dir():
             return self._preview_folder(mechanism) if self.dry_run else self._folder(mechanism)
         if self.keep_names or self.names or self.suffix or self.jobs:
@@ -102,6 +108,7 @@ class ReleaseFile:
             saving=Saving(exact=self.exact, keep_sound=self.keep_audio),
             if_standing=outputs.IfStanding.OVERWRITE if self.overwrite else standing,
             device=self.device,
+            limits=Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes),
         )
 
     def _file(self, mechanism: Mechanism) -> Answer:

@@ -15,7 +15,7 @@ from masquerade import _check, catalog
 from masquerade.compute import device
 from masquerade.doors import outputs, sources
 from masquerade.doors.progress import watching
-from masquerade.doors.sources import Saving, Source
+from masquerade.doors.sources import Limits, Saving, Source
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
@@ -34,6 +34,7 @@ class Options:
         if_standing: refuse, resume (keep an output of the same mechanism and shape) or overwrite.
         device: cpu or cuda.
         is_watched: whether a progress bar is shown.
+        limits: on the size of a file when it is unpacked.
     """
 
     heading: bool = False
@@ -41,6 +42,7 @@ class Options:
     if_standing: outputs.IfStanding = outputs.IfStanding.REFUSE
     device: str = "cpu"
     is_watched: bool = True
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         chosen = _check.choice(outputs.IfStanding, if_standing=self.if_standing)
@@ -142,7 +144,7 @@ def release_or_recognise(
     """As `release_file`, and whether the output stood there already."""
     target = outputs.final_name(target, noise)
     outputs.check_room(source, target)
-    found = sources.find(source, heading=options.heading)
+    found = sources.find(source, heading=options.heading, limits=options.limits)
     found.check(mechanism, target, options.saving)
     if options.saving.keep_sound:
         mechanism.guarantee(found.shapes).with_sound()

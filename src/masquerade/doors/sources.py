@@ -17,7 +17,8 @@ from masquerade.files import arrays
 from masquerade.ledger import Content
 from masquerade.mechanism import Mechanism, Shapes, Streams, Value, arrays_of, shapes_of
 from masquerade.noise import Noise
-from masquerade.video import audio, probe, read, write
+from masquerade.receipt import SUFFIX
+from masquerade.video import audio, formats, probe, read, write
 
 Watch = Callable[[Iterator[np.ndarray], int], Iterator[np.ndarray]]
 SUFFIXES = (*arrays.SUFFIXES, *sorted(video.SUFFIXES))
@@ -36,6 +37,27 @@ class Saving:
     exact: bool = False
     keep_sound: bool = False
     threads: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How large a file may be when it is unpacked; what is larger is refused by its header.
+
+    Args:
+        max_pixels: of a frame.
+        max_bytes: of all numbers of an array file together.
+    """
+
+    max_pixels: int = video.MAX_PIXELS
+    max_bytes: int = arrays.MAX_BYTES
+
+    def __post_init__(self) -> None:
+        _check.count(max_pixels=self.max_pixels, max_bytes=self.max_bytes)
+        if self.max_pixels > formats.MAX_PIXELS:
+            raise ValueError(
+                f"Expected max_pixels of at most {formats.MAX_PIXELS}, which is the most that can "
+                f"be written, got {self.max_pixels}."
+            )
 
 
 class Source(ABC):
@@ -62,20 +84,31 @@ class Source(ABC):
         """What runs the mechanism and writes its output to a stream."""
 
 
-def find(path: Path, *, heading: bool = False) -> Source:
+def find(path: Path, *, heading: bool = False, limits: Limits | None = None) -> Source:
     """Probe a file: it is read once, all of it, so that a bad one is refused here.
+
+    Args:
+        path: the file.
+        heading: whether a .csv begins with the names of its columns.
+        limits: on its size when it is unpacked; by default those of `Limits`.
 
     Raises:
         BadInput: if it is missing or cannot be used.
         ValueError: if its name says that it is of no kind we know.
     """
-    if not path.exists():
-        raise BadInput(f"Expected a file at {path}, got nothing; check the name.")
+    limits = limits or Limits()
+    try:
+        path.stat()
+    except FileNotFoundError:
+        raise BadInput(f"Expected a file at {path}, got nothing; check the name.") from None
+    except OSError as error:
+        raise BadInput(f"Expected a file at {path}, got {error.strerror}.") from error
     if video.is_video(path):
-        return Film(path=path, contents=probe.probe(path))
+        contents = probe.probe(path, max_pixels=limits.max_pixels)
+        return Film(path=path, contents=contents, max_pixels=limits.max_pixels)
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(_check.unknown("kind of file", path.suffix or path.name, SUFFIXES))
-    return Arrays(table=arrays.read(path, heading=heading))
+    return Arrays(table=arrays.read(path, heading=heading, max_bytes=limits.max_bytes))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,6 +161,7 @@ class Film(Source):
 
     path: Path
     contents: probe.Contents
+    max_pixels: int = video.MAX_PIXELS
 
     @property
     def shapes(self) -> Shapes:
@@ -137,16 +171,19 @@ class Film(Source):
     @cached_property
     def content(self) -> Content:
         """The decoded frames."""
-        return Content.of_frames(self.contents.shape, read.frames(self.path))
+        return Content.of_frames(
+            self.contents.shape, read.frames(self.path, max_pixels=self.max_pixels)
+        )
 
     def check(self, mechanism: Mechanism, target: Path, saving: Saving) -> None:
         """The mechanism works frame by frame, and the target's format can hold them."""
         if not isinstance(mechanism, Streams):
             raise ValueError(f"Expected a mechanism for videos, got {mechanism.name}.")
-        if not video.is_video(target):
+        _check_export(mechanism, self.path, target)
+        if target.suffix.lower() not in video.WRITABLE:
             raise ValueError(
                 f"Expected a video to become a video, got {target.name}; choose one of "
-                f"{', '.join(sorted(video.SUFFIXES))}."
+                f"{', '.join(sorted(video.WRITABLE))}."
             )
         if saving.keep_sound:
             audio.check(self.path, suffix=target.suffix)
@@ -192,7 +229,7 @@ class Film(Source):
         """The frames that were probed, and charged for; files may change under our hands."""
         count, size, seen = self.contents.frames, self.contents.shape[1:], 0
         charged = Content.watch(self.contents.shape) if "content" in self.__dict__ else None
-        for frame in read.frames(self.path):
+        for frame in read.frames(self.path, max_pixels=self.max_pixels):
             if frame.shape != size or seen == count:
                 break
             seen += 1
@@ -203,3 +240,14 @@ class Film(Source):
             if seen == count and (charged is None or charged.content() == self.content):
                 return
         raise BadInput(f"Expected {self.path} to stay as it was; it changed while it was read.")
+
+
+def _check_export(mechanism: Mechanism, source: Path, target: Path) -> None:
+    """What a mechanism writes for its owner must not stand where the public output goes."""
+    export = getattr(mechanism, "export", None)
+    taken = (source, target, target.with_name(target.name + SUFFIX))
+    if export is not None and Path(export).resolve() in [path.resolve() for path in taken]:
+        raise ValueError(
+            f"Expected a place of its own for the private export, got {export}, which is the "
+            "input, the output or its receipt; choose another name."
+        )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 
@@ -17,17 +17,8 @@ from masquerade import _check
 from masquerade.errors import BadInput
 
 SUFFIXES = (".npy", ".npz", ".csv")
-_UNREADABLE = (
-    ValueError,
-    EOFError,
-    OSError,
-    MemoryError,
-    NotImplementedError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-    csv.Error,
-)
+MAX_BYTES = 1 << 30  # of all numbers together, unless a caller asks for more
+_FORMULA = ("=", "+", "-", "@")  # a spreadsheet would run what begins so
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,29 +48,33 @@ def check_suffix(path: Path) -> str:
     return suffix
 
 
-def read(path: Path, *, heading: bool = False) -> Table:
+def read(path: Path, *, heading: bool = False, max_bytes: int = MAX_BYTES) -> Table:
     """Read an array file.
 
     Args:
         path: a .npy, .npz or .csv file.
         heading: whether a .csv begins with names of its columns. They are published; whether a
             file has them must be said, never guessed from its private content.
+        max_bytes: of all its numbers together, as the file's headers tell before they are read.
 
     Raises:
-        BadInput: if it is missing, truncated, empty, or holds anything but numbers. The message
-            names the place, never a value.
+        BadInput: if it is missing, truncated, empty, too large, or holds anything but numbers. The
+            message names the place, never a value.
     """
     suffix = check_suffix(path)
     if not path.is_file():
         raise BadInput(f"Expected a file at {path}; there is none.")
     try:
         if suffix == ".csv":
+            _check_bytes(path.stat().st_size, max_bytes, path)
             table = _read_csv(path, heading=heading)
+        elif suffix == ".npz":
+            table = _read_npz(path, max_bytes)
         else:
-            table = _read_npz(path) if suffix == ".npz" else _read_npy(path)
+            table = _read_npy(path, max_bytes)
     except BadInput:
         raise
-    except _UNREADABLE as error:
+    except Exception as error:  # NumPy and zipfile raise whatever garbage makes them stumble over
         raise BadInput(f"Expected a whole {suffix} file at {path}; it cannot be read.") from error
     for place, array in enumerate(table.arrays):
         name = table.names[place] if table.names else path.name
@@ -109,12 +104,15 @@ def writer(path: Path, table: Table) -> Callable[[BinaryIO], None]:
     return {".npy": _write_npy, ".npz": _write_npz, ".csv": _write_csv}[suffix](table)
 
 
-def _read_npy(path: Path) -> Table:
+def _read_npy(path: Path, max_bytes: int) -> Table:
+    size = path.stat().st_size
     with path.open("rb") as stream:
+        _check_bytes(_announced(stream, size), max_bytes, path)
+        stream.seek(0)
         return Table(arrays=(np.lib.format.read_array(stream, allow_pickle=False),))
 
 
-def _read_npz(path: Path) -> Table:
+def _read_npz(path: Path, max_bytes: int) -> Table:
     with zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
         names = tuple(info.filename.removesuffix(".npy") for info in infos)
@@ -122,11 +120,61 @@ def _read_npz(path: Path) -> Table:
             raise BadInput(f"Expected at least one array in {path}.")
         if len(set(names)) != len(names):  # one array under two names would be released twice
             raise BadInput(f"Expected every array in {path} to have a name of its own.")
+        _check_names(names, path)
+        if not {info.compress_type for info in infos} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+            raise BadInput(f"Expected a .npz as NumPy writes it at {path}; save it again.")
+        _check_bytes(sum(info.file_size for info in infos), max_bytes, path)
         arrays = []
         for info in infos:
             with archive.open(info) as member:
+                _announced(member, info.file_size)
+            with archive.open(info) as member:
                 arrays.append(np.lib.format.read_array(member, allow_pickle=False))
     return Table(arrays=tuple(arrays), names=names)
+
+
+def _announced(stream: IO[bytes], size: int) -> int:
+    """The bytes of numbers that a .npy header announces, if ``size`` can hold them."""
+    version = np.lib.format.read_magic(stream)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    shape, _, dtype = readers[version](stream)
+    announced = math.prod(shape) * dtype.itemsize
+    if dtype.hasobject or min(shape, default=0) < 0 or announced + stream.tell() > size:
+        raise ValueError("more is announced than is there")
+    return announced
+
+
+def _check_bytes(size: int, max_bytes: int, path: Path) -> None:
+    if size > max_bytes:
+        raise BadInput(
+            f"Expected at most {max_bytes} bytes of numbers, got {size} in {path}; cut it into "
+            "several files, or allow more with --max-bytes."
+        )
+
+
+def _check_names(names: tuple[str, ...], path: Path) -> None:
+    """Names are published as they are: none may lead out of the folder where it is unpacked."""
+    for number, name in enumerate(names, 1):
+        parts = name.split("/")
+        if not name.isprintable() or "\\" in name or ":" in name or {"", ".", ".."} & set(parts):
+            raise BadInput(
+                f"Expected a plain name for array {number} of {path}, got one that is empty, "
+                "hidden or a path out of the file; save it under another name."
+            )
+
+
+def _check_columns(columns: tuple[str, ...], path: Path) -> None:
+    """Headings are published as they are: a spreadsheet must not take one for a formula."""
+    for number, column in enumerate(columns, 1):
+        if not column.isprintable() or column.startswith(_FORMULA):
+            raise BadInput(
+                f"Expected a plain name for column {number} of {path}, got one that a spreadsheet "
+                f"may run: it begins with one of {' '.join(_FORMULA)}, or cannot be printed; "
+                "rename it."
+            )
 
 
 def _read_csv(path: Path, *, heading: bool) -> Table:
@@ -135,6 +183,7 @@ def _read_csv(path: Path, *, heading: bool) -> Table:
     columns: tuple[str, ...] = ()
     if heading and rows:
         columns, rows = tuple(cell.strip() for cell in rows[0][1]), rows[1:]
+        _check_columns(columns, path)
     if not rows:
         raise BadInput(f"Expected at least one row of numbers in {path}.")
     width = len(columns or rows[0][1])

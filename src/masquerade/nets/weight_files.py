@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -102,7 +101,7 @@ def _is_head_of_other_classes(
 def classes(path: Path) -> int:
     """How many classes the head of a file has."""
     found, _ = _read(path)
-    if HEAD[0] not in found:
+    if HEAD[0] not in found or found[HEAD[0]].ndim == 0:
         raise BadInput(f"Expected a head in {path}, got a file without {HEAD[0]}.")
     return len(found[HEAD[0]])
 
@@ -122,16 +121,25 @@ def _read(path: Path) -> tuple[dict[str, Tensor], str | None]:
                 name = (held.metadata() or {}).get("name")
             return files.load_file(path), name
         found = torch.load(path, map_location="cpu", weights_only=True)
-    except (
-        safetensors.SafetensorError,
-        *(pickle.UnpicklingError, RuntimeError, ValueError, TypeError, EOFError, KeyError),
-    ) as error:
+    except OSError:
+        raise
+    except Exception as error:  # a damaged pickle or archive makes torch raise almost anything
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise BadInput(f"Expected a whole file of weights, got {path}: {first}") from error
-    is_flat = isinstance(found, Mapping) and all(torch.is_tensor(one) for one in found.values())
-    if not is_flat:
+    if not (isinstance(found, Mapping) and all(map(_is_plain, found, found.values()))):
         raise BadInput(f"Expected tensors by name, got {path} with {type(found).__name__} in it.")
     return dict(found), None
+
+
+def _is_plain(name: object, value: Any) -> bool:
+    """Whether it is a dense tensor of real numbers under a name."""
+    return bool(
+        isinstance(name, str)
+        and torch.is_tensor(value)
+        and value.layout is torch.strided
+        and value.device.type == "cpu"
+        and not (value.is_quantized or value.is_complex())
+    )
 
 
 def save_weights(net: Network, path: Path) -> None:

@@ -14,6 +14,10 @@ from masquerade.noise import Noise
 
 cv2 = require("cv2", extra="vision")
 
+_WIDEST = 4095  # pixels: more than a frame of a film is wide
+_NARROWEST = 0.5
+_UNCHANGED = "Below, the video would come out as it went in."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Blur(Heuristic):
@@ -27,8 +31,8 @@ class Blur(Heuristic):
             networks recognise faces in blurred frames after training on such.
 
     Args:
-        kernel: width and height of the filter, in pixels; odd.
-        sigma: standard deviation of the Gaussian, in pixels.
+        kernel: width and height of the filter, in pixels; odd, 3 to 4095.
+        sigma: standard deviation of the Gaussian, in pixels; at least 0.5.
     """
 
     kernel: int = 21
@@ -36,12 +40,16 @@ class Blur(Heuristic):
 
     def __post_init__(self) -> None:
         _check.count(kernel=self.kernel)
+        _check.at_least(3, _UNCHANGED, kernel=self.kernel)
+        _check.at_most(_WIDEST, kernel=self.kernel)
         if self.kernel % 2 == 0:
             raise ValueError(
                 f"Expected kernel to be odd, so that it has a middle, got kernel={self.kernel}; "
                 f"use {self.kernel - 1} or {self.kernel + 1}."
             )
         _check.positive(sigma=self.sigma)
+        _check.at_least(_NARROWEST, _UNCHANGED, sigma=self.sigma)
+        _check.at_most(1e6, sigma=self.sigma)
 
     @property
     def hides(self) -> str:

@@ -117,8 +117,9 @@ class CosineGaussian(GaussianVideo):
         rows = [_matrices(plan.size, band, np.float64) for band in plan.bands]
         sums: list[Array] = [0.0] * len(rows)
         frames = take(frames, chunk)
-        for start in range(0, chunk.length, batch_frames()):
-            batch = gather(itertools.islice(frames, batch_frames()))
+        together = batch_frames(*chunk.size[1:])
+        for start in range(0, chunk.length, together):
+            batch = gather(itertools.islice(frames, together))
             when = range(start, start + len(batch))
             for c, plane in enumerate(_planes(batch)):
                 time, high, wide = rows[c]
@@ -143,7 +144,7 @@ class CosineGaussian(GaussianVideo):
             simulating = noise if c in wanted else None
             estimates.append(_estimates(own, plan.size, band, sigma, simulating))
         whole = (chunk.length, *chunk.shape[1:])
-        most = _SLAB if self._is_local() else batch_frames()
+        most = _SLAB if self._is_local() else batch_frames(*chunk.size[1:])
         for slab in even_chunks(whole, most):
             when = range(slab.start, slab.start + slab.length)
             planes = []
@@ -203,8 +204,9 @@ def _frames(planes: list[Array]) -> Iterator[Array]:
     for plane, factor in zip(planes, _FACTORS, strict=True):
         plane *= factor
     luma += 127.5
-    for start in range(0, len(luma), batch_frames()):
-        now = slice(start, start + batch_frames())
+    together = batch_frames(luma.shape[1], luma.shape[2])
+    for start in range(0, len(luma), together):
+        now = slice(start, start + together)
         warm = luma[now] + second[now]
         channels = [warm + first[now], luma[now] - 2 * second[now], warm - first[now]]
         yield to_bytes(stack(channels))

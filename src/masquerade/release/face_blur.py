@@ -21,6 +21,9 @@ from masquerade.release.face_cover import Cover, Strength, Style
 from masquerade.release.face_detector import Detector, Layout, load_detector
 from masquerade.release.face_tracks import Tracks
 
+_WIDEST = 4095  # pixels of a kernel
+_LONGEST = 1000  # frames that wait in memory
+
 
 @dataclass(frozen=True, kw_only=True)
 class FaceBlur(Heuristic):
@@ -56,7 +59,7 @@ class FaceBlur(Heuristic):
         every: detect in every n-th frame only and follow the faces in between; it is faster and
             misses less than a small ``detect_height``.
         export: write the faces to this file as JSON. It is computed from the private video: do not
-            publish it. It must not exist yet; the receipt does not name it.
+            publish it. It must be a new file, not the output or its receipt; no receipt names it.
     """
 
     kernel: int = 21
@@ -80,6 +83,11 @@ class FaceBlur(Heuristic):
         _check.positive(sigma=self.sigma)
         _check.probability(thresh=self.thresh)
         _check.not_negative(margin=self.margin, hold=self.hold)
+        _check.at_least(0.5, "Below, faces would stay as they are.", sigma=self.sigma)
+        _check.at_most(1e6, sigma=self.sigma)
+        _check.at_most(_WIDEST, kernel=self.kernel)
+        _check.at_most(_LONGEST, hold=self.hold, every=self.every)
+        _check.at_most(10, margin=self.margin)
         if self.kernel % 2 == 0 or self.kernel < 3:
             raise ValueError(f"Expected kernel to be odd and >= 3, got kernel={self.kernel}.")
         if not isinstance(self.hold, int) or isinstance(self.hold, bool):
@@ -87,6 +95,7 @@ class FaceBlur(Heuristic):
         for name in ("min_size", "max_size", "detect_height"):
             if getattr(self, name) is not None:
                 _check.count(**{name: getattr(self, name)})
+                _check.at_most(65535, **{name: getattr(self, name)})
         if (self.min_size or 0) > (self.max_size or np.inf):
             raise ValueError(
                 f"Expected min_size <= max_size, got min_size={self.min_size} and "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade.mechanism import Heuristic, Shape, as_video
+from masquerade.mechanism import Heuristic, Shape, Value, arrays_of, as_video
 from masquerade.noise import Noise
 from masquerade.release.mosaic import flat_cells
 
@@ -46,6 +46,7 @@ class LowResolution(Heuristic):
 
     def __post_init__(self) -> None:
         _check.count(columns=self.columns, rows=self.rows)
+        _check.at_most(65535, columns=self.columns, rows=self.rows)
         _check.not_negative(shift=self.shift, scale=self.scale, rotation=self.rotation)
         if self.shift > min(self.columns, self.rows):
             raise ValueError(
@@ -60,6 +61,18 @@ class LowResolution(Heuristic):
             raise ValueError(
                 f"Expected rotation to be at most 180 degrees, got rotation={self.rotation}."
             )
+
+    def check(self, value: Value) -> None:
+        """Also refuse a frame of which every pixel would come out as it went in."""
+        super().check(value)
+        for array in arrays_of(value):
+            has_cells = self.rows < array.shape[1] or self.columns < array.shape[2]
+            if not has_cells and self.shift == self.scale == self.rotation == 0:
+                raise ValueError(
+                    f"Expected fewer cells than pixels, got {self.columns} x {self.rows} cells for "
+                    f"{array.shape[2]} x {array.shape[1]} pixels; the video would come out as it "
+                    "went in."
+                )
 
     @property
     def hides(self) -> str:

@@ -11,6 +11,8 @@ from masquerade import _check
 from masquerade.mechanism import Heuristic, Shape, as_video
 from masquerade.noise import Noise
 
+_WIDEST = 65535  # pixels: no frame is wider
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mosaic(Heuristic):
@@ -24,13 +26,15 @@ class Mosaic(Heuristic):
             them, and a moving camera or person shows the same detail on many grids.
 
     Args:
-        block: width and height of a block, in pixels.
+        block: width and height of a block, in pixels; at least 2.
     """
 
     block: int = 12
 
     def __post_init__(self) -> None:
         _check.count(block=self.block)
+        _check.at_least(2, "Below, the video would come out as it went in.", block=self.block)
+        _check.at_most(_WIDEST, block=self.block)
 
     @property
     def hides(self) -> str:

@@ -32,6 +32,7 @@ from masquerade.release import precision, wiener
 from masquerade.release.gaussian_video import Chunk, GaussianVideo, take
 
 _FRAMES = 256  # a chunk holds about this many
+_MOST_BLOCKS = 1 << 24  # of a chunk, so that large frames fit into memory
 _BASIS = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]], np.float32) / np.sqrt(
     np.array([[3], [2], [6]], np.float32)
 )
@@ -69,6 +70,8 @@ class PooledGaussian(GaussianVideo):
         for name, size in (("block", self.block), ("length", self.length)):
             if size is not None:
                 _check.count(**{name: size})
+        _check.at_most(65535, block=self.block)
+        _check.at_most(2**31, length=self.length)
 
     @property
     def released(self) -> str:
@@ -81,10 +84,14 @@ class PooledGaussian(GaussianVideo):
         return self.block or block, min(self.length or length, shape[0])
 
     def chunks(self, shape: Shape) -> list[Chunk]:
-        """Whole blocks of about 256 frames."""
-        length = self.blocks(shape)[1]
-        step = length * max(1, _FRAMES // length)
+        """Whole blocks of about 256 frames, fewer where they would be too many for memory."""
+        step = self._step(shape)
         return [Chunk(t, min(step, shape[0] - t), shape) for t in range(0, shape[0], step)]
+
+    def _step(self, shape: Shape) -> int:
+        block, length = self.blocks(shape)
+        layer = math.ceil(shape[1] / block) * math.ceil(shape[2] / block)
+        return length * max(1, min(_FRAMES // length, _MOST_BLOCKS // layer))
 
     def distance(self, shape: Shape, unit: Unit) -> float:
         """Of the sums of 2 x - 255 over blocks: whole numbers, so there is nothing to round."""
@@ -114,7 +121,7 @@ class PooledGaussian(GaussianVideo):
         """Root mean square error of a pixel's channel, if the video is as the prior expects."""
         video = as_video(shape)
         block, length = self.blocks(video)
-        size = min(video[0], max(length, _FRAMES)), video[1], video[2]
+        size = min(video[0], self._step(video)), video[1], video[2]
         spectrum = precision.prior(size)
         low = spectrum[tuple(slice(n) for n in _grid(Chunk(0, size[0], video), block, length)[:3])]
         level = (self.scale(video).sigma / 2) ** 2 / (block**2 * length)
@@ -128,10 +135,11 @@ class PooledGaussian(GaussianVideo):
         """The sums of the chunk's blocks, (t, h, w, 3), flat."""
         block, length = self.blocks(chunk.shape)
         sums = zeros(_grid(chunk, block, length), np.int64)
+        together = batch_frames(*chunk.size[1:])
         frames, start = take(frames, chunk), 0
         while start < chunk.length:
             layer, done = divmod(start, length)
-            whole = length * (batch_frames() // length) or min(batch_frames(), length - done)
+            whole = length * (together // length) or min(together, length - done)
             batch = gather(itertools.islice(frames, whole))
             pooled = _pooled(batch, (length, block, block))
             sums[layer : layer + len(pooled)] += pooled
@@ -153,8 +161,9 @@ class PooledGaussian(GaussianVideo):
                 constant(_ramp(size, step))
                 for size, step in zip(chunk.size, (length, block, block), strict=True)
             )
-            for start in range(0, chunk.length, batch_frames()):
-                now = time[start : start + batch_frames()]
+            together = batch_frames(*chunk.size[1:])
+            for start in range(0, chunk.length, together):
+                now = time[start : start + together]
                 planes = [cosine.forward(shrunk[..., c], now, high, wide) for c in range(3)]
                 yield to_bytes(stack(planes) + 127.5)
 

@@ -13,6 +13,7 @@ from masquerade.mechanism import Heuristic, Shape, as_video
 from masquerade.noise import Noise
 
 _GREY = 128
+_LEAST = 0.01
 
 
 class Redraw(StrEnum):
@@ -35,7 +36,7 @@ class RandomMask(Heuristic):
             stands still is seen in full after a few frames, and neighbours tell of small holes.
 
     Args:
-        share: the probability with which a block is covered.
+        share: the probability with which a block is covered; at least 0.01.
         block: width and height of a block, in pixels.
         redraw: when a new mask is drawn: frame (every frame) or video (one for all frames).
     """
@@ -46,7 +47,9 @@ class RandomMask(Heuristic):
 
     def __post_init__(self) -> None:
         _check.probability(share=self.share)
+        _check.at_least(_LEAST, "Below, the video would come out as it went in.", share=self.share)
         _check.count(block=self.block)
+        _check.at_most(65535, block=self.block)
         _check.choice(Redraw, redraw=self.redraw)
 
     @property

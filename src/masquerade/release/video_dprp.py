@@ -87,6 +87,7 @@ class VideoDprp(GaussianVideo):
                 _check.count(**{name: size})
         if self.radius is not None:
             _check.positive(radius=self.radius)
+            _check.at_most(1e12, radius=self.radius)
 
     @property
     def released(self) -> str:
@@ -244,7 +245,7 @@ class VideoDprp(GaussianVideo):
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The projected rows of a chunk, flat; for truncated, the covariance behind them."""
         drawn, frames = self._projection(chunk.seed, chunk.shape), take(frames, chunk)
-        size = _FRAMES if self._tails() else batch_frames()
+        size = _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
         rows = []
         while batch := list(itertools.islice(frames, size)):
             rows.append(drawn.forward(gather(batch), middle=self._middle()))
@@ -263,7 +264,7 @@ class VideoDprp(GaussianVideo):
             measured = self._directed(measured, chunk)
         rows = send(measured).reshape(chunk.length, k)
         drawn = self._projection(chunk.seed, chunk.shape)
-        size = _FRAMES if self._tails() else batch_frames()
+        size = _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
         for start in range(0, chunk.length, size):
             frames = drawn.backward(rows[start : start + size])
             frames += self._middle()

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".png", ".jpg", ".jpeg")
+WRITABLE = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".png", ".jpg", ".jpeg")
 PICTURES = (".png", ".jpg", ".jpeg")
+# What is read only, and what becomes of it where nobody says otherwise.
+_BECOMES = {".webp": ".png"} | dict.fromkeys(
+    (".gif", ".ts", ".mts", ".m2ts", ".flv", ".mpg", ".mpeg", ".3gp", ".3g2"), ".mp4"
+)
+SUFFIXES = (*WRITABLE, *_BECOMES)
+MAX_PIXELS = 1 << 26  # of a frame, unless a caller asks for more; three bytes each, several copies
 
 
 def is_video(path: Path) -> bool:
@@ -16,3 +22,13 @@ def is_video(path: Path) -> bool:
         (True, False)
     """
     return path.suffix.lower() in SUFFIXES
+
+
+def written_suffix(suffix: str) -> str:
+    """The suffix of an output for an input of this one: the same where it can be written.
+
+    Example:
+        >>> written_suffix(".MTS"), written_suffix(".webp"), written_suffix(".MOV")
+        ('.mp4', '.png', '.MOV')
+    """
+    return _BECOMES.get(suffix.lower(), suffix)

@@ -1,19 +1,26 @@
-"""Copy the sound of one file into another, packet by packet and nothing else of it."""
+"""Copy the sound of one file into another, packet by packet and nothing else of it.
+
+Tags stay behind, also those inside the header of the sound, and whatever hangs on a packet.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import io
+import tempfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 
 import av
 from av.audio.stream import AudioStream
-from av.container import OutputContainer
+from av.container import InputContainer, OutputContainer
+from av.stream import Stream
 
 from masquerade.errors import BadInput
-from masquerade.video import PICTURES, formats, source
+from masquerade.video import PICTURES, audio_header, formats, handle, source
+
+_TRIED = 4  # packets that tell whether a container takes them
 
 
 @contextlib.contextmanager
@@ -33,13 +40,13 @@ def copied(
         yield lambda seconds: None
         return
     opening = contextlib.ExitStack()
-    container, video = opening.enter_context(source.opened(path))
+    container, video = opening.enter_context(source.opened(path, max_pixels=formats.MAX_PIXELS))
     try:  # closed by hand: what goes wrong with the frames is not the fault of this file
         if not container.streams.audio:
             yield lambda seconds: None
             return
         sound = container.streams.audio[0]
-        packets = _shifted(container.demux(sound), start=_start(video))
+        packets = _shifted(_whole(container, sound), start=_start(video))
         track = _add(target, sound, suffix=suffix)
         waiting = next(packets, None)
 
@@ -66,19 +73,40 @@ def check(path: Path, *, suffix: str) -> None:
         raise ValueError(f"Expected no sound for a {suffix}; write a video.")
     form = formats.find(suffix, exact=False)
     opening = contextlib.ExitStack()
-    container, _ = opening.enter_context(source.opened(path))
+    container, video = opening.enter_context(source.opened(path, max_pixels=formats.MAX_PIXELS))
     try:
         if not container.streams.audio:
             raise BadInput(f"Expected a video with sound to keep, got none in {path}.")
-        with av.open(io.BytesIO(), "w", format=form.container) as trial:
-            _add(trial, container.streams.audio[0], suffix=suffix)
+        sound = container.streams.audio[0]
+        packets = _shifted(_whole(container, sound), start=_start(video))
+        with tempfile.TemporaryFile() as file, _fitting(sound, suffix):
+            with av.open(handle.address(file), "w", format=form.container) as trial:
+                track = _add(trial, sound, suffix=suffix)
+                trial.start_encoding()
+                for packet in islice(packets, _TRIED):
+                    packet.stream = track
+                    trial.mux(packet)
+        for _ in packets:
+            pass  # so that damage further on is found before anything is spent
     finally:
         opening.close()
 
 
 def _add(target: OutputContainer, sound: AudioStream, *, suffix: str) -> AudioStream:
+    header = audio_header.clean(sound.codec_context.name, sound.codec_context.extradata or b"")
+    with _fitting(sound, suffix):
+        track = target.add_stream_from_template(sound)
+        track.codec_context.extradata = header or None
+        return track
+
+
+@contextlib.contextmanager
+def _fitting(sound: AudioStream, suffix: str) -> Iterator[None]:
+    """Say of what FFmpeg cannot put together that it does not fit."""
     try:
-        return target.add_stream_from_template(sound)
+        yield
+    except BadInput:
+        raise
     except (ValueError, av.FFmpegError) as error:
         raise ValueError(
             f"Expected sound that a {suffix} can hold, got {sound.codec_context.name}; "
@@ -90,19 +118,28 @@ def _start(stream: av.VideoStream) -> Fraction:
     return (stream.start_time or 0) * (stream.time_base or Fraction(0))
 
 
+def _whole(container: InputContainer, sound: AudioStream) -> Iterator[av.Packet[AudioStream]]:
+    try:
+        yield from container.demux(sound)
+    except av.FFmpegError as error:
+        raise BadInput("Expected sound that can be read, got damage; leave it out.") from error
+
+
 def _shifted(
     packets: Iterator[av.Packet[AudioStream]], *, start: Fraction
-) -> Iterator[av.Packet[AudioStream]]:
+) -> Iterator[av.Packet[Stream]]:
     """Packets on a clock that begins with the first frame; those before it are left out."""
     for packet in packets:
         if packet.dts is None or packet.pts is None:
             continue  # the empty packet at the end
+        bare = av.Packet(bytes(packet))  # what hangs on a packet besides its sound is left behind
+        bare.time_base, bare.duration = packet.time_base, packet.duration or 0
+        bare.is_keyframe = packet.is_keyframe
         shift = round(start / packet.time_base)
-        packet.pts -= shift
-        packet.dts -= shift
-        if packet.pts + (packet.duration or 0) > 0:
-            yield packet
+        bare.pts, bare.dts = packet.pts - shift, packet.dts - shift
+        if bare.pts + bare.duration > 0:
+            yield bare
 
 
-def _time(packet: av.Packet[AudioStream]) -> Fraction:
+def _time(packet: av.Packet[Stream]) -> Fraction:
     return (packet.pts or 0) * packet.time_base

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from masquerade import _check
-from masquerade.video import SUFFIXES
+from masquerade.video import WRITABLE
+
+MAX_PIXELS = 1 << 28  # of a frame that is written, whatever is allowed for reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +144,8 @@ def find(suffix: str, *, exact: bool) -> Format:
         ValueError: if the suffix is unknown or cannot hold exact pixels; lists those that can.
     """
     name = suffix.lower()
-    if name not in SUFFIXES:
-        raise ValueError(_check.unknown("kind of video", suffix, SUFFIXES))
+    if name not in WRITABLE:
+        raise ValueError(_check.unknown("kind of video to write", suffix, WRITABLE))
     if exact and name not in _EXACT:
         raise ValueError(
             f"Expected a kind of video that keeps pixels exactly, got {suffix}; choose from "

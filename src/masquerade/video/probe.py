@@ -12,7 +12,7 @@ from av.container import InputContainer
 from av.stream import Stream
 from av.video.stream import VideoStream
 
-from masquerade.video import colour, source, upright
+from masquerade.video import MAX_PIXELS, colour, source, upright
 from masquerade.video.clock import Clock
 
 _HDR = {16: "PQ", 18: "HLG"}
@@ -78,13 +78,13 @@ class Contents:
         return float(self.frames / self.rate)
 
 
-def probe(path: Path) -> Contents:
+def probe(path: Path, *, max_pixels: int = MAX_PIXELS) -> Contents:
     """Decode a file once and say what is in it.
 
     Raises:
         BadInput: as ``read.frames``.
     """
-    with source.opened(path) as (container, stream):
+    with source.opened(path, max_pixels=max_pixels) as (container, stream):
         clock = Clock()
         first: av.VideoFrame | None = None
         for frame in source.decoded(container, stream):

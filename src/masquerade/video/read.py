@@ -14,15 +14,18 @@ from av.container import InputContainer
 from av.video.stream import VideoStream
 
 from masquerade.errors import BadInput
-from masquerade.video import colour, source, upright
+from masquerade.video import MAX_PIXELS, colour, source, upright
 from masquerade.video.clock import Clock
 
 # Codecs in which every packet is one frame; in others some packets show nothing.
 _ONE_EACH = {"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "ffv1", "prores", "dnxhd"}
+_INDEXED = ("mov", "matroska", "avi")  # containers that tell where their packets are
 _INTRA = {"utvideo", "huffyuv", "ffvhuff", "magicyuv", "rawvideo", "png", "mjpeg", "ffv1"}
 
 
-def frames(path: Path, *, threads: int = 0) -> Generator[np.ndarray, None, None]:
+def frames(
+    path: Path, *, threads: int = 0, max_pixels: int = MAX_PIXELS
+) -> Generator[np.ndarray, None, None]:
     """Yield every frame as an upright (H, W, 3) uint8 RGB array.
 
     Memory holds one frame and what the codec keeps. Rotation is baked into the pixels; colour
@@ -33,11 +36,12 @@ def frames(path: Path, *, threads: int = 0) -> Generator[np.ndarray, None, None]
     Args:
         path: a file of one of ``SUFFIXES``; its content decides, not its name.
         threads: of the decoder; 0 lets it choose.
+        max_pixels: of a frame; larger ones are refused.
 
     Raises:
-        BadInput: if the file is missing, truncated, damaged, empty, or changes its size.
+        BadInput: if the file is missing, truncated, damaged, empty, too large, or changes its size.
     """
-    with source.opened(path) as (container, stream):
+    with source.opened(path, max_pixels=max_pixels) as (container, stream):
         to_rgb = colour.ToRgb()
         held = upright.of_picture(path) if source.is_picture(container) else None
         for frame in source.decoded(container, stream, threads=threads):
@@ -177,6 +181,8 @@ def _by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
 
 def _index(container: InputContainer, stream: VideoStream) -> _Index | None:
     """Number the frames by their packets, or None where a packet need not be a frame."""
+    if not any(name in container.format.name for name in _INDEXED):
+        return None
     one_each = _INTRA if container.format.name == "avi" else _ONE_EACH | _INTRA
     if stream.codec_context.name not in one_each or source.is_picture(container):
         return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import av
 import av.logging
@@ -18,29 +17,31 @@ from av.stream import Disposition
 from av.video.stream import VideoStream
 
 from masquerade.errors import BadInput
-from masquerade.video import SUFFIXES, whole
+from masquerade.video import MAX_PIXELS, SUFFIXES, handle, picture_size, whole
 
 _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,png_pipe,jpeg_pipe"
+_FORMATS += ",webp_pipe,gif,mpegts,flv,mpeg"
+_PICTURES = ("png_pipe", "jpeg_pipe", "webp_pipe")
 _TILED = {"mif1", "heic", "heix", "heim", "heis", "avif"}  # FFmpeg would give one tile of many
-_MAX_PIXELS = 1 << 28
+_PADDING = 1 << 22  # pixels that a codec may count on top, because it works in blocks
 
 av.logging.set_level(None)  # FFmpeg's chatter goes nowhere; what matters becomes an error
 
 
-class _Nameless:
-    """A file without its name, by which FFmpeg would guess the format before looking inside."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.read, self.seek, self.tell = stream.read, stream.seek, stream.tell
-
-
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
+def opened(
+    path: Path, *, max_pixels: int = MAX_PIXELS
+) -> Iterator[tuple[InputContainer, VideoStream]]:
     """The container and its video stream; both are closed when the block ends.
 
+    Args:
+        path: the file; its content decides what it is, not its name.
+        max_pixels: of a frame. Larger ones are refused by their header, before anything is
+            unpacked.
+
     Raises:
-        BadInput: if there is no such file, it holds no video, or anything in the block finds it
-            damaged.
+        BadInput: if there is no such file, it holds no video, its frames are too large, or
+            anything in the block finds it damaged.
     """
     if not path.is_file():
         what = "a folder" if path.is_dir() else "nothing"
@@ -48,14 +49,24 @@ def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
     try:
         with path.open("rb") as stream:
             whole.check(stream, path)
+            head = stream.read(32)
+            _check_size(picture_size.find(stream), path, max_pixels)
             with av.open(
-                _Nameless(stream),
+                handle.address(stream),
                 "r",
-                format=_picture_format(stream.peek(8)),
+                format=_picture_format(head),
                 metadata_errors="replace",
+                options={"max_pixels": str(max_pixels + _PADDING)},  # also while it looks around
                 container_options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
             ) as container:
-                yield container, _video_stream(container, path)
+                video = _video_stream(container, path)
+                context = video.codec_context
+                _check_size((context.width, context.height), path, max_pixels)
+                context.options = {
+                    "err_detect": "crccheck+explode",
+                    "max_pixels": str(max_pixels + _PADDING),
+                }
+                yield container, video
     except BadInput as error:
         if str(path) in str(error):
             raise
@@ -94,8 +105,8 @@ def packets(container: InputContainer, stream: VideoStream) -> Iterator[av.Packe
 
 
 def is_picture(container: InputContainer) -> bool:
-    """Whether the file is a PNG or a JPEG, a video of one frame."""
-    return container.format.name in ("png_pipe", "jpeg_pipe")
+    """Whether the file is a PNG, a JPEG or a WebP, a video of one frame."""
+    return container.format.name in _PICTURES
 
 
 def decoded(
@@ -131,17 +142,27 @@ def decoded(
 
 
 def prepare(stream: VideoStream, *, threads: int = 0) -> None:
-    """Set the decoder to report errors, to check sums, and to refuse absurd sizes."""
-    context = stream.codec_context
-    context.thread_type = "AUTO"
-    context.thread_count = threads
-    context.options = {"err_detect": "crccheck+explode", "max_pixels": str(_MAX_PIXELS)}
+    """Choose the decoder's threads."""
+    stream.codec_context.thread_type = "AUTO"
+    stream.codec_context.thread_count = threads
+
+
+def _check_size(size: tuple[int, int] | None, path: Path, max_pixels: int) -> None:
+    if size is not None and size[0] * size[1] > max_pixels:
+        raise BadInput(
+            f"Expected frames of at most {max_pixels} pixels, got {size[0]}x{size[1]} in {path}; "
+            "scale it down, or allow more with --max-pixels."
+        )
 
 
 def _picture_format(head: bytes) -> str | None:
     """By name, because FFmpeg takes a photo with a second picture in it for a film of JPEGs."""
     if head.startswith(b"\xff\xd8"):
         return "jpeg_pipe"
+    if picture_size.is_webp(head):
+        if head[12:16] == b"VP8X" and head[20] & 2:
+            raise BadInput("Expected a still picture, got an animated WebP; convert it to .mp4.")
+        return "webp_pipe"
     return "png_pipe" if head.startswith(b"\x89PNG") else None
 
 

@@ -5,6 +5,7 @@ A turn is ``(a, b, c, d)``, each -1, 0 or 1: the pixel (x, y) is shown at (a x +
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterable
 from fractions import Fraction
@@ -47,9 +48,14 @@ def of_frame(frame: av.VideoFrame) -> Turn:
 
 
 def of_picture(path: Path) -> Turn:
-    """The turn that a JPEG's or PNG's EXIF block asks for."""
+    """The turn that the EXIF block of a JPEG, PNG or WebP asks for."""
     with path.open("rb") as stream:
         head = stream.read(1 << 18)
+        if head[8:12] == b"WEBP":  # there it comes last
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - (1 << 18)))
+            tail = stream.read()
+            tiff = tail[tail.rfind(b"EXIF") + 8 :] if b"EXIF" in tail else b""
+            return _EXIF.get(_orientation(tiff.removeprefix(b"Exif\0\0")), NONE)
     for mark, skip in ((b"Exif\0\0", 6), (b"eXIf", 4)):
         place = head.find(mark)
         if place >= 0:

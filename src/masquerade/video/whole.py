@@ -42,6 +42,12 @@ def check(stream: BinaryIO, path: Path) -> None:
         end = _end_of_png(stream, size)
     elif head[:2] == b"\xff\xd8":
         end = _end_of_jpeg(stream, size)
+    elif head[:4] == b"GIF8":
+        end = _end_of_gif(stream, size)
+    elif head[:3] == b"FLV":
+        end = _end_of_flv(stream, size)
+    elif length := _transport_packet(stream):
+        end = -(-size // length) * length
     stream.seek(0)
     if end > size:
         raise BadInput(
@@ -98,16 +104,22 @@ def _end_of_ebml(stream: BinaryIO, size: int) -> int:
 def _walk(stream: BinaryIO, place: int, stop: int) -> int:
     """Follow element after element, and into clusters; where the last one ends.
 
-    FFmpeg skips what it cannot follow, with all its frames, and says nothing.
+    FFmpeg skips what it cannot follow, with all its frames, and says nothing. A cluster inside of
+    a cluster is nothing that anyone writes.
     """
+    cluster = (0, 0)  # where the one that we are in begins and ends
     while place < stop:
         found = _element(stream, place)
         if found is None or (found[2] < 0 and found[0] != _CLUSTER):
             raise BadInput(_damaged_at(place))
         kind, start, length = found
-        place = start + max(length, 0)
-        if kind == _CLUSTER and 0 <= length <= stop - start and _walk(stream, start, place) > place:
-            raise BadInput(_damaged_at(start))
+        after = start + max(length, 0)
+        is_inside = place < cluster[1]
+        if is_inside and (kind == _CLUSTER or after > cluster[1]):
+            raise BadInput(_damaged_at(cluster[0]))
+        if kind == _CLUSTER and 0 <= length <= stop - start:
+            cluster, after = (start, after), start
+        place = after
     return place
 
 
@@ -154,6 +166,55 @@ def _end_of_jpeg(stream: BinaryIO, size: int) -> int:
         else:
             place += 2 + length
     return max(place, size + 2)
+
+
+def _end_of_gif(stream: BinaryIO, size: int) -> int:
+    """GIF: blocks of sub-blocks up to the trailer."""
+    stream.seek(0)
+    place = 13 + _gif_colours(stream.read(11)[10:])
+    while place < size:
+        stream.seek(place)
+        head = stream.read(10).ljust(10, b"\0")
+        if head[0] == 0x3B:
+            return place + 1
+        if head[0] not in (0x21, 0x2C):
+            raise BadInput(_damaged_at(place))
+        place += 2 if head[0] == 0x21 else 11 + _gif_colours(head[9:])
+        length = b"\1"
+        while length and length != b"\0":
+            stream.seek(place)
+            length = stream.read(1)
+            place += 1 + sum(length)
+    return size + 1
+
+
+def _gif_colours(flags: bytes) -> int:
+    """Bytes of the table of colours that such a flag announces."""
+    return 6 << (flags[0] & 7) if flags and flags[0] & 0x80 else 0
+
+
+def _end_of_flv(stream: BinaryIO, size: int) -> int:
+    """FLV: tags, each with its length before and behind it."""
+    stream.seek(5)
+    place = int.from_bytes(stream.read(4), "big") + 4
+    while place < size:
+        stream.seek(place)
+        head = stream.read(4)
+        if head[0] & 0x1F not in (8, 9, 18):
+            return place  # let the decoder say what is wrong
+        place += 15 + int.from_bytes(head[1:].ljust(3, b"\0"), "big")
+    return place
+
+
+def _transport_packet(stream: BinaryIO) -> int:
+    """Length of a packet of a transport stream, of a camera's with a time in front; else 0."""
+    stream.seek(0)
+    head = stream.read(5 * 192)
+    for length, first in ((188, 0), (192, 4)):
+        marks = head[first::length]
+        if len(marks) > 1 and set(marks) == {0x47}:
+            return length
+    return 0
 
 
 def _damaged_at(place: int) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -12,17 +14,17 @@ from typing import BinaryIO
 import av
 import numpy as np
 from av.bitstream import BitStreamFilterContext
-from av.container import OutputContainer
+from av.container import InputContainer, OutputContainer
 from av.video.reformatter import ColorRange
 from av.video.stream import VideoStream
 
 from masquerade import _check
 from masquerade.errors import BadInput
-from masquerade.video import PICTURES, audio, colour, formats
+from masquerade.video import PICTURES, audio, colour, formats, handle, source
 
-_MAX_PIXELS = 1 << 28
 _MAX_RATE_HZ = 1000
 _THREADS = 4  # and not as many as there are cores: the file would depend on the machine
+_NOT_READABLE = "Expected to read back what was written"
 _NO_MESSAGES = "filter_units=remove_types=6"  # x264 writes its settings and threads into one
 
 
@@ -49,10 +51,10 @@ def check(
         raise ValueError(
             f"Expected one frame for a {suffix}, got {frames}; write a video such as .mp4."
         )
-    if max(height, width) > form.longest_side or height * width > _MAX_PIXELS:
+    if max(height, width) > form.longest_side or height * width > formats.MAX_PIXELS:
         raise ValueError(
-            f"Expected at most {form.longest_side} pixels a side and {_MAX_PIXELS} in all for a "
-            f"{suffix}, got {width}x{height}; scale it down first."
+            f"Expected at most {form.longest_side} pixels a side and {formats.MAX_PIXELS} in all "
+            f"for a {suffix}, got {width}x{height}; scale it down first."
         )
     if width < form.narrowest:
         raise ValueError(
@@ -127,57 +129,68 @@ def write(
     form = formats.find(suffix, exact=exact)
     rate = form.nearest_rate(rate)
     every = _same(chain([first], frames), shape=first.shape, num_frames=num_frames)
-    with (
-        _honest(stream) as sink,
-        av.open(
-            sink, "w", format=form.container, container_options={"fflags": "+bitexact"}
-        ) as container,
-    ):
-        video = _add_video(container, form, size=first.shape, rate=rate, aspect=aspect)
-        video.codec_context.thread_count = 1 if form.one_thread else threads or _THREADS
-        with audio.copied(audio_from, container, suffix=suffix) as copy_sound:
-            container.start_encoding()
-            return _encode(container, video, every, rate=rate, copy_sound=copy_sound)
-
-
-class _Sink:
-    """A stream that remembers why writing to it failed; FFmpeg only remembers that it did."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self.tell = stream, stream.tell
-        self.error: OSError | None = None
-
-    def write(self, data: bytes) -> int:
-        """Write, or keep the reason and pretend: the rest is thrown away anyway."""
-        self._try(lambda: self._stream.write(data))
-        return len(data)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place; a full buffer is written first, which may fail as well."""
-        self._try(lambda: self._stream.seek(offset, whence))
-        return offset if self.error is not None else self._stream.tell()
-
-    def _try(self, work: Callable[[], int]) -> None:
-        if self.error is None:
-            try:
-                work()
-            except OSError as error:
-                self.error = error
+    with handle.as_file(stream) as file:
+        with (
+            _room(),
+            av.open(
+                handle.address(file),
+                "w",
+                format=form.container,
+                container_options={"fflags": "+bitexact"},
+            ) as container,
+        ):
+            video = _add_video(container, form, size=first.shape, rate=rate, aspect=aspect)
+            video.codec_context.thread_count = 1 if form.one_thread else threads or _THREADS
+            with audio.copied(audio_from, container, suffix=suffix) as copy_sound:
+                container.start_encoding()
+                count = _encode(container, video, every, rate=rate, copy_sound=copy_sound)
+        _check_written(file, (count, *first.shape))
+    return count
 
 
 @contextlib.contextmanager
-def _honest(stream: BinaryIO) -> Iterator[_Sink]:
-    """A sink for FFmpeg, whose trouble becomes an error here."""
-    sink = _Sink(stream)
+def _room() -> Iterator[None]:
+    """Say of an error of the disk what can be done about it."""
     try:
-        yield sink
-    finally:
-        if sink.error is not None:
-            raise OSError(
-                sink.error.errno,
-                f"Expected room for the output, got {sink.error.strerror}; free some space, or "
-                "write elsewhere",
-            ) from sink.error
+        yield
+    except av.OSError as error:
+        raise OSError(
+            error.errno,
+            f"Expected room for the output, got {error.strerror}; free some space, or "
+            "write elsewhere",
+        ) from error
+
+
+def _opened(file: BinaryIO) -> AbstractContextManager[tuple[InputContainer, VideoStream]]:
+    return source.opened(Path(f"/dev/fd/{file.fileno()}"), max_pixels=formats.MAX_PIXELS)
+
+
+def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
+    """Read back what was written: all packets, and the frames from the last keyframe on.
+
+    A film that cannot be read must not get a name and a receipt, whatever lost its bytes.
+
+    Raises:
+        OSError: unless the file is whole and has these frames.
+    """
+    tail: list[av.Packet[VideoStream]] = []
+    count, size = 0, (0, 0)
+    try:
+        with _opened(file) as (container, stream):
+            source.prepare(stream, threads=_THREADS)
+            for packet in source.packets(container, stream):
+                if packet.is_keyframe:
+                    tail.clear()
+                tail.append(packet)
+                count += packet.size > 0
+            for packet in tail:
+                for frame in packet.decode():
+                    size = (frame.height, frame.width)
+    except BadInput as error:
+        raise OSError(errno.EIO, f"{_NOT_READABLE}: {error}") from error
+    if (count, *size) != shape[:3]:
+        got = f"{count} of {size[1]}x{size[0]}"
+        raise OSError(errno.EIO, f"{_NOT_READABLE}, {shape[0]} frames, got {got}; write elsewhere")
 
 
 def _encode(

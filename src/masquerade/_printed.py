@@ -1,0 +1,25 @@
+"""Text from outside, made safe to print: names and tags may hold anything."""
+
+from __future__ import annotations
+
+
+def printable(text: str) -> str:
+    r"""The text with everything that a terminal might obey, or cannot show, written as an escape.
+
+    These are control characters, characters that turn the direction of writing or have no width,
+    and bytes of a file's name that are no text.
+
+    Example:
+        >>> print(printable("a\x1b[2Jb \udcff"))
+        a\x1b[2Jb \xff
+    """
+    return text if text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    if 0xDC80 <= code <= 0xDCFF:  # how Python holds a byte that is no text
+        return f"\\x{code - 0xDC00:02x}"
+    return letter.encode("unicode_escape").decode()
