@@ -14,10 +14,11 @@ from masquerade.compute import device
 from masquerade.doors import sources
 from masquerade.doors.answer import Answer
 from masquerade.doors.releasing import Options
-from masquerade.guarantee import UnitName, explain
+from masquerade.guarantee import UnitName
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism, Shapes, Streams
 from masquerade.noise import Noise
+from masquerade.wording import explain
 
 PERSON = 0.18  # area of a standing person over the square of their height
 _FRAMES = 16  # of grey, to find out how fast a mechanism is

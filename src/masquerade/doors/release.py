@@ -15,10 +15,10 @@ from masquerade.doors.folder import Outcome, Work
 from masquerade.doors.releasing import Options, release_file
 from masquerade.doors.sources import Saving
 from masquerade.errors import exit_code
-from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
+from masquerade.wording import explain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,13 +15,13 @@ from masquerade.doors.audit import audit
 from masquerade.doors.outputs import IfStanding
 from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.doors.utility import measure_files
-from masquerade.guarantee import explain
 from masquerade.mechanism import Heuristic, Mechanism
 from masquerade.receipt import Receipt
 from masquerade.recipes import world
 from masquerade.report import page
 from masquerade.scores import Evidence
 from masquerade.utility.picture import PictureQuality
+from masquerade.wording import explain
 
 HEADING = ("release", "guarantee", "evidence: at least", "PSNR dB", "SSIM", "seconds")
 TRIALS = 1500

@@ -19,13 +19,14 @@ from masquerade.doors.progress import bars
 from masquerade.doors.releasing import make_mechanism, release_value
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.files import atomic
-from masquerade.guarantee import Guarantee, explain
+from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Mechanism
 from masquerade.recipes import world
 from masquerade.recordings import Video
 from masquerade.utility import picture
 from masquerade.utility.picture import PictureQuality
 from masquerade.video import write as writer
+from masquerade.wording import explain
 
 _BUDGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
 _SMALL = _BUDGET | {"unit": "pixels", "pixels": 16}

@@ -26,6 +26,7 @@ from masquerade.mechanism import (
 from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
 from masquerade.recordings import Signal, Video
 from masquerade.tradeoff import gaussian_mu
+from masquerade.wording import delta_caveat
 
 _UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
@@ -115,7 +116,7 @@ class GaussianNoise(Mechanism):
 
     def guarantee(self, shape: Shape | Shapes) -> Guarantee:
         """The target, met exactly up to rounding."""
-        unit = self.as_unit()
+        unit, frames = self.as_unit(), max(one[0] for one in as_shapes(shape))
         return Guarantee(
             kind=Kind.FORMAL,
             unit=unit,
@@ -131,6 +132,7 @@ class GaussianNoise(Mechanism):
             not_protected=_not_protected(unit),
             numerics="Gaussian rounded to a grid, exactly sampled; ChaCha20, so computational",
             composition="this release alone; every further release of the same data adds to it",
+            caveats=delta_caveat(self.delta, frames if unit.name is UnitName.FRAME else 1),
         )
 
     def check(self, value: Value) -> None:

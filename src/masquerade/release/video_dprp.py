@@ -208,6 +208,7 @@ class VideoDprp(GaussianVideo):
                 "255/sqrt(k) where one frame moves it by 255 sqrt(d)"
             ),
             caveats=(
+                *made.caveats,
                 f"Epsilon that is proved for the noise as published, at delta {self.delta:g}: "
                 f"{proved}.",
                 f"The paper's second noise, {paper.sigma_2():.4f} on a covariance, is not drawn: "
