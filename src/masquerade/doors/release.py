@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
-from masquerade.doors import folder, outputs, preview
+from masquerade.doors import expecting, folder, outputs, preview
 from masquerade.doors.answer import Answer
 from masquerade.doors.folder import Outcome, Work
 from masquerade.doors.releasing import Options, release_file
@@ -18,6 +18,7 @@ from masquerade.errors import exit_code
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
+from masquerade.receipt import Receipt
 from masquerade.wording import explain
 
 
@@ -33,6 +34,7 @@ class ReleaseFile:
         keep_audio: copy the sound of a video along; it is not protected, and the receipt says so.
         resume: keep an output of the same mechanism that stands there; nothing is spent.
         overwrite: replace an output that stands there; this spends again.
+        yes: write a video or picture even where plain grey or noise is to be expected.
         dry_run: print guarantee, expected error and time, and write nothing.
         person_height: pixels; with dry_run, how many sites a person of that height covers.
         ledger: charge this ledger (a path, or postgresql://...) before anything is released.
@@ -53,6 +55,7 @@ class ReleaseFile:
     keep_audio: bool = False
     resume: bool = False
     overwrite: bool = False
+    yes: bool = False
     dry_run: bool = False
     person_height: int | None = None
     ledger: str | None = None
@@ -93,6 +96,7 @@ class ReleaseFile:
             saving=Saving(exact=self.exact, keep_sound=self.keep_audio),
             if_standing=outputs.IfStanding.OVERWRITE if self.overwrite else standing,
             device=self.device,
+            accept_grey=self.yes,
         )
 
     def _file(self, mechanism: Mechanism) -> Answer:
@@ -107,15 +111,18 @@ class ReleaseFile:
             options=self._options(),
         )
         said = f"{done.value} stood there already with this receipt; nothing was spent." * stood
+        sight = expecting.expected(mechanism, self.source, done.receipt.shapes)
         return Answer(
             data={
                 "output": str(done.value),
                 "receipt": str(outputs.receipt_path(done.value)),
                 "already_done": stood,
+                "expect": sight,
                 "guarantee": _json.encode(done.receipt.guarantee),
             },
             lines=[
                 said or f"Wrote {done.value} and its receipt.",
+                *expecting.said(sight),
                 *explain(done.receipt.guarantee),
             ],
         )
@@ -140,9 +147,19 @@ class ReleaseFile:
         lines += [f"{stood} stood there already; nothing was spent on them."] * bool(stood)
         lines += [f"{left} files are no recordings and were left alone."] * bool(left)
         lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]
+        receipts = {outcome.source: _receipt(outcome.target) for outcome in done if outcome.target}
+        sights = {
+            source: expecting.expected(mechanism, source, receipt.shapes)
+            for source, receipt in receipts.items()
+        }
+        lines += expecting.tally(sights.values())
+        for source, receipt in list(receipts.items())[:1]:
+            lines += [f"Each by itself, here {source.name}:", *explain(receipt.guarantee)]
         return Answer(
             data={
-                "files": [_outcome(outcome) for outcome in done],
+                "files": [
+                    _outcome(outcome) | {"expect": sights.get(outcome.source)} for outcome in done
+                ],
                 "failed": len(failed),
                 "already_done": stood,
                 "left_alone": left,
@@ -173,6 +190,7 @@ class ReleaseFile:
                 failed.append(Outcome(source=task.source, error=said, exit_code=code))
         total = sum(answer.data["expected_seconds"] for _, answer in previews)
         lines = [f"{len(tasks)} files; nothing was written."]
+        lines += expecting.tally(answer.data["expect"] for _, answer in previews)
         lines += [f"WOULD FAIL {outcome.source}: {outcome.error}" for outcome in failed]
         if previews:
             lines += [
@@ -190,6 +208,10 @@ class ReleaseFile:
             lines=lines,
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
+
+
+def _receipt(target: Path) -> Receipt:
+    return Receipt.from_json(outputs.receipt_path(target).read_text(encoding="utf-8"))
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:

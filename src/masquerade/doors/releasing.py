@@ -13,7 +13,7 @@ from typing import Any
 
 from masquerade import _check, catalog
 from masquerade.compute import device
-from masquerade.doors import outputs, sources
+from masquerade.doors import expecting, outputs, sources
 from masquerade.doors.progress import watching
 from masquerade.doors.sources import Saving, Source
 from masquerade.errors import BadInput
@@ -34,6 +34,7 @@ class Options:
         if_standing: refuse, resume (keep an output of the same mechanism and shape) or overwrite.
         device: cpu or cuda.
         is_watched: whether a progress bar is shown.
+        accept_grey: write a video even where nothing is to be seen in it.
     """
 
     heading: bool = False
@@ -41,6 +42,7 @@ class Options:
     if_standing: outputs.IfStanding = outputs.IfStanding.REFUSE
     device: str = "cpu"
     is_watched: bool = True
+    accept_grey: bool = False
 
     def __post_init__(self) -> None:
         chosen = _check.choice(outputs.IfStanding, if_standing=self.if_standing)
@@ -118,6 +120,7 @@ def release_file(
         BadInput: if the source cannot be used.
         BudgetExceeded: if the ledger cannot afford it.
         FileExistsError: if the target stands there without a receipt of this very release.
+        ValueError: if nothing is to be seen in the output and ``options`` do not accept that.
     """
     noise, options = noise or Noise(), options or Options()
     source, target = Path(source), outputs.final_name(Path(target), noise)
@@ -133,6 +136,8 @@ def release_file(
                 target, mechanism, found, ledger, saving=options.saving, is_trusted=is_trusted
             )
         else:
+            if not options.accept_grey and not noise.is_rehearsal:
+                expecting.refuse_grey(mechanism, source, found.shapes)
             receipt = _published(found, target, mechanism, noise, options, ledger)
         if ledger is not None:
             _settle(ledger, receipt, target)

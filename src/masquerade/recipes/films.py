@@ -62,9 +62,8 @@ def release_all(
     found = []
     for name, mechanism in ways().items():
         target, start = folder / f"clip-{name}.mp4", time.perf_counter()
-        done = release_file(
-            original, target, mechanism, options=Options(if_standing=IfStanding.OVERWRITE)
-        )
+        again = Options(if_standing=IfStanding.OVERWRITE, accept_grey=True)  # to compare with
+        done = release_file(original, target, mechanism, options=again)
         seconds = time.perf_counter() - start
         found.append(
             Shown(

@@ -25,6 +25,7 @@ from masquerade.mechanism import (
 )
 from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
 from masquerade.recordings import Signal, Video
+from masquerade.release import sight
 from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
 
@@ -99,6 +100,12 @@ class GaussianNoise(Mechanism):
     def expected_error(self, shape: Shape | Shapes) -> float:
         """The noise's standard deviation; the same for every number."""
         return self.scale(shape).sigma
+
+    def visible(self, shape: Shape | Shapes) -> float | None:
+        """Share of what is shown that is the picture, for a video or a picture in colour."""
+        several = as_shapes(shape)
+        is_video = len(several) == 1 and len(several[0]) == 4 and several[0][-1] == 3
+        return sight.raw(self.scale(shape).sigma ** 2) if is_video else None
 
     def event(self, shape: Shape | Shapes) -> DpEvent:
         """One Gaussian, in multiples of the chosen unit's bound."""
