@@ -194,8 +194,8 @@ class VideoDprp(GaussianVideo):
             return made
         made = dataclasses.replace(made, accountant=Accountant.GAUSSIAN_RANDOM_PROJECTION)
         if self.form == "gaussian":
-            proved, event = made.epsilon or 0.0, self.event(shape)
-            power = power_of(event, relation=made.relation, epsilon=proved, delta=self.delta)
+            least, event = made.epsilon or 0.0, self.event(shape)
+            power = power_of(event, relation=made.relation, epsilon=least, delta=self.delta)
             return dataclasses.replace(made, power=power)
         video = as_video(shape)
         paper = self._paper(video)
