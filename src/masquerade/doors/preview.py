@@ -49,10 +49,11 @@ def preview(
     lines = ["Nothing was written."]
     lines += ["The ledger can afford it."] if ledger is not None else []
     sight = expecting.expected(mechanism, source, found.shapes)
-    lines += expecting.said(sight)
+    first, *others = explain(guarantee)
+    lines += [first, *expecting.said(sight)]
     if sight is expecting.Sight.GREY and not options.accept_grey and not noise.is_rehearsal:
         lines.append("A release would be refused: nothing is to be seen in it. Give --yes for it.")
-    lines += explain(guarantee)
+    lines += others
     if error is not None:
         lines.append(f"Expected error of each number: {error:.7g} (standard deviation).")
     lines.append(f"Expected time: about {max(seconds, 0.1):.1f} s.")

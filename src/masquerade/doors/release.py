@@ -112,6 +112,7 @@ class ReleaseFile:
         )
         said = f"{done.value} stood there already with this receipt; nothing was spent." * stood
         sight = expecting.expected(mechanism, self.source, done.receipt.shapes)
+        first, *others = explain(done.receipt.guarantee)
         return Answer(
             data={
                 "output": str(done.value),
@@ -122,8 +123,9 @@ class ReleaseFile:
             },
             lines=[
                 said or f"Wrote {done.value} and its receipt.",
+                first,
                 *expecting.said(sight),
-                *explain(done.receipt.guarantee),
+                *others,
             ],
         )
 
