@@ -73,7 +73,7 @@ def make_files(folder: Path, *lengths_s: int) -> None:
 
 def release(name: str, source: Path) -> dict[str, float]:
     """One release, in this process: what it took."""
-    options = Options(is_watched=False)
+    options = Options(is_watched=False, accept_grey=True)
     with tempfile.TemporaryDirectory() as folder:
         wall, cpu = time.perf_counter(), time.process_time()
         release_file(source, Path(folder) / "out.mp4", MECHANISMS[name], options=options)

@@ -14,9 +14,10 @@ from masquerade import _json, catalog
 from masquerade.account import sensitivity
 from masquerade.account.verdict import PublishedClaim
 from masquerade.events import DpEvent, event_from_json, event_to_json
-from masquerade.guarantee import Guarantee, Relation, explain
+from masquerade.guarantee import Guarantee, Relation
 from masquerade.mechanism import Heuristic, Mechanism
 from masquerade.noise import Noise
+from masquerade.wording import explain
 
 SHAPE = (6, 4, 5, 3)
 MECHANISMS = [catalog.example("release", name) for name in catalog.names("release")]

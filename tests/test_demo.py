@@ -7,6 +7,7 @@ import io
 import math
 import re
 import runpy
+import shlex
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import video_files as maker
 from masquerade.report import page, plot
+from video_files import KINDS
 
 REPO = Path(__file__).parent.parent
 
@@ -48,12 +51,50 @@ def test_the_readmes_python_runs_as_it_stands() -> None:
     assert "epsilon 8 and delta 1e-05" in said.getvalue()
 
 
-def test_the_readmes_commands_exist(command: Any) -> None:
-    lines = (REPO / "README.md").read_text().replace("\\\n", " ").splitlines()
-    shown = [line.split()[1:] for line in lines if line.startswith(".venv/bin/masquerade account")]
-    assert len(shown) >= 5
+def readme() -> list[list[str]]:
+    """The words of every command of ours in the README's shell blocks, in order."""
+    blocks = re.findall(r"```sh\n(.*?)```", (REPO / "README.md").read_text(), re.S)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    ours = [line for line in lines if line.startswith(".venv/bin/masquerade ")]
+    return [shlex.split(line, comments=True)[1:] for line in ours]
+
+
+def test_the_readmes_quick_commands_run_in_order_as_they_stand(
+    command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    maker.make(Path("ward.mp4"), maker.moving(32, 72, 96), KINDS["h264.mp4"])
+    Path("heart.csv").write_text("bpm\n" + "\n".join(str(60 + i % 40) for i in range(90)) + "\n")
+    done = []
+    for words in readme():
+        if words[0] in ("release", "receipt", "ledger", "account"):
+            assert command(*words).code == 0, words
+            done.append(words[0])
+    assert done.count("release") >= 5 and {"receipt", "ledger", "account"} <= set(done)
+    assert len(done) >= 15 and not Path("ward-person.mp4").exists()
+
+
+@pytest.mark.slow
+def test_the_readmes_audits_end_as_it_says(command: Any) -> None:
+    found = {words[1]: command(*words).code for words in readme() if words[0] == "audit"}
+    assert found == {"gaussian_noise": 0, "video_dprp_value": 5}
+
+
+def test_the_readme_says_beside_the_command_that_a_person_is_not_protected() -> None:
+    text = (REPO / "README.md").read_text()
+    before = text[: text.index("--unit pixels")]
+    assert "**not a person**" in before[before.index("## Release a video") :]
+
+
+@pytest.mark.slow
+def test_the_readmes_training_can_be_planned(command: Any, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    shown = [words for words in readme() if words[0] == "train"]
+    assert len(shown) >= 3
     for words in shown:
-        assert command(*words).code == 0
+        words = [tmp_path / word if word.endswith(".safetensors") else word for word in words]
+        done = command(*words, *["--dry-run"] * ("--dry-run" not in words))
+        assert done.code == 0 and "at most 100 %" not in done.out, done.err
 
 
 @pytest.fixture

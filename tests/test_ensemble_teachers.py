@@ -23,11 +23,12 @@ from masquerade.doors.signals import public_windows
 from masquerade.doors.teaching import split_of_signals, statement
 from masquerade.doors.training import make_method
 from masquerade.errors import BadInput
-from masquerade.guarantee import Relation, explain
+from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.receipt import SUFFIX
 from masquerade.train.ensemble import teachers
 from masquerade.train.ensemble.method import Ensemble
+from masquerade.wording import explain
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

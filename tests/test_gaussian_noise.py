@@ -205,3 +205,15 @@ def test_what_apply_would_refuse_is_refused_before_it_is_charged(tmp_path: Path)
     with pytest.raises(ValueError, match="low and high"):
         release_value(value, without_range, ledger=ledger)
     assert [entry.kind for entry in ledger.entries()] == ["open", "add"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "frames", "growth"),
+    [("value", 64, 9.6e-7), ("frame", 64, 4.9e-4), ("video", 64, 0.0039), ("video", 250, 0.0078)],
+)
+def test_rounding_costs_what_the_docs_say(unit: str, frames: int, growth: float) -> None:
+    chosen = mechanism(unit=unit)
+    shape = (frames, 240, 320, 3)
+    touched = {"value": 1, "frame": 240 * 320 * 3, "video": frames * 240 * 320 * 3}[unit]
+    ideal = 127.5 * math.sqrt(touched)
+    assert chosen.scale(shape).sensitivity / ideal - 1 == pytest.approx(growth, rel=0.02)

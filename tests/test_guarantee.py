@@ -21,9 +21,9 @@ from masquerade.guarantee import (
     Relation,
     Unit,
     UnitName,
-    explain,
     require_alike,
 )
+from masquerade.wording import explain
 
 
 def formal(**changes: Any) -> Guarantee:
@@ -185,3 +185,22 @@ def test_it_makes_the_json_round_trip_and_reading_checks_again() -> None:
         _json.decode(Guarantee, data | {"privacy_level": "high"})
     with pytest.raises(ValueError, match="accountant proves it"):
         _json.decode(Guarantee, data | {"accountant": "none"})
+
+
+def test_a_power_lies_between_guessing_and_what_epsilon_allows() -> None:
+    trained = dict(epsilon=1.0, delta=1e-5, accountant=Accountant.PLD_POISSON)
+    assert formal(power=0.01978336, **trained).power == 0.0198
+    for wrong in (0.009, 0.0273, float("nan")):
+        with pytest.raises(ValueError, match="Expected a power from"):
+            formal(power=wrong, **trained)
+    with pytest.raises(ValueError, match="no power"):
+        without_proof(kind=Kind.NONE, power=0.5)
+    assert formal(power=0.02, **trained).as_rehearsal().power is None
+
+
+def test_a_guarantee_of_before_power_was_stated_still_reads() -> None:
+    guarantee = formal(epsilon=1.0, delta=1e-5, accountant=Accountant.PLD_POISSON, power=0.02)
+    data = json.loads(json.dumps(_json.encode(guarantee)))
+    assert _json.decode(Guarantee, data) == guarantee
+    del data["power"]
+    assert _json.decode(Guarantee, data).noticed == pytest.approx(0.01 * 2.71828 + 1e-5, rel=1e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import chi
 
+from masquerade.account import votes
 from masquerade.account.published.feature_projective import FeatureProjective
 from masquerade.account.published.mask_dp import MaskDp
 from masquerade.account.published.tempdiff import Tempdiff
 from masquerade.account.published.video_dprp import VideoDprp
+from masquerade.account.verdict import Verdict
 from masquerade.recipes import papers
-from masquerade.tradeoff import gaussian_delta
+from masquerade.tradeoff import gaussian_delta, gaussian_epsilon
 
 
 @pytest.mark.parametrize(
@@ -122,3 +125,23 @@ def test_tempdiff(verdicts: dict[str, Any]) -> None:
 def test_the_docs_page_is_the_one_that_the_code_writes(verdicts: dict[str, Any]) -> None:
     page = Path(__file__).parent.parent / "docs" / "papers.md"
     assert page.read_text() == papers.markdown(list(verdicts.values())), "run: make docs"
+
+
+def test_no_printed_epsilon_is_below_the_one_that_holds(verdicts: dict[str, Verdict]) -> None:
+    lines = " ".join(verdicts["ppedcrf"].arithmetic)
+    figures = verdicts["ppedcrf"].figures
+    printed = [float(found) for found in re.findall(r"(?:epsilon|pixel) ([\d.]+\d)", lines)]
+    exact = [gaussian_epsilon(255 * shift / 8, 1e-5) for shift in (1, math.sqrt(3), 2)]
+    assert len(printed) == len(exact) == len(figures)
+    assert all(above >= true for above, true in zip(printed, exact, strict=True))
+    bounds = votes.lnmax_bounds(0.3, queries=1000, delta=1e-5)
+    subject = votes.lnmax_bounds(0.3, queries=1000, delta=1e-5, shards_per_subject=2)
+    lines = "\n".join(verdicts["tempdiff"].arithmetic)
+    for name, value in bounds.items():
+        found = re.search(rf"^{name}: ([\d.e+]+)$", lines, re.M)
+        assert found is not None and float(found[1]) >= value, name
+    found = re.search(r"2 teachers: epsilon ([\d.]+)", lines)
+    assert found is not None and float(found[1]) >= min(subject.values())
+    at_least = votes.lnmax_at_least(0.3, queries=1000, teachers=50, delta=1e-5)
+    found = re.search(r"at least ([\d.]+) is really lost", lines)
+    assert found is not None and float(found[1]) <= at_least

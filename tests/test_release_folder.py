@@ -35,8 +35,9 @@ from video_files import KINDS, Kind
 
 PROGRAM = Path(sys.executable).with_name("masquerade")
 PIXELS = "--epsilon 8 --delta 1e-4 --unit pixels --pixels 4".split()
-POOLED, SLOW = ["--mechanism=pooled_gaussian", *PIXELS], ["--mechanism=gaussian_noise", *PIXELS]
-ONE, TWO = ["--jobs", "1"], ["--jobs", "2"]
+POOLED = ["--mechanism=pooled_gaussian", *PIXELS]
+SLOW = ["--mechanism=gaussian_noise", *PIXELS, "--yes"]
+ONE, TWO, GREY = ["--jobs", "1"], ["--jobs", "2"], mq.Options(accept_grey=True)
 GAUSSIAN = ("pooled_gaussian", "cosine_gaussian", "video_dprp")
 POOL = mq.make_mechanism("pooled_gaussian", epsilon=8, delta=1e-4, unit="pixels", pixels=4)
 PNG = Kind(suffix=".png", codec="png", pixel_format="rgb24")
@@ -362,7 +363,7 @@ def test_a_full_disk_leaves_nothing(suffix: str, tmp_path: Path) -> None:
     source = maker.make(tmp_path / "in.mp4", maker.moving(30, 72, 96), KINDS["h264.mp4"])
     mechanism = mq.make_mechanism("gaussian_noise", epsilon=1, delta=1e-4, unit="frame")
     with full_disk(), pytest.raises((OSError, av.FFmpegError)):
-        mq.release_file(source, tmp_path / f"out{suffix}", mechanism)
+        mq.release_file(source, tmp_path / f"out{suffix}", mechanism, options=GREY)
     assert tree(tmp_path) == {"in.mp4"}
 
 
@@ -384,5 +385,5 @@ def test_a_file_that_changes_after_it_was_counted_is_refused(
     later = [*every, every[0]] if way == "grown" else every[:-1]
     monkeypatch.setattr(read, "frames", lambda path, **_: iter(later))
     with pytest.raises(BadInput, match="changed"):
-        mq.release_file(clip, tmp_path / "out.mp4", catalog.example("release", name))
+        mq.release_file(clip, tmp_path / "out.mp4", catalog.example("release", name), options=GREY)
     assert tree(tmp_path) == {"in.mp4"}

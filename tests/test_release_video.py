@@ -125,7 +125,7 @@ def test_an_exact_file_holds_what_the_mechanism_gives(
     source = maker.make(tmp_path / f"in{kind.suffix}", film, kind)
     mechanism = catalog.example("release", name)
     target = tmp_path / f"out{suffix}"
-    assert command("release", source, target, *flags(mechanism), "--exact").code == 0
+    assert command("release", source, target, *flags(mechanism), "--exact", "--yes").code == 0
     expected = mechanism.apply(mq.read_video(source), same_bits())
     got = mq.read_video(target)
     assert np.array_equal(got.frames, expected.frames) and got.rate_hz == expected.rate_hz
@@ -136,7 +136,7 @@ def test_an_exact_file_holds_what_the_mechanism_gives(
 def test_a_picture_is_one_frame(mechanism: Mechanism, tmp_path: Path, command: Any) -> None:
     source = maker.make(tmp_path / "in.png", maker.moving(1, 72, 96), PNG)
     for name in ("out.png", "out.jpg"):
-        done = command("release", source, tmp_path / name, *flags(mechanism))
+        done = command("release", source, tmp_path / name, *flags(mechanism), "--yes")
         assert done.code == 0, done.err
         assert mq.read_video(tmp_path / name).frames.shape == (1, 72, 96, 3)
         assert command("receipt", "check", tmp_path / name).code == 0
@@ -337,7 +337,7 @@ def test_an_account_is_charged_what_its_own_unit_feels(clip: Path, command: Any)
     ledger = open_account(command, clip.parent, clip, unit="frame")
     mechanism = replace(POOL, epsilon=0.02)
     words = ["release", clip, clip.with_name("out.mp4"), *flags(mechanism), "--ledger", ledger]
-    assert command(*words).code == 0
+    assert command(*words, "--yes").code == 0
     charged = Ledger(ledger).entries()[2].payload["charges"][0]["event"]
     felt = mechanism.event_for(FILM.shape, Unit(name=UnitName.FRAME))
     assert charged == event_to_json(felt) != event_to_json(mechanism.event(FILM.shape))

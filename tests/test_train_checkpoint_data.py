@@ -14,9 +14,9 @@ import pytest
 from few_films import Few, trains
 from masquerade.doors.training import Ways, make_method
 from masquerade.errors import BadInput
-from masquerade.guarantee import explain
 from masquerade.recordings import Video
 from masquerade.train.loop import Work
+from masquerade.wording import explain
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -23,12 +23,13 @@ from masquerade.events import (
     PoissonSampledDpEvent,
     RevealedSampledDpEvent,
 )
-from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, explain
+from masquerade.guarantee import Accountant, Guarantee, Kind, Relation
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
 from masquerade.train.mask_dp import MaskDp
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
+from masquerade.wording import explain
 
 _ALL = [catalog.example("train", name) for name in catalog.names("train")]
 METHODS = [method for method in _ALL if isinstance(method, Method)]  # ensembles: test_ensemble.py

@@ -40,7 +40,7 @@ _HOMES = {
     "Video": "recordings",
     "account": "account",
     "check_receipt": "doors.receipt",
-    "explain": "guarantee",
+    "explain": "wording",
     "IfStanding": "doors.outputs",
     "Limits": "doors.sources",
     "Options": "doors.releasing",

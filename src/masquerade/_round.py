@@ -20,6 +20,16 @@ def shown(value: float, digits: int = 6) -> str:
     return f"{up_significant(value, digits):.{digits}g}"
 
 
+def shown_below(value: float, digits: int = 6) -> str:
+    """A lower bound for people, at most that many significant digits, never more than it is.
+
+    Example:
+        >>> shown_below(1.43919, 4), shown_below(0.0), shown_below(8.0)
+        ('1.439', '0', '8')
+    """
+    return f"{-up_significant(-value, digits) or 0.0:.{digits}g}"
+
+
 def up_decimals(value: float, decimals: int = 4) -> float:
     """Round up to ``decimals`` decimals; a number that already has that few is left alone.
 

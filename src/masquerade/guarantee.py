@@ -8,14 +8,13 @@ that a paper's own number appears only as a marked claim, and that rounding move
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from masquerade import _check
-from masquerade._round import shown, up_decimals
-from masquerade.tradeoff import power
+from masquerade._round import up_decimals
+from masquerade.tradeoff import power as power_at
 
 
 class UnitName(StrEnum):
@@ -49,13 +48,6 @@ class Relation(StrEnum):
     ZERO_OUT = "zero_out"
     REPLACE_ONE = "replace_one"
     ADD_REMOVE = "add_remove"
-
-
-_CHANGES = {
-    Relation.ZERO_OUT: "had been left out",
-    Relation.REPLACE_ONE: "had been anything else",
-    Relation.ADD_REMOVE: "had not been there",
-}
 
 
 class Kind(StrEnum):
@@ -125,6 +117,11 @@ class Unit:
             if not self.low < self.high:
                 raise ValueError(f"Expected low < high, got low={self.low}, high={self.high}.")
 
+    @property
+    def is_of_a_file(self) -> bool:
+        """Whether it lies within one released file: only there numbers are clamped to a range."""
+        return self.low is not None
+
     def __str__(self) -> str:
         return self.name.value if self.sites is None else f"{self.name.value}({self.sites})"
 
@@ -162,7 +159,7 @@ def chosen_unit(
     return Unit(name=name, sites=sites, low=low, high=high)
 
 
-_VACUOUS = 100.0  # an attacker may be e^100 times as sure as before
+FALSE_ALARM = 0.01  # how often an attacker whose power is stated may be wrong
 
 CLAIM_PREFIXES = ("CLAIMED, NOT VALID: ", "CLAIMED, NOT DETERMINED: ", "CLAIMED, VALID: ")
 
@@ -190,6 +187,8 @@ class Guarantee:
         published_claim: a paper's own number, marked valid, not valid or not determined.
         estimate: a data-dependent figure; it is not a guarantee and needs kind estimate.
         caveats: anything else that a reader must know.
+        power: how often at most an attacker with 1 % false alarms notices the change, by the
+            accountant's own trade-off curve; None leaves it to epsilon and delta. Rounded up.
     """
 
     kind: Kind
@@ -207,6 +206,7 @@ class Guarantee:
     published_claim: str | None = None
     estimate: float | None = None
     caveats: tuple[str, ...] = ()
+    power: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", _check.choice(Kind, kind=self.kind))
@@ -218,6 +218,31 @@ class Guarantee:
         self._check_words()
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", up_decimals(self.epsilon))
+        if self.power is not None:
+            object.__setattr__(self, "power", self._checked_power(self.power))
+
+    @property
+    def noticed(self) -> float:
+        """How often at most an attacker with 1 % false alarms notices the change."""
+        if self.epsilon is None or self.delta is None:
+            return 1.0
+        is_gaussian = self.accountant is Accountant.ANALYTIC_GAUSSIAN
+        most = power_at(
+            FALSE_ALARM, epsilon=self.epsilon, delta=self.delta, is_gaussian=is_gaussian
+        )
+        return most if self.power is None else min(self.power, most)
+
+    def _checked_power(self, stated: float) -> float:
+        if self.epsilon is None or self.delta is None:
+            raise ValueError(f"Expected no power without an epsilon, got power={stated}.")
+        most = power_at(FALSE_ALARM, epsilon=self.epsilon, delta=self.delta, is_gaussian=False)
+        most, rounded = up_decimals(most), up_decimals(stated)
+        if not FALSE_ALARM <= rounded <= most:  # a power that is not a number fails here, too
+            raise ValueError(
+                f"Expected a power from {FALSE_ALARM}, which is guessing, to {most:g}, all that "
+                f"epsilon {self.epsilon:g} and delta {self.delta:g} allow; got power={stated}."
+            )
+        return rounded
 
     def _check_proof(self) -> None:
         if (self.epsilon is None) != (self.accountant is Accountant.NONE):
@@ -273,6 +298,7 @@ class Guarantee:
             epsilon=None,
             delta=None,
             estimate=None,
+            power=None,
             accountant=Accountant.NONE,
             caveats=(*self.caveats, "Rehearsal: the noise is seeded. Not for publication."),
         )
@@ -313,66 +339,3 @@ def require_alike(guarantees: Iterable[Guarantee]) -> tuple[Unit, Relation]:
 def units_help(names: Iterable[UnitName] = tuple(UnitName)) -> str:
     """The units and what each protects, a line each."""
     return "\n".join(f"  {name.value:8} {PROTECTS[name]}" for name in names)
-
-
-def explain(guarantee: Guarantee) -> list[str]:
-    """The sentences a person reads, in order; the first says whether there is a guarantee."""
-    protected = PROTECTS[guarantee.unit.name]
-    if guarantee.unit.sites is not None:
-        protected = protected.replace("m sites", f"{guarantee.unit.sites} sites")
-    said = [_headline(guarantee, protected)]
-    if guarantee.epsilon is not None and guarantee.delta is not None:
-        said.append(_attacker(guarantee.epsilon, guarantee.delta, guarantee.accountant))
-    said.append(f"Released: {guarantee.released}. The attacker sees {guarantee.adversary}.")
-    if guarantee.assumed_public:
-        said.append(f"Taken as public: {'; '.join(guarantee.assumed_public)}.")
-    if guarantee.not_protected:
-        said.append(f"Not protected: {'; '.join(guarantee.not_protected)}.")
-    said.append(f"Composition: {guarantee.composition}.")
-    said.append(f"Numerics: {guarantee.numerics}.")
-    if guarantee.published_claim is not None:
-        said.append(f"{guarantee.published_claim.rstrip('.')}.")
-    return [*said, *guarantee.caveats]
-
-
-def _changed(guarantee: Guarantee) -> str:
-    low, high = guarantee.unit.low, guarantee.unit.high
-    if guarantee.relation is Relation.ZERO_OUT and low is not None and high is not None:
-        return f"had been blank (read here as {(low + high) / 2:g}, the middle of the range)"
-    return _CHANGES[guarantee.relation]
-
-
-def _headline(guarantee: Guarantee, protected: str) -> str:
-    if guarantee.epsilon is not None and guarantee.epsilon > _VACUOUS:
-        return (
-            f"Protects nothing worth the name: proved is epsilon {shown(guarantee.epsilon)} "
-            f"at delta {shown(guarantee.delta or 0.0)}, so large that anything may show, for this: "
-            f"{protected}."
-        )
-    if guarantee.epsilon is not None:
-        is_relaxed = guarantee.kind is Kind.FORMAL_RELAXED
-        relative = " (relative to what is public)" * is_relaxed
-        protected = f"what is not public (see below) of {protected}" if is_relaxed else protected
-        return (
-            f"Differentially private with epsilon {shown(guarantee.epsilon)} and delta "
-            f"{shown(guarantee.delta or 0.0)}{relative}: what is released would look almost the "
-            f"same if this {_changed(guarantee)}: {protected}."
-        )
-    if guarantee.kind is Kind.ESTIMATE:
-        return (
-            f"No guarantee: {guarantee.estimate:g} is an estimate that depends on the private "
-            "data and may itself reveal something about it."
-        )
-    if guarantee.kind is Kind.HEURISTIC:
-        return "No guarantee: this is a heuristic. It may hide things; nothing is proved."
-    return "No guarantee."
-
-
-def _attacker(epsilon: float, delta: float, accountant: Accountant) -> str:
-    is_gaussian = accountant is Accountant.ANALYTIC_GAUSSIAN
-    right = power(0.01, epsilon=epsilon, delta=delta, is_gaussian=is_gaussian)
-    shown = f"{min(math.ceil(right * 1000) / 10, 100):g} %"
-    return (
-        "Someone who knows everything but that change, and who may raise a false alarm 1 % of "
-        f"the time, notices it at most {shown} of the time (1 % would be guessing)."
-    )

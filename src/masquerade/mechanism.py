@@ -73,6 +73,13 @@ class Mechanism(ABC):
         None where no noise is added.
         """
 
+    def visible(self, shape: Shape | Shapes) -> float | None:
+        """Share of a video's or picture's variation that is left to see, known before data.
+
+        None where nobody can say: for anything else, and where no noise is added.
+        """
+        return None
+
     @abstractmethod
     def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """Two inputs that differ in one unit and are as easy to tell apart as any."""

@@ -32,7 +32,7 @@ from masquerade import _check
 from masquerade._round import up_decimals, up_significant
 from masquerade.account.compose import epsilon as epsilon_of
 from masquerade.account.compose import least_epsilon, optimal_composition
-from masquerade.account.parts import distance_of
+from masquerade.account.parts import distance_of, parts_of
 from masquerade.events import (
     BoundedRangeDpEvent,
     ComposedDpEvent,
@@ -41,7 +41,7 @@ from masquerade.events import (
     LaplaceDpEvent,
     SelfComposedDpEvent,
 )
-from masquerade.guarantee import Relation
+from masquerade.guarantee import Accountant, Relation
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
 Aggregator = Literal["lnmax", "gnmax", "gumbel", "confident"]
@@ -73,6 +73,14 @@ def lnmax_bounds(
         "pld_laplace": epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE),
         "moments": moments(2 * each, queries, delta=delta),
     }
+
+
+_PROOFS = {
+    "pure": Accountant.PURE,
+    "optimal": Accountant.OPTIMAL_COMPOSITION,
+    "pld_laplace": Accountant.PLD_LAPLACE,
+    "moments": Accountant.MOMENTS,
+}
 
 
 def lnmax_event(
@@ -198,6 +206,17 @@ def confident_event(
     return ComposedDpEvent([SelfComposedDpEvent(asked, queries), answers])
 
 
+def gumbel_proof(event: DpEvent, found: float, *, delta: float) -> Accountant:
+    """Which of its bounds gave epsilon: counting pure losses, all of them, or moments."""
+    ((part, times),) = parts_of(event)
+    if not isinstance(part, BoundedRangeDpEvent):
+        raise TypeError(f"Expected votes under Gumbel noise, got {event}.")
+    if found >= part.bound * times * _LESS:
+        return Accountant.PURE
+    counted = optimal_composition(part.bound, times, delta=delta)
+    return Accountant.OPTIMAL_COMPOSITION if found >= counted else Accountant.MOMENTS
+
+
 @dataclass(frozen=True, kw_only=True)
 class Terms:
     """What is public about a vote, but for how much noise it has.
@@ -253,17 +272,25 @@ class Terms:
 
     def epsilon(self, scale: float, *, delta: float) -> float:
         """The least epsilon that is proved, under every relation."""
+        return self.proved(scale, delta=delta)[0]
+
+    def proved(self, scale: float, *, delta: float) -> tuple[float, Accountant]:
+        """The least epsilon, and the bound that gave it."""
         _check.positive(scale=scale)
-        if self.aggregator != "lnmax":
-            event = self.event(scale, relation=Relation.ADD_REMOVE)
-            return epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE)
-        bounds = lnmax_bounds(
-            1 / scale * _MORE,
-            queries=self.queries,
-            delta=delta,
-            shards_per_subject=self.shards_per_subject,
-        )
-        return min(bounds.values())
+        if self.aggregator == "lnmax":
+            bounds = lnmax_bounds(
+                1 / scale * _MORE,
+                queries=self.queries,
+                delta=delta,
+                shards_per_subject=self.shards_per_subject,
+            )
+            least = min(bounds, key=bounds.__getitem__)
+            return bounds[least], _PROOFS[least]
+        event = self.event(scale, relation=Relation.ADD_REMOVE)
+        found = epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE)
+        if self.aggregator != "gumbel":
+            return found, Accountant.ANALYTIC_GAUSSIAN
+        return found, gumbel_proof(event, found, delta=delta)
 
 
 def scale_for(terms: Terms, *, epsilon: float, delta: float) -> float:

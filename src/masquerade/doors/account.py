@@ -209,15 +209,17 @@ class Votes:
         )
 
     def _cost(self, noise: float) -> dict[str, Any]:
+        proved = self._terms().proved(1 / noise if self._is_inverse else noise, delta=self.delta)
+        label = {"accountant": proved[1].value}
         if not self._is_inverse:
-            return {"epsilon": up_decimals(self._terms().epsilon(noise, delta=self.delta))}
+            return {"epsilon": up_decimals(proved[0])} | label
         shards, asked = self.shards_per_subject, self.queries
         find = votes.lnmax_bounds if self.aggregator == "lnmax" else votes.gumbel_epsilon
         found = find(noise, queries=asked, delta=self.delta, shards_per_subject=shards)
         if not isinstance(found, dict):
-            return {"epsilon": up_decimals(found)}
+            return {"epsilon": up_decimals(found)} | label
         rounded = {name: up_decimals(value) for name, value in found.items()}
-        return {"epsilon": min(rounded.values()), "bounds": rounded}
+        return {"epsilon": min(rounded.values())} | label | {"bounds": rounded}
 
     def _whose(self) -> dict[str, Any]:
         many = self.shards_per_subject > 1

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from tyro.conf import Positional
 
 from masquerade import _check, _json, catalog
-from masquerade._round import shown
+from masquerade._round import shown, shown_below
 from masquerade.audit.game import Game, MechanismGame
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import waiting
@@ -103,8 +103,9 @@ class Audit:
             lines=[
                 f"Claim:    epsilon {shown(claim.epsilon)} at delta {shown(claim.delta)} for one "
                 f"{claim.unit} ({claim.source})",
-                f"Evidence: epsilon is at least {evidence.epsilon_at_least:.4g} with confidence "
-                f"{evidence.confidence:g} ({evidence.trials} trials a world, {evidence.attack})",
+                f"Evidence: epsilon is at least {shown_below(evidence.epsilon_at_least, 4)} with "
+                f"confidence {evidence.confidence:g} ({evidence.trials} trials a world, "
+                f"{evidence.attack})",
                 f"Assumes:  {evidence.assumes}",
                 verdict,
             ],

@@ -11,15 +11,15 @@ import numpy as np
 
 from masquerade import _json
 from masquerade.compute import device
-from masquerade.doors import sources
+from masquerade.doors import expecting, sources
 from masquerade.doors.answer import Answer
 from masquerade.doors.releasing import Options
-from masquerade.guarantee import UnitName, explain
+from masquerade.guarantee import UnitName
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism, Shapes, Streams
 from masquerade.noise import Noise
+from masquerade.wording import PERSON, explain
 
-PERSON = 0.18  # area of a standing person over the square of their height
 _FRAMES = 16  # of grey, to find out how fast a mechanism is
 
 
@@ -33,7 +33,7 @@ def preview(
     options: Options,
     person_height: int | None,
 ) -> Answer:
-    """Guarantee, expected error, time, and how much of a person one unit covers."""
+    """Guarantee, what to expect, time, and how much of a person one unit covers."""
     found = sources.find(source, heading=options.heading, limits=options.limits)
     found.check(mechanism, target, options.saving)
     if ledger is not None and noise.is_rehearsal:
@@ -48,12 +48,18 @@ def preview(
         seconds = expected_seconds(mechanism, found.shapes)
     lines = ["Nothing was written."]
     lines += ["The ledger can afford it."] if ledger is not None else []
-    lines += explain(guarantee)
+    sight = expecting.expected(mechanism, source, found.shapes)
+    first, *others = explain(guarantee)
+    lines += [first, *expecting.said(sight)]
+    if sight is expecting.Sight.GREY and not options.accept_grey and not noise.is_rehearsal:
+        lines.append("A release would be refused: nothing is to be seen in it. Give --yes for it.")
+    lines += others
     if error is not None:
         lines.append(f"Expected error of each number: {error:.7g} (standard deviation).")
     lines.append(f"Expected time: about {max(seconds, 0.1):.1f} s.")
     data = {
         "guarantee": _json.encode(guarantee),
+        "expect": sight,
         "expected_error": error,
         "expected_seconds": seconds,
     }

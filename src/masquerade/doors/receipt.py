@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,13 @@ from masquerade.doors.sources import Limits, find
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
 from masquerade.files import signature
-from masquerade.guarantee import Guarantee, explain
+from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Shapes
 from masquerade.receipt import SUFFIX, Receipt
 from masquerade.video.formats import MAX_PIXELS
+from masquerade.wording import explain
 
-_LEAST_PACKED = (
-    64  # noise does not pack: a release unpacks to no more than that many times its size
-)
+_LEAST_PACKED = 64  # noise does not pack: how many times its size a release unpacks to, at most
 
 
 def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Receipt:
@@ -135,11 +134,22 @@ def _compare_with_mechanism(receipt: Receipt) -> None:
         guarantee = guarantee.with_sound()
     if receipt.is_rehearsal:
         guarantee, event = guarantee.as_rehearsal(), NoGuaranteeDpEvent("rehearsal")
-    if receipt.guarantee != guarantee or not _alike(receipt.dp_event, event):
+    if not _covers(receipt.guarantee, guarantee) or not _alike(receipt.dp_event, event):
         raise BadInput(
             f"Expected the guarantee that {receipt.mechanism} gives for these fields; the receipt "
             "states another one. It was edited, or written by another version."
         )
+
+
+def _covers(stated: Guarantee, own: Guarantee) -> bool:
+    """Whether the promise is that one; of the attacker's power it may say more, or nothing.
+
+    Receipts were written before it was stated, and another version may bound it less tightly: both
+    promise less. The last digit depends on the machine's arithmetic.
+    """
+    if stated.power is None or own.power is None or stated.power >= own.power - 2e-4:
+        own = replace(own, power=stated.power)
+    return stated == own
 
 
 def _trained(receipt: Receipt) -> tuple[Guarantee, DpEvent]:

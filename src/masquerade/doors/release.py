@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
-from masquerade.doors import folder, outputs, planning, preview
+from masquerade.doors import expecting, folder, outputs, planning, preview
 from masquerade.doors.answer import Answer
 from masquerade.doors.planning import Outcome, Work
 from masquerade.doors.quoting import Quotes
@@ -17,10 +17,11 @@ from masquerade.doors.releasing import Options, release_or_recognise
 from masquerade.doors.sources import Limits, Saving
 from masquerade.errors import exit_code
 from masquerade.files import atomic
-from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
+from masquerade.receipt import Receipt
+from masquerade.wording import explain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,7 @@ class ReleaseFile:
         keep_audio: copy the sound of a video along; it is not protected, and the receipt says so.
         resume: keep an output of the same mechanism that stands there; nothing is spent.
         overwrite: replace an output that stands there; this spends again.
+        yes: write a video or picture even where plain grey or noise is to be expected.
         dry_run: print guarantee, expected error and time, and write nothing.
         person_height: pixels; with dry_run, how many sites a person of that height covers.
         ledger: charge this ledger (a path, or postgresql://...) before anything is released.
@@ -60,6 +62,7 @@ class ReleaseFile:
     keep_audio: bool = False
     resume: bool = False
     overwrite: bool = False
+    yes: bool = False
     dry_run: bool = False
     person_height: int | None = None
     ledger: str | None = None
@@ -109,6 +112,7 @@ class ReleaseFile:
             if_standing=outputs.IfStanding.OVERWRITE if self.overwrite else standing,
             device=self.device,
             limits=Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes),
+            accept_grey=self.yes,
         )
 
     def _file(self, mechanism: Mechanism) -> Answer:
@@ -122,17 +126,22 @@ class ReleaseFile:
             options=self._options(),
         )
         said = f"{done.value} stood there already with this receipt; nothing was spent." * stood
+        sight = expecting.expected(mechanism, self.source, done.receipt.shapes)
+        first, *others = explain(done.receipt.guarantee)
         return Answer(
             data={
                 "output": str(done.value),
                 "receipt": str(outputs.receipt_path(done.value)),
                 "already_done": stood,
+                "expect": sight,
                 "guarantee": _json.encode(done.receipt.guarantee),
             },
             lines=[
                 *_swept(swept),
                 said or f"Wrote {done.value} and its receipt.",
-                *explain(done.receipt.guarantee),
+                first,
+                *expecting.said(sight),
+                *others,
             ],
         )
 
@@ -168,9 +177,19 @@ class ReleaseFile:
         lines.append(_about_names(names))
         lines += [f"{left} files are no recordings and were left alone."] * bool(left)
         lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]
+        receipts = {outcome.source: _receipt(outcome.target) for outcome in done if outcome.target}
+        sights = {
+            source: expecting.expected(mechanism, source, receipt.shapes)
+            for source, receipt in receipts.items()
+        }
+        lines += expecting.tally(sights.values())
+        for source, receipt in list(receipts.items())[:1]:
+            lines += [f"Each by itself, here {source.name}:", *explain(receipt.guarantee)]
         return Answer(
             data={
-                "files": [_outcome(outcome) for outcome in done],
+                "files": [
+                    _outcome(outcome) | {"expect": sights.get(outcome.source)} for outcome in done
+                ],
                 "failed": len(failed),
                 "already_done": stood,
                 "left_alone": left,
@@ -210,6 +229,7 @@ class ReleaseFile:
             failed.append(_failed(source, refusal))
         total = sum(answer.data["expected_seconds"] for answer in previews.values())
         lines = [f"{len(planned.jobs)} files; nothing was written."]
+        lines += expecting.tally(answer.data["expect"] for answer in previews.values())
         lines += [_about_names(None)] * self.keep_names
         lines += [f"WOULD FAIL {outcome.source}: {outcome.error}" for outcome in failed]
         if previews:
@@ -229,6 +249,10 @@ class ReleaseFile:
             lines=lines,
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
+
+
+def _receipt(target: Path) -> Receipt:
+    return Receipt.from_json(outputs.receipt_path(target).read_text(encoding="utf-8"))
 
 
 def _failed(source: Path, error: Exception) -> Outcome:

@@ -13,7 +13,7 @@ from typing import Any
 
 from masquerade import _check, catalog
 from masquerade.compute import device
-from masquerade.doors import outputs, sources
+from masquerade.doors import expecting, outputs, sources
 from masquerade.doors.progress import watching
 from masquerade.doors.sources import Limits, Saving, Source
 from masquerade.errors import BadInput
@@ -35,6 +35,7 @@ class Options:
         device: cpu or cuda.
         is_watched: whether a progress bar is shown.
         limits: on the size of a file when it is unpacked.
+        accept_grey: write a video even where nothing is to be seen in it.
     """
 
     heading: bool = False
@@ -43,6 +44,7 @@ class Options:
     device: str = "cpu"
     is_watched: bool = True
     limits: Limits = field(default_factory=Limits)
+    accept_grey: bool = False
 
     def __post_init__(self) -> None:
         chosen = _check.choice(outputs.IfStanding, if_standing=self.if_standing)
@@ -120,6 +122,7 @@ def release_file(
         BadInput: if the source cannot be used.
         BudgetExceeded: if the ledger cannot afford it.
         FileExistsError: if the target stands there without a receipt of this very release.
+        ValueError: if nothing is to be seen in the output and ``options`` do not accept that.
     """
     atomic.sweep(Path(target).parent)
     return release_or_recognise(
@@ -156,6 +159,8 @@ def release_or_recognise(
                 target, mechanism, found, ledger, saving=options.saving, is_trusted=is_trusted
             )
         else:
+            if not options.accept_grey and not noise.is_rehearsal:
+                expecting.refuse_grey(mechanism, source, found.shapes)
             receipt = _published(found, target, mechanism, noise, options, ledger)
         if ledger is not None:
             _settle(ledger, receipt, target)

@@ -20,13 +20,13 @@ from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import signals_of, split_of
 from masquerade.doors.worn import Worn
 from masquerade.errors import BadInput
-from masquerade.guarantee import explain
 from masquerade.ledger import Ledger
 from masquerade.noise import Noise
 from masquerade.receipt import Release
 from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.loop import Precision, Work
 from masquerade.train.method import Method
+from masquerade.wording import explain
 
 _RANDOM = "lstm, which always begins with random weights"
 

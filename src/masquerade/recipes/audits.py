@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from masquerade._round import shown
+from masquerade._round import shown, shown_below
 from masquerade.account import votes
 from masquerade.audit.confident_votes import ConfidentVotes
 from masquerade.audit.game import Claim, Game, MechanismGame
@@ -100,7 +100,7 @@ def row(name: str, claim: Claim, evidence: Evidence) -> tuple[str, ...]:
     """One line of the table."""
     verdict = "REFUTED" if evidence.refutes(claim.epsilon) else "not refuted"
     claimed = f"({shown(claim.epsilon)}, {shown(claim.delta)}) for one {claim.unit}: {claim.source}"
-    measured = f"{evidence.epsilon_at_least:.4g}"
+    measured = shown_below(evidence.epsilon_at_least, 4)
     return name, claimed, measured, str(evidence.trials), verdict, evidence.assumes
 
 
@@ -117,7 +117,7 @@ def markdown(found: dict[str, tuple[Claim, Evidence]]) -> str:
         "into a lower bound on epsilon. It can refute a claim; it can never prove one.\n\n"
         f"{first}\n{'|---' * len(HEADING)}|\n{rest}\n\n"
         "LNMax has no optimal test here that a few trials could follow into its tail: at gamma .01 "
-        f"and 1,000 queries its argmax is known exactly to leak at least {exact:.3f}.\n"
+        f"and 1,000 queries its argmax is known exactly to leak at least {shown_below(exact, 4)}.\n"
     )
 
 

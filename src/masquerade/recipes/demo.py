@@ -20,11 +20,12 @@ from masquerade.doors.outputs import IfStanding, receipt_path
 from masquerade.doors.progress import bars, teller
 from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.files import atomic
-from masquerade.guarantee import Relation, explain
+from masquerade.guarantee import Relation
 from masquerade.receipt import Receipt
 from masquerade.recipes import audits, films, learners, mask_dp_text, papers, wearers, world
 from masquerade.recipes.budget import spend_until_refused
 from masquerade.report import page, plot
+from masquerade.wording import explain
 
 MINUTES = 1440  # one day of a wearable, a number a minute
 MOST_STEPS = 200.0  # a minute; public: nobody's pace is read from the data

@@ -15,17 +15,19 @@ import numpy as np
 from masquerade import catalog
 from masquerade._round import shown as rounded
 from masquerade.doors.answer import Answer
+from masquerade.doors.expecting import Sight, expected
 from masquerade.doors.progress import bars
 from masquerade.doors.releasing import make_mechanism, release_value
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.files import atomic
-from masquerade.guarantee import Guarantee, explain
+from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Mechanism
 from masquerade.recipes import world
 from masquerade.recordings import Video
 from masquerade.utility import picture
 from masquerade.utility.picture import PictureQuality
 from masquerade.video import write as writer
+from masquerade.wording import explain
 
 _BUDGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
 _SMALL = _BUDGET | {"unit": "pixels", "pixels": 16}
@@ -87,6 +89,7 @@ class Shown:
         mechanism: as it was run; None if it could not be.
         guarantee: what it promises for this video.
         quality: what is left of the picture.
+        sight: what was to be expected of it.
         why_not: why it could not be run.
     """
 
@@ -94,6 +97,7 @@ class Shown:
     mechanism: Mechanism | None = None
     guarantee: Guarantee | None = None
     quality: PictureQuality | None = None
+    sight: Sight | None = None
     why_not: str = ""
 
 
@@ -128,6 +132,7 @@ def show(entry: Entry, video: Video, folder: Path) -> Shown:
         mechanism=mechanism,
         guarantee=done.receipt.guarantee,
         quality=picture.measure(video.frames, released.frames),
+        sight=expected(mechanism, Path("clip.mp4"), (video.frames.shape,)),
     )
 
 
@@ -154,6 +159,7 @@ def command(shown: Shown) -> str:
     words = [f"masquerade release {source}.mp4 released.mp4 --mechanism {name}"]
     for key, value in shown.entry.fields.items():
         words.append(f"--{key} {value:g}" if isinstance(value, float) else f"--{key} {value}")
+    words += ["--yes"] * (shown.sight is Sight.GREY)
     return " ".join(words)
 
 

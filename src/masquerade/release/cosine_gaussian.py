@@ -27,7 +27,7 @@ from masquerade.compute.device import (
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
-from masquerade.release import precision, wiener
+from masquerade.release import precision, sight, wiener
 from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, take
 from masquerade.release.precision import Band, Plan, Size
 from masquerade.tradeoff import gaussian_mu
@@ -110,6 +110,17 @@ class CosineGaussian(GaussianVideo):
         chunks = self.chunks(as_video(shape))
         total = sum(self.plan(chunk).expected_error() for chunk in chunks)
         return math.sqrt(total / math.prod(as_video(shape)))
+
+    def visible(self, shape: Shape | Shapes) -> float:
+        """Share of the variation within frames that the best guess keeps, by the prior."""
+        chunks, total = self.chunks(as_video(shape)), 0.0
+        for chunk in chunks:
+            band = self.plan(chunk).bands[0]
+            is_picture = band.places % math.prod(band.shape[1:]) > 0  # the first is brightness
+            total += chunk.length * sight.denoised(
+                chunk.size, band.spectrum * is_picture, band.weights**2
+            )
+        return total / as_video(shape)[0]
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The coefficients that are released, each in units of its noise."""

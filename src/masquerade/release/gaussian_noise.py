@@ -25,7 +25,9 @@ from masquerade.mechanism import (
 )
 from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
 from masquerade.recordings import Signal, Video
+from masquerade.release import sight
 from masquerade.tradeoff import gaussian_mu
+from masquerade.wording import delta_caveat
 
 _UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
@@ -99,6 +101,12 @@ class GaussianNoise(Mechanism):
         """The noise's standard deviation; the same for every number."""
         return self.scale(shape).sigma
 
+    def visible(self, shape: Shape | Shapes) -> float | None:
+        """Share of what is shown that is the picture, for a video or a picture in colour."""
+        several = as_shapes(shape)
+        is_video = len(several) == 1 and len(several[0]) == 4 and several[0][-1] == 3
+        return sight.raw(self.scale(shape).sigma ** 2) if is_video else None
+
     def event(self, shape: Shape | Shapes) -> DpEvent:
         """One Gaussian, in multiples of the chosen unit's bound."""
         return self._event(shape, self.as_unit())
@@ -115,7 +123,7 @@ class GaussianNoise(Mechanism):
 
     def guarantee(self, shape: Shape | Shapes) -> Guarantee:
         """The target, met exactly up to rounding."""
-        unit = self.as_unit()
+        unit, frames = self.as_unit(), max(one[0] for one in as_shapes(shape))
         return Guarantee(
             kind=Kind.FORMAL,
             unit=unit,
@@ -131,6 +139,7 @@ class GaussianNoise(Mechanism):
             not_protected=_not_protected(unit),
             numerics="Gaussian rounded to a grid, exactly sampled; ChaCha20, so computational",
             composition="this release alone; every further release of the same data adds to it",
+            caveats=delta_caveat(self.delta, frames if unit.name is UnitName.FRAME else 1),
         )
 
     def check(self, value: Value) -> None:

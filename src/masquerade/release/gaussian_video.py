@@ -40,6 +40,7 @@ from masquerade.mechanism import (
 )
 from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
 from masquerade.tradeoff import gaussian_mu
+from masquerade.wording import delta_caveat
 
 _UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
@@ -214,7 +215,7 @@ class GaussianVideo(VideoMechanism):
 
     def guarantee(self, shape: Shape | Shapes) -> Guarantee:
         """The target, met up to rounding."""
-        unit = self.as_unit()
+        unit, frames = self.as_unit(), as_video(shape)[0]
         return Guarantee(
             kind=Kind.FORMAL,
             unit=unit,
@@ -227,6 +228,7 @@ class GaussianVideo(VideoMechanism):
             not_protected=not_protected(unit),
             numerics=NUMERICS,
             composition="this release alone; every further release of the same footage adds to it",
+            caveats=delta_caveat(self.delta, frames if unit.name is UnitName.FRAME else 1),
         )
 
     def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:

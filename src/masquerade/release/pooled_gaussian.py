@@ -28,7 +28,7 @@ from masquerade.compute.device import (
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
-from masquerade.release import precision, wiener
+from masquerade.release import precision, sight, wiener
 from masquerade.release.gaussian_video import Chunk, GaussianVideo, take
 
 _FRAMES = 256  # a chunk holds about this many
@@ -119,17 +119,27 @@ class PooledGaussian(GaussianVideo):
 
     def expected_error(self, shape: Shape | Shapes) -> float:
         """Root mean square error of a pixel's channel, if the video is as the prior expects."""
-        video = as_video(shape)
-        block, length = self.blocks(video)
-        size = min(video[0], self._step(video)), video[1], video[2]
-        spectrum = precision.prior(size)
-        low = spectrum[tuple(slice(n) for n in _grid(Chunk(0, size[0], video), block, length)[:3])]
-        level = (self.scale(video).sigma / 2) ** 2 / (block**2 * length)
+        size, low, level = self._expected(as_video(shape))
         error = 0.0
         for share in precision.COLOURS:
-            error += float(share * spectrum.sum())
+            error += float(share * precision.prior(size).sum())
             error -= float(np.sum((share * low) ** 2 / (share * low + level)))
         return math.sqrt(max(error, 0.0) / (3 * math.prod(size)))
+
+    def visible(self, shape: Shape | Shapes) -> float:
+        """Share of the variation within frames that the best guess keeps, by the prior."""
+        size, low, level = self._expected(as_video(shape))
+        picture = low.copy()
+        picture[:, 0, 0] = 0.0  # brightness
+        return sight.denoised(size, picture, 1 / level)
+
+    def _expected(self, video: Shape) -> tuple[precision.Size, np.ndarray, float]:
+        """Size of a chunk, the prior at the frequencies of its block means, and their noise."""
+        block, length = self.blocks(video)
+        size = min(video[0], self._step(video)), video[1], video[2]
+        grid = _grid(Chunk(0, size[0], video), block, length)[:3]
+        low = precision.prior(size)[tuple(slice(n) for n in grid)]
+        return size, low, (self.scale(video).sigma / 2) ** 2 / (block**2 * length)
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The sums of the chunk's blocks, (t, h, w, 3), flat."""

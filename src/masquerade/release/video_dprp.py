@@ -15,6 +15,7 @@ import numpy as np
 from masquerade import _check
 from masquerade._round import up_significant
 from masquerade.account import sensitivity
+from masquerade.account.power import power_of
 from masquerade.account.published import video_dprp as published
 from masquerade.compute.device import Array, batch_frames, concat, fetch, gather, send, to_bytes
 from masquerade.events import (
@@ -26,7 +27,7 @@ from masquerade.events import (
 from masquerade.guarantee import Accountant, Guarantee, Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise, Scale, grid_for, rounded_bound, scale_for
-from masquerade.release import covariance, projection
+from masquerade.release import covariance, projection, sight
 from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, take
 from masquerade.release.projection import GaussianProjection, OrthonormalProjection, Projection
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
@@ -194,7 +195,9 @@ class VideoDprp(GaussianVideo):
             return made
         made = dataclasses.replace(made, accountant=Accountant.GAUSSIAN_RANDOM_PROJECTION)
         if self.form == "gaussian":
-            return made
+            least, event = made.epsilon or 0.0, self.event(shape)
+            power = power_of(event, relation=made.relation, epsilon=least, delta=self.delta)
+            return dataclasses.replace(made, power=power)
         video = as_video(shape)
         paper = self._paper(video)
         proved = "; ".join(
@@ -209,6 +212,7 @@ class VideoDprp(GaussianVideo):
                 "255/sqrt(k) where one frame moves it by 255 sqrt(d)"
             ),
             caveats=(
+                *made.caveats,
                 f"Epsilon that is proved for the noise as published, at delta {self.delta:g}: "
                 f"{proved}.",
                 f"The paper's second noise, {paper.sigma_2():.4f} on a covariance, is not drawn: "
@@ -231,6 +235,15 @@ class VideoDprp(GaussianVideo):
     def expected_error(self, shape: Shape | Shapes) -> float:
         """Standard deviation of the noise on each projected number."""
         return self.scale(shape).sigma
+
+    def visible(self, shape: Shape | Shapes) -> float:
+        """Share of what is shown that is the picture: hardly ever more than columns allow."""
+        video = as_video(shape)
+        kept, sigma = self.k(video) / math.prod(video[1:]), self.scale(video).sigma
+        if self.form == "truncated":
+            sigma /= self._weights(video)[0]
+        stretch = 1.0 if self.form in ("orthonormal", "truncated") else kept  # of R, squared
+        return sight.raw(sigma**2 * stretch, projected=kept)
 
     def _projection(self, seed: int, shape: Shape) -> Projection:
         kind = GaussianProjection if self._tails() else OrthonormalProjection

@@ -7,8 +7,8 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from masquerade.guarantee import explain
 from masquerade.receipt import Receipt
+from masquerade.wording import explain
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;

@@ -11,11 +11,13 @@ from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json, catalog
 from masquerade._round import shown
+from masquerade.account.power import power_of
 from masquerade.events import DpEvent, NoGuaranteeDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
 from masquerade.mechanism import Shapes
 from masquerade.train.plan import Plan, calibrated
 from masquerade.train.sampling import Poisson
+from masquerade.wording import delta_caveat
 
 _UNITS = (UnitName.VIDEO, UnitName.SUBJECT)
 _NUMERICS = (
@@ -170,6 +172,7 @@ class Method(ABC):
     def guarantee(self, plan: Plan) -> Guarantee:
         """What is promised for the model."""
         is_private = plan.noise_multiplier > 0
+        epsilon = plan.epsilon(self.met) if is_private else None
         proof = Accountant.REVEALED_EXACT if self.shares_batch else Accountant.PLD_POISSON
         return Guarantee(
             kind=(Kind.FORMAL_RELAXED if self.HAS_PUBLIC else Kind.FORMAL)
@@ -178,7 +181,7 @@ class Method(ABC):
             unit=Unit(name=UnitName(str(self.unit))),
             relation=self.met,
             released="the trained weights, and every iterate on the way",
-            epsilon=plan.epsilon(self.met) if is_private else None,
+            epsilon=epsilon,
             delta=self.delta if is_private else None,
             accountant=proof if is_private else Accountant.NONE,
             numerics=_NUMERICS if is_private else "no privacy noise",
@@ -189,6 +192,9 @@ class Method(ABC):
             not_protected=self._not_protected(),
             caveats=self._caveats(plan) if is_private else (),
             published_claim=self._claimed() if is_private else None,
+            power=None
+            if epsilon is None
+            else power_of(plan.event(), relation=self.met, epsilon=epsilon, delta=self.delta),
         )
 
     def stated(self, shapes: Shapes) -> tuple[Guarantee, DpEvent]:
@@ -215,7 +221,7 @@ class Method(ABC):
         said = [
             f"The same run has epsilon {shown(plan.epsilon(r))} under {r.value}." for r in others
         ]
-        return tuple(said)
+        return (*said, *delta_caveat(self.delta, plan.sampler.units))
 
     def _claimed(self) -> str | None:
         return None

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from masquerade import _check
-from masquerade._round import up_significant
+from masquerade._round import shown, up_significant
 from masquerade.account.verdict import PublishedClaim, Verdict
 from masquerade.tradeoff import gaussian_epsilon
 
@@ -57,9 +57,9 @@ class Ppedcrf(PublishedClaim):
                 f"with a sensitivity of 1 that gives {factor / self.noise_std:.4f} at sigma_0 = "
                 f"{self.noise_std:g}; the paper prints {self.printed:g}",
                 f"one channel value spans 255: even uniform noise of sigma {self.noise_std:g} has "
-                f"epsilon {value:.1f}, one RGB pixel {pixel:.1f}",
-                f"the noise really added has about half that sigma: epsilon {half:.1f} for one "
-                "value",
+                f"epsilon {shown(value, 5)}, one RGB pixel {shown(pixel, 5)}",
+                "the noise really added has about half that sigma: epsilon "
+                f"{shown(half, 5)} for one value",
                 "N(x, s^2) against N(x, s'^2) with s a function of the frame: the privacy loss "
                 "is unbounded, and where s = 0 the pixel is released as it is",
             ),

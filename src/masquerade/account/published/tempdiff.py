@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from masquerade import _check
-from masquerade._round import up_significant
+from masquerade._round import shown, shown_below, up_decimals, up_significant
 from masquerade.account import votes
 from masquerade.account.verdict import PublishedClaim, Verdict
 
@@ -78,17 +78,20 @@ class Tempdiff(PublishedClaim):
             arithmetic=(
                 f"gamma = {self.gamma:g}, {self.queries} queries, delta = {self.delta:g}; one "
                 "changed vote costs 2 gamma a query",
-                *(f"{name}: {value:.5g}" for name, value in bounds.items()),
+                *(f"{name}: {shown(value, 5)}" for name, value in bounds.items()),
                 f"the paper's own data-independent formula with orders up to {self.moments}: "
-                f"{fixed:.5g}",
-                f"at least {at_least:.5g} is really lost at the worst margin of {self.teachers} "
-                "teachers (exact composition of the argmax)",
+                f"{shown(fixed, 5)}",
+                f"at least {shown_below(at_least, 5)} is really lost at the worst margin of "
+                f"{self.teachers} teachers (exact composition of the argmax)",
                 f"ln(1/delta)/{self.moments} = {floor:.4f}: what that accountant prints when the "
                 "votes cost nothing",
                 f"a subject spread over {self.shards_per_subject} teachers: epsilon "
-                f"{min(subject.values()):.5g}",
+                f"{shown(min(subject.values()), 5)}",
             ),
-            figures={"shard_at_least": round(at_least, 4), "accountant_floor": round(floor, 4)},
+            figures={
+                "shard_at_least": -up_decimals(-at_least),
+                "accountant_floor": round(floor, 4),
+            },
         )
 
 

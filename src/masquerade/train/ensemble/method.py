@@ -11,12 +11,14 @@ from typing import Any, Literal
 
 from masquerade import _check, _json, catalog
 from masquerade._round import shown
+from masquerade.account.power import power_of
 from masquerade.events import DpEvent
-from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
+from masquerade.guarantee import Guarantee, Kind, Relation, Unit, UnitName, units_help
 from masquerade.mechanism import Shapes
 from masquerade.train.ensemble import votes
 from masquerade.train.ensemble.partition import By
 from masquerade.train.ensemble.votes import Ballot
+from masquerade.wording import delta_caveat
 
 _UNITS = (UnitName.SUBJECT, UnitName.SHARD)
 _NUMERICS = (
@@ -151,15 +153,16 @@ class Ensemble(ABC):
 
     def guarantee(self, reach: int) -> Guarantee:
         """What is promised for the labels, and so for the student."""
-        ballot = self.ballot(reach)
+        ballot, relation = self.ballot(reach), Relation(self.relation)
+        epsilon = ballot.epsilon(self.delta)
         return Guarantee(
             kind=Kind.FORMAL,
             unit=Unit(name=UnitName(str(self.unit)), shards_per_subject=reach),
-            relation=Relation(self.relation),
+            relation=relation,
             released="the noisy labels of public windows, and the student that learned from them",
-            epsilon=ballot.epsilon(self.delta),
+            epsilon=epsilon,
             delta=self.delta,
-            accountant=_PROOFS[self.aggregator],
+            accountant=ballot.accountant(self.delta),
             numerics=_NUMERICS,
             composition=f"{self.queries} queries of this run; other runs, and tuning on the same "
             "data, are not included",
@@ -172,6 +175,9 @@ class Ensemble(ABC):
             not_protected=self._not_protected(reach),
             caveats=self._caveats(reach),
             published_claim=self._claimed(),
+            power=power_of(
+                ballot.event(relation), relation=relation, epsilon=epsilon, delta=self.delta
+            ),
         )
 
     def _not_protected(self, reach: int) -> tuple[str, ...]:
@@ -193,18 +199,10 @@ class Ensemble(ABC):
                 f"For a person, whose data reaches {reach} teachers, the same labels have epsilon "
                 f"{shown(person.epsilon(self.delta))}."
             )
-        return tuple(said)
+        return (*said, *delta_caveat(self.delta, self.shards))
 
     def _claimed(self) -> str | None:
         return None
-
-
-_PROOFS = {
-    "gnmax": Accountant.ANALYTIC_GAUSSIAN,
-    "confident": Accountant.ANALYTIC_GAUSSIAN,
-    "lnmax": Accountant.PLD_LAPLACE,
-    "gumbel": Accountant.MOMENTS,
-}
 
 
 @cache

@@ -19,7 +19,7 @@ from masquerade import _check
 from masquerade._round import up_decimals
 from masquerade.account.votes import Aggregator, Terms, scale_for
 from masquerade.events import DpEvent
-from masquerade.guarantee import Relation
+from masquerade.guarantee import Accountant, Relation
 from masquerade.noise import Noise, grid_for, to_grid
 
 _MOST_SCALE = 2.0**30  # cells of a grid of 1, beyond which noise is not sampled
@@ -81,7 +81,11 @@ class Ballot:
 
     def epsilon(self, delta: float) -> float:
         """Whatever the votes were, under every relation; rounded up to four decimals."""
-        return _epsilon(self, delta)
+        return up_decimals(_proved(self, delta)[0])
+
+    def accountant(self, delta: float) -> Accountant:
+        """The bound that gave this epsilon."""
+        return _proved(self, delta)[1]
 
     def answers(self, counts: np.ndarray, noise: Noise) -> np.ndarray:
         """The winning class of each query; -1 where a confident ballot does not answer.
@@ -165,8 +169,8 @@ def calibrated(
 
 
 @lru_cache(maxsize=256)
-def _epsilon(ballot: Ballot, delta: float) -> float:
-    return up_decimals(ballot._terms().epsilon(ballot.scale, delta=delta))
+def _proved(ballot: Ballot, delta: float) -> tuple[float, Accountant]:
+    return ballot._terms().proved(ballot.scale, delta=delta)
 
 
 def _noisy(counts: np.ndarray, law: str, scale: float, noise: Noise) -> np.ndarray:

@@ -1,0 +1,140 @@
+"""What a guarantee means, in the sentences that a person reads.
+
+Nothing here is stored: receipts keep the `Guarantee`, and these words are made from it. The first
+sentence says what is protected and whether that is a whole person; how alike two releases are said
+to look follows from how often an attacker tells them apart, not from epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+
+from masquerade._round import shown
+from masquerade.guarantee import PROTECTS, Guarantee, Kind, Relation, Unit, UnitName
+
+PERSON = 0.18  # area of a standing person over the square of their height
+_SMALL = 64  # pixels: someone who is seen from afar
+_VACUOUS = 100.0  # an attacker may be e^100 times as sure as before
+_ALIKE = ((0.05, "would look almost the same"), (0.5, "would look similar, not the same,"))
+_WHOLE = (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
+_CHANGES = {
+    Relation.ZERO_OUT: "had been left out",
+    Relation.REPLACE_ONE: "had been anything else",
+    Relation.ADD_REMOVE: "had not been there",
+}
+
+
+def explain(guarantee: Guarantee) -> list[str]:
+    """The sentences a person reads, in order; the first says what is protected and what is not."""
+    said = [_headline(guarantee)]
+    if guarantee.epsilon is not None:
+        said.append(_attacker(guarantee.noticed))
+    said.append(f"Released: {guarantee.released}. The attacker sees {guarantee.adversary}.")
+    if guarantee.assumed_public:
+        said.append(f"Taken as public: {'; '.join(guarantee.assumed_public)}.")
+    if guarantee.not_protected:
+        said.append(f"Not protected: {'; '.join(guarantee.not_protected)}.")
+    said.append(f"Composition: {guarantee.composition}.")
+    said.append(f"Numerics: {guarantee.numerics}.")
+    if guarantee.published_claim is not None:
+        said.append(f"{guarantee.published_claim.rstrip('.')}.")
+    return [*said, *guarantee.caveats]
+
+
+def delta_caveat(delta: float, units: int) -> tuple[str, ...]:
+    """A sentence where delta is not well below one over the number of units, else none.
+
+    Example:
+        >>> delta_caveat(1e-5, 100)
+        ()
+    """
+    if delta * units <= 0.1:
+        return ()
+    share = f"1/{units}" if units > 1 else "1"
+    return (
+        f"Delta {shown(delta)} is not well below {share}: it allows that a unit is published "
+        f"outright with that chance. Take at most 1/{10 * units}.",
+    )
+
+
+def _headline(guarantee: Guarantee) -> str:
+    if guarantee.epsilon is not None:
+        return _promise(guarantee, guarantee.epsilon)
+    if guarantee.kind is Kind.ESTIMATE:
+        return (
+            f"No guarantee: {guarantee.estimate:g} is an estimate that depends on the private "
+            "data and may itself reveal something about it."
+        )
+    if guarantee.kind is Kind.HEURISTIC:
+        return "No guarantee: this is a heuristic. It may hide things; nothing is proved."
+    return "No guarantee."
+
+
+def _promise(guarantee: Guarantee, epsilon: float) -> str:
+    numbers = f"epsilon {shown(epsilon)} and delta {shown(guarantee.delta or 0.0)}"
+    protected = _protected(guarantee.unit)
+    if epsilon > _VACUOUS:
+        return (
+            f"Protects nothing worth the name: proved is {numbers}, so large that anything may "
+            f"show, for this: {protected}."
+        )
+    is_relaxed = guarantee.kind is Kind.FORMAL_RELAXED
+    relative = " (relative to what is public)" * is_relaxed
+    protected = "what is not public (see below) of " * is_relaxed + protected
+    look = next((words for most, words in _ALIKE if guarantee.noticed <= most), None)
+    return (
+        f"Protects {protected}{_but_not_a_person(guarantee.unit)}. Differentially private with "
+        f"{numbers}{relative}: what is released {look or 'may look quite different'} if that "
+        f"{_changed(guarantee)}."
+    )
+
+
+def _protected(unit: Unit) -> str:
+    if unit.is_of_a_file and unit.name in _WHOLE:
+        return "this whole file, whoever is in it; other files of the same people add to it"
+    if unit.name is UnitName.VIDEO:
+        return "one whole recording"
+    protected = PROTECTS[unit.name]
+    return protected if unit.sites is None else protected.replace("m sites", f"{unit.sites} sites")
+
+
+def _but_not_a_person(unit: Unit) -> str:
+    """What keeps the unit from being a whole person; nothing where it is one."""
+    sites, reach = unit.sites or 1, unit.shards_per_subject or 1
+    small = f"someone {_SMALL} pixels tall covers about {PERSON * _SMALL**2:.0f} sites in every "
+    small += "frame of a video"
+    match unit.name:
+        case UnitName.VALUE:
+            why = ", who shows in many numbers"
+        case UnitName.PIXELS if sites <= PERSON * _SMALL**2:
+            why = f": {small}"
+        case UnitName.PIXELS:
+            why = f" who covers more than that in all frames together; {small}"
+        case UnitName.TUBE:
+            tall = math.isqrt(int(sites / PERSON))
+            why = f" who covers more of a frame: anyone more than about {tall} pixels tall"
+        case UnitName.FRAME:
+            why = " who is in more than one of them"
+        case UnitName.VIDEO | UnitName.RECORD if not unit.is_of_a_file:
+            why = " who is in several of them"
+        case UnitName.SHARD if reach > 1:
+            why = f", whose data reaches up to {reach} teachers"
+        case _:
+            return ""
+    return f"; does not protect a whole person{why}"
+
+
+def _changed(guarantee: Guarantee) -> str:
+    low, high = guarantee.unit.low, guarantee.unit.high
+    if guarantee.relation is Relation.ZERO_OUT and low is not None and high is not None:
+        return f"had been blank (read here as {(low + high) / 2:g}, the middle of the range)"
+    return _CHANGES[guarantee.relation]
+
+
+def _attacker(noticed: float) -> str:
+    percent = math.ceil(noticed * 1000 - 1e-9) / 10
+    often = f"at most {percent:g} % of the time" if percent < 100 else "perhaps every time"
+    return (
+        "Someone who knows everything but that change, and who may raise a false alarm 1 % of "
+        f"the time, notices it {often} (1 % would be guessing)."
+    )
