@@ -9,25 +9,16 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from masquerade._round import up_decimals
 from masquerade.account.compose import epsilon as epsilon_of
-from masquerade.account.compose import gaussian_mu_of
 from masquerade.account.parts import parts_of
 from masquerade.account.tradeoff_curve import false_negative_rate
-from masquerade.events import (
-    ComposedDpEvent,
-    DpEvent,
-    LaplaceDpEvent,
-    PoissonSampledDpEvent,
-    SelfComposedDpEvent,
-)
+from masquerade.events import ComposedDpEvent, DpEvent, SelfComposedDpEvent
 from masquerade.guarantee import FALSE_ALARM, Relation
 from masquerade.tradeoff import power
 
 _DELTAS = np.geomspace(1e-9, 0.5, 32)
-_ROUNDING = 1e-9  # of Fourier transforms; far below the digits that are stated
 
 
 def power_of(event: DpEvent, *, relation: Relation, epsilon: float, delta: float) -> float:
@@ -41,20 +32,15 @@ def power_of(event: DpEvent, *, relation: Relation, epsilon: float, delta: float
         0.0924
     """
     most = power(FALSE_ALARM, epsilon=epsilon, delta=delta, is_gaussian=False)
-    found = _by_curve(tuple(parts_of(event)), relation) + _ROUNDING
+    found = _by_curve(tuple(parts_of(event)), relation)
     return up_decimals(min(max(found, FALSE_ALARM), most))
 
 
 @lru_cache(maxsize=64)
 def _by_curve(parts: tuple[tuple[DpEvent, int], ...], relation: Relation) -> float:
     event = ComposedDpEvent([SelfComposedDpEvent(part, count) for part, count in parts])
-    mu = gaussian_mu_of(event, relation=relation)
-    if mu is not None:
-        return float(ndtr(ndtri(FALSE_ALARM) + mu))
-    if len(parts) == 1 and isinstance(parts[0][0], PoissonSampledDpEvent | LaplaceDpEvent):
-        try:
-            return 1 - false_negative_rate(FALSE_ALARM, event, relation=relation)
-        except IndexError:  # the library has no cells left at extreme arguments
-            return 1.0
+    missed = false_negative_rate(FALSE_ALARM, event, relation=relation)
+    if missed > 0:
+        return 1 - missed
     lines = [(epsilon_of(event, delta=d, relation=relation), d) for d in _DELTAS.tolist()]
     return min(power(FALSE_ALARM, epsilon=e, delta=d, is_gaussian=False) for e, d in lines)

@@ -22,7 +22,7 @@ class Sight(StrEnum):
     """What is left to see."""
 
     GREY = "plain grey or noise"
-    SHAPES = "blurred or noisy shapes"
+    SHAPES = "blurred shapes or noisy ones"
     SCENE = "a readable scene"
 
 
