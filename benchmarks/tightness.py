@@ -32,7 +32,7 @@ SETTINGS = [  # noise_multiplier, sampling_prob, steps
     (0.5521, 0.002, 20000),
     (61.64, 0.0134, 22352),
 ]
-HARD = [  # noise_multiplier, sampling_prob, steps, delta, records of a group, dp-accounting's interval
+HARD = [  # z, q, steps, delta, records of a group, dp-accounting's interval
     (1.0, 0.003, 1, 1e-12, 1, 1e-4),
     (1.0, 0.01, 1000, 1e-12, 1, 1e-4),
     (8.16, 0.0134, 22352, 1e-13, 1, 1e-4),
