@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 STAMP := .venv/.installed
 PARALLEL := -n auto --dist loadfile
 
-.PHONY: demo test test-all bench audit figures gallery lint docs clean
+.PHONY: demo test test-all test-kernels bench audit figures gallery lint docs clean
 
 demo: $(STAMP)-demo
 	$(BIN)/masquerade recipe demo --out out
@@ -15,6 +15,10 @@ test: lint
 
 test-all: lint
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow or not slow"
+
+# All tests again for each kind of kernels that this processor can run.
+test-kernels: lint
+	@for kind in by_place oldest avx2; do $(BIN)/python tests/kernels.py $$kind $(PARALLEL) || exit 1; done
 
 lint: $(STAMP)-dev
 	$(BIN)/ruff format --check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+import kernels
 import masquerade.noise
 from masquerade import assets
 from masquerade.account.verdict import Verdict
@@ -23,6 +25,8 @@ from masquerade.recipes import papers
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+if kernels.BY_PLACE in os.environ:
+    kernels.round_by_place()
 
 
 @pytest.fixture

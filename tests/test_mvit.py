@@ -21,6 +21,7 @@ from masquerade.recipes import pretrain  # noqa: E402
 
 CLASSES, RECORDS = 12, 3
 SMALL = (3, 16, 64, 64)
+ROUNDING: Any = {"rtol": 1e-5, "atol": 1e-6}  # kernels may round by how numbers lie in memory
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -90,14 +91,17 @@ def test_nothing_in_a_network_is_random() -> None:
 
 
 @pytest.mark.parametrize("part", mvit.PARTS)
-def test_trunk_and_tail_are_the_network_bit_for_bit(part: str) -> None:
+def test_trunk_and_tail_are_the_network(part: str) -> None:
     net, values = made(), films()
     with torch.no_grad():
         whole = net(values)
         trunk, tail = mvit.split(net, part)
         kept = trunk(values)
-        assert torch.equal(tail(kept), whole)
-        assert torch.equal(tail(kept.clone(memory_format=torch.contiguous_format)), whole)
+        assert torch.allclose(tail(kept), whole, **ROUNDING)
+        other = kept.clone(memory_format=torch.contiguous_format)
+        assert torch.allclose(tail(other), whole, **ROUNDING)
+        other += 0.01 * other.flip(-1)
+        assert not torch.allclose(tail(other), whole, **ROUNDING), "it would show"
     assert len(kept) == RECORDS
     trained = set(mvit.trainable(net, part))
     assert not trained & {name for name, _ in trunk.named_parameters()}
@@ -140,12 +144,12 @@ def test_the_parts_are_those_of_the_papers() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mvit_v1_b", "mvit_v2_s"])
 @pytest.mark.parametrize("part", ["head", "last_norms", "norms"])
-def test_a_published_network_is_cut_bit_for_bit(name: str, part: str) -> None:
+def test_a_published_network_is_cut_in_two(name: str, part: str) -> None:
     net = made(name)
     values = mvit.prepare(np.random.default_rng(0).integers(0, 256, (1, 16, 8, 8, 3), "u1"), name)
     with torch.no_grad():
         trunk, tail = mvit.split(net, part)
-        assert torch.equal(tail(trunk(values)), net(values))
+        assert torch.allclose(tail(trunk(values)), net(values), **ROUNDING)
 
 
 @pytest.mark.parametrize("part", mvit.PARTS)

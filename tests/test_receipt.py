@@ -117,6 +117,25 @@ def test_an_edited_receipt_is_noticed(
         check_receipt(released)
 
 
+@pytest.mark.parametrize(
+    ("factor", "is_taken"), [(1 + 3e-9, True), (1 - 3e-9, True), (1 + 1e-5, False)]
+)
+def test_a_receipt_of_another_processor_passes_and_one_of_other_noise_does_not(
+    released: Path, factor: float, is_taken: bool
+) -> None:
+    """Searches for noise ended 2e-9 apart on three kinds of kernels."""
+
+    def change(data: dict[str, Any]) -> None:
+        data["event"]["noise_multiplier"] *= factor
+
+    edit(released, change)
+    if is_taken:
+        assert check_receipt(released).guarantee == MECHANISM.guarantee((4, 3))
+        return
+    with pytest.raises(BadInput, match="states another one"):
+        check_receipt(released)
+
+
 def test_missing_pieces_are_named(released: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="there is none"):
         check_receipt(tmp_path / "nothing.npy")

@@ -118,11 +118,18 @@ def run(trunk: Any, tail: Any, films: Any, *, is_cached: bool = False, work: Wor
 
 
 def test_a_trunk_that_runs_at_every_step_gives_what_a_kept_one_gives() -> None:
-    kept, again = (
-        run(*parts(), is_cached=is_cached, work=Work(physical=UNITS)) for is_cached in (True, False)
-    )
-    assert torch.equal(kept, again)
-    assert torch.allclose(kept, run(*parts(), work=Work(physical=4)), rtol=0, atol=1e-5)
+    kept = run(*parts(), is_cached=True, work=Work(physical=UNITS))
+
+    def off(trunk: Any, tail: Any, films: Any, physical: int = UNITS) -> float:
+        return float((run(trunk, tail, films, work=Work(physical=physical)) - kept).abs().max())
+
+    # The trunk sees drawn films, not all of them in order, and kernels may round by place: weights
+    # below 1 differ by a few of float32's steps there, 6e-8 at most. No bits are promised.
+    rounding = 1e-6
+    assert off(*parts()) <= rounding and off(*parts(), physical=4) <= rounding
+    trunk, tail, films = parts()
+    trunk[0].bias += 0.01
+    assert off(trunk, tail, films) > 10 * rounding, "a trunk that is hardly another one shows"
 
 
 def test_the_checkpoint_of_another_trunk_is_refused(tmp_path: Path) -> None:
@@ -197,9 +204,14 @@ def test_gradients_on_a_gpu_are_float32_and_those_of_the_processor(
 @each_precision
 def test_nobodys_gradient_depends_on_place_or_company_on_a_gpu(precision: Any) -> None:
     tail, inputs = tail_of("cuda", "last_norms")
-    one = gradients_of(tail, inputs, [0, 1, 2, 3], precision)
-    other = gradients_of(tail, inputs, [5, 6, 7, 0], precision)
-    assert all(torch.equal(one[name][0], other[name][3]) for name in one), "bit for bit"
+    one, other, moved = (
+        gradients_of(tail, inputs, chosen, precision)
+        for chosen in ([0, 1, 2, 3], [0, 6, 7, 5], [5, 6, 7, 0])
+    )
+    assert all(torch.equal(one[name][0], other[name][0]) for name in one), "bit for bit"
+    apart = gradients.norms({name: moved[name][3:] - one[name][:1] for name in one})
+    most = 1e-3 if precision == "float32" else 0.05  # TF32 and bfloat16 round coarsely
+    assert (apart <= most * gradients.norms({name: one[name][:1] for name in one})).all()
 
 
 @on_gpu
@@ -212,7 +224,8 @@ def test_the_fused_trunk_is_near_the_plain_one_and_nobodys_place_matters() -> No
         with torch.no_grad(), loop.lowered("cuda", precision):
             return trunk(films[chosen]).float()
 
-    one, other = of([0, 1, 2, 3], "bfloat16"), of([5, 6, 7, 0], "bfloat16")
-    assert torch.equal(one[0], other[3]), "bit for bit"
-    wanted = of([0, 1, 2, 3], "float32")
+    one, other = of([0, 1, 2, 3], "bfloat16"), of([0, 6, 7, 5], "bfloat16")
+    assert torch.equal(one[0], other[0]), "bit for bit"
+    wanted, moved = of([0, 1, 2, 3], "float32"), of([5, 6, 7, 0], "bfloat16")
     assert float((one - wanted).norm()) < 0.02 * float(wanted.norm())
+    assert float((moved[3] - one[0]).norm()) < 0.02 * float(one[0].norm()), "rounding alone"

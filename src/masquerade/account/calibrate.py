@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from masquerade import _check
+from masquerade._round import up_significant
 from masquerade.account.compose import epsilon
 from masquerade.account.parts import distance_of
 from masquerade.events import (
@@ -102,6 +103,7 @@ def _smallest(
     z = start
     last: tuple[float, float] | None = None
     for turn in range(_MOST_STEPS):
+        z = up_significant(z)  # what is found is the same on every processor
         here = at(z)
         if here <= target:
             high = min(high, z)

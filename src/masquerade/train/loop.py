@@ -169,7 +169,12 @@ def _private_cells(
     plan: Plan,
     work: Work,
 ) -> dict[str, Any]:
-    """The sum over a batch, in pieces of one shape; the last is filled up with nobody."""
+    """The sum over a batch, in pieces of one shape; the last is filled up with nobody.
+
+    Kernels may round by shape and place, which the draw decides and nobody's data: whoever is
+    replaced or zeroed out, all others keep theirs. That no kernel rounds one record by another's
+    numbers is assumed.
+    """
     physical = work.physical
     total = {
         name: torch.zeros(value.shape, dtype=torch.int64, device=value.device)
