@@ -65,7 +65,7 @@ def test_calibration_by_command(command: Any) -> None:
             "--relation zero_out --json"
         )
     )
-    assert done.json["noise_multiplier"] == pytest.approx(1.41495, rel=1e-4)
+    assert done.json["noise_multiplier"] == pytest.approx(1.4147, rel=1e-4)
 
 
 def test_votes_list_all_bounds(command: Any) -> None:

@@ -15,7 +15,7 @@ from masquerade.ledger import Ledger
 from masquerade.ledger.store import Session
 
 POOL = mq.make_mechanism("pooled_gaussian", epsilon=8, delta=1e-4, unit="frame")
-FRAME = "--mechanism pooled_gaussian --epsilon 8 --delta 1e-4 --unit frame".split()
+FRAME = "--mechanism pooled_gaussian --epsilon 8 --delta 1e-4 --unit frame --yes".split()
 
 
 @pytest.fixture

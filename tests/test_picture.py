@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from masquerade import _json
-from masquerade.cli import _finite
+from masquerade.cli import _plain_json
 from masquerade.utility import picture
 from masquerade.video.write import write
 
@@ -241,7 +241,7 @@ def test_memory_does_not_grow_and_a_buffer_may_be_filled_again() -> None:
 
 def test_the_figures_are_json_with_null_for_infinity() -> None:
     video = walk(1)
-    data = json.loads(json.dumps(_finite(_json.encode(picture.measure(video, video)))))
+    data = json.loads(json.dumps(_plain_json(_json.encode(picture.measure(video, video)))))
     assert data["psnr"] is None and data["ssim"] == 1 and data["flicker_after"] is None
     assert data["frames"] == 1 and data["height"] == 40 and data["width"] == 48
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +68,8 @@ class Films(Few):
 
 @pytest.fixture(autouse=True, scope="module")
 def _reckoned_once() -> Iterator[None]:
-    """What a plan costs depends on its fields alone; a rough upper bound is one, too."""
-    compose = import_module("masquerade.account.compose")  # the package has a function of the name
+    """What a plan costs depends on its fields alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compose, "FIRST_INTERVAL", 1e-2)
-        patch.setattr(compose, "TOLERANCE", 0.05)
         patch.setattr(Plan, "epsilon", cache(Plan.epsilon))
         yield
 
