@@ -11,11 +11,10 @@ import numpy as np
 
 from masquerade import _json
 from masquerade.compute import device
-from masquerade.doors import expecting, sources
+from masquerade.doors import expecting
 from masquerade.doors.answer import Answer
 from masquerade.doors.releasing import Options
 from masquerade.guarantee import UnitName
-from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism, Shapes, Streams
 from masquerade.noise import Noise
 from masquerade.wording import PERSON, explain
@@ -25,32 +24,23 @@ _FRAMES = 16  # of grey, to find out how fast a mechanism is
 
 def preview(
     source: Path,
-    target: Path,
+    shapes: Shapes,
     mechanism: Mechanism,
     *,
     noise: Noise,
-    ledger: Ledger | None,
     options: Options,
     person_height: int | None,
 ) -> Answer:
     """Guarantee, what to expect, time, and how much of a person one unit covers."""
-    found = sources.find(source, heading=options.heading, limits=options.limits)
-    found.check(mechanism, target, options.saving)
-    if ledger is not None and noise.is_rehearsal:
-        raise ValueError("Expected live noise under a ledger, got a rehearsal; leave out one.")
-    if ledger is not None:
-        ledger.quote(found.content, mechanism, with_sound=options.saving.keep_sound)
-    guarantee = mechanism.guarantee(found.shapes)
+    guarantee = mechanism.guarantee(shapes)
     guarantee = guarantee.with_sound() if options.saving.keep_sound else guarantee
     guarantee = guarantee.as_rehearsal() if noise.is_rehearsal else guarantee
-    error = mechanism.expected_error(found.shapes)
+    error = mechanism.expected_error(shapes)
     with device.on(options.device):
-        seconds = expected_seconds(mechanism, found.shapes)
-    lines = ["Nothing was written."]
-    lines += ["The ledger can afford it."] if ledger is not None else []
-    sight = expecting.expected(mechanism, source, found.shapes)
+        seconds = expected_seconds(mechanism, shapes)
+    sight = expecting.expected(mechanism, source, shapes)
     first, *others = explain(guarantee)
-    lines += [first, *expecting.said(sight)]
+    lines = [first, *expecting.said(sight)]
     if sight is expecting.Sight.GREY and not options.accept_grey and not noise.is_rehearsal:
         lines.append("A release would be refused: nothing is to be seen in it. Give --yes for it.")
     lines += others
@@ -64,7 +54,7 @@ def preview(
         "expected_seconds": seconds,
     }
     if person_height is not None:
-        data["person"], said = _person(person_height, found.shapes, mechanism)
+        data["person"], said = _person(person_height, shapes, mechanism)
         lines += said
     return Answer(data=data, lines=lines)
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from tyro.conf import Positional
 
 from masquerade import _check, _json
-from masquerade.doors import expecting, folder, outputs, planning, preview
+from masquerade.doors import expecting, folder, outputs, planning, preview, sources
 from masquerade.doors.answer import Answer
 from masquerade.doors.planning import Outcome, Work
-from masquerade.doors.quoting import Quotes
 from masquerade.doors.releasing import Options, release_or_recognise
-from masquerade.doors.sources import Limits, Saving
+from masquerade.doors.sources import Limits, Saving, Source
 from masquerade.errors import exit_code
 from masquerade.files import atomic
-from masquerade.ledger import Ledger
+from masquerade.ledger import Content, Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
@@ -99,9 +98,7 @@ class ReleaseFile:
                 "name the output."
             )
         if self.dry_run:
-            outputs.check_room(self.source, self.target)
-            ledger = None if self.ledger is None else Ledger(self.ledger)
-            return self._preview(mechanism, self.source, self.target, ledger)
+            return self._preview_file(mechanism)
         return self._file(mechanism)
 
     def _options(self) -> Options:
@@ -199,33 +196,50 @@ class ReleaseFile:
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
 
-    def _preview(
-        self, mechanism: Mechanism, source: Path, target: Path, ledger: Ledger | None
-    ) -> Answer:
+    def _probed(self, mechanism: Mechanism, source: Path, target: Path) -> Source:
+        options = self._options()
+        if self.ledger is not None and self.rehearsal_seed is not None:
+            raise ValueError("Expected live noise under a ledger, got a rehearsal; leave out one.")
+        found = sources.find(source, heading=self.heading, limits=options.limits)
+        found.check(mechanism, target, options.saving)
+        return found
+
+    def _preview(self, mechanism: Mechanism, source: Path, found: Source) -> Answer:
         return preview.preview(
             source,
-            target,
+            found.shapes,
             mechanism,
             noise=Noise(seed=self.rehearsal_seed),
-            ledger=ledger,
             options=self._options(),
             person_height=self.person_height,
         )
 
+    def _preview_file(self, mechanism: Mechanism) -> Answer:
+        outputs.check_room(self.source, self.target)
+        found = self._probed(mechanism, self.source, self.target)
+        lines = ["Nothing was written."]
+        if self.ledger is not None:
+            Ledger(self.ledger).quote(found.content, mechanism, with_sound=self.keep_audio)
+            lines.append("The ledger can afford it.")
+        answer = self._preview(mechanism, self.source, found)
+        return replace(answer, lines=lines + answer.lines)
+
     def _preview_folder(self, mechanism: Mechanism) -> Answer:
         planned = planning.plan(self.source, self.target, self._work())
-        ledger = None if self.ledger is None else Quotes(self.ledger)
         previews: dict[Path, Answer] = {}
+        asked: dict[Path, Content] = {}
         failed = list(planned.lost)
         for job in planned.jobs:
             stands = job.target.exists() and not self.overwrite  # then nothing would be spent
-            held = None if stands or ledger is None else ledger.of(job.source)
             try:
-                previews[job.source] = self._preview(mechanism, job.source, job.target, held)
+                found = self._probed(mechanism, job.source, job.target)
+                previews[job.source] = self._preview(mechanism, job.source, found)
+                if self.ledger is not None and not stands:
+                    asked[job.source] = found.content
             except (ValueError, OSError, RuntimeError) as error:
                 failed.append(_failed(job.source, error))
-        for source, refusal in ledger.refused() if ledger is not None else ():
-            previews.pop(source, None)
+        for source, refusal in self._refusals(asked, mechanism):
+            previews.pop(source)
             failed.append(_failed(source, refusal))
         total = sum(answer.data["expected_seconds"] for answer in previews.values())
         lines = [f"{len(planned.jobs)} files; nothing was written."]
@@ -237,7 +251,7 @@ class ReleaseFile:
             lines += [
                 f"Expected time: about {total:.0f} s of one process.",
                 f"For the first, {first.name}:",
-                *previews[first].lines[1:],
+                *previews[first].lines,
             ]
         data = [{"source": str(path)} | answer.data for path, answer in previews.items()]
         return Answer(
@@ -249,6 +263,16 @@ class ReleaseFile:
             lines=lines,
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
+
+    def _refusals(
+        self, asked: dict[Path, Content], mechanism: Mechanism
+    ) -> list[tuple[Path, Exception]]:
+        """The files that the ledger would refuse, one after another in this order, and why."""
+        if self.ledger is None or not asked:
+            return []
+        said = Ledger(self.ledger).quote_all(asked.values(), mechanism, with_sound=self.keep_audio)
+        pairs = zip(asked, said, strict=True)
+        return [(source, error) for source, error in pairs if error is not None]
 
 
 def _receipt(target: Path) -> Receipt:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from masquerade._round import up_decimals
 from masquerade.account import epsilon
@@ -152,13 +151,13 @@ class Ledger:
             _charges(session, Content.of(value), mechanism, with_sound=with_sound)
 
     def quote_all(
-        self, asked: Iterable[tuple[Content, Mechanism, dict[str, Any]]]
+        self, contents: Iterable[Content], mechanism: Mechanism, *, with_sound: bool = False
     ) -> list[Exception | None]:
         """What `reserve` would raise for each, one after another; nothing is spent."""
         with self._store.session() as session:
             before = len(session.entries)
             try:
-                return [_quoted(session, *each) for each in asked]
+                return [_quoted(session, each, mechanism, with_sound) for each in contents]
             finally:
                 del session.entries[before:]
 
@@ -313,11 +312,11 @@ def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:
 
 
 def _quoted(
-    session: Session, content: Content, mechanism: Mechanism, how: dict[str, Any]
+    session: Session, content: Content, mechanism: Mechanism, with_sound: bool
 ) -> Exception | None:
     """Why it cannot be reserved; if it can, the session remembers it and the disk does not."""
     try:
-        charges = _charges(session, content, mechanism, **how)[1]
+        charges = _charges(session, content, mechanism, with_sound=with_sound)[1]
     except (ValueError, RuntimeError) as error:
         return error
     payload = {"charges": [charge.to_payload() for charge in charges]}
