@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import struct
 import time
@@ -207,3 +208,16 @@ def test_what_is_held_at_once_does_not_grow_with_the_frame() -> None:
         sites = chunks[0].length * shape[1] * shape[2]
         assert sites <= 8 * (1 << 24) or chunks[0].length == 2
     assert len(fine.chunks((250, 240, 320, 3))) == 1
+
+
+def test_frames_that_were_read_are_let_go_at_once(tmp_path: Path) -> None:
+    path = maker.make(tmp_path / "long.mp4", np.zeros((40, 32, 32, 3), np.uint8), maker.Kind())
+    gc.collect()
+    gc.disable()  # what only a collection of cycles would free counts as kept
+    try:
+        for _ in read.frames(path):
+            pass
+        kept = [held for held in gc.get_objects() if type(held).__name__ == "SideDataContainer"]
+        assert len(kept) <= 2
+    finally:
+        gc.enable()

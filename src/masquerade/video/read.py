@@ -42,10 +42,10 @@ def frames(
         BadInput: if the file is missing, truncated, damaged, empty, too large, or changes its size.
     """
     with source.opened(path, max_pixels=max_pixels) as (container, stream):
-        to_rgb = colour.ToRgb()
+        to_rgb, turns = colour.ToRgb(), upright.Turns()
         held = upright.of_picture(path) if source.is_picture(container) else None
         for frame in source.decoded(container, stream, threads=threads):
-            yield upright.turned(to_rgb(frame), held or upright.of_frame(frame))
+            yield upright.turned(to_rgb(frame), held or turns.of(frame))
 
 
 def segment(path: Path, start: int, stop: int) -> np.ndarray:
@@ -103,12 +103,12 @@ def timed_segment(path: Path, start: int, stop: int) -> tuple[np.ndarray, float]
 def _timed(path: Path, start: int, stop: int | None) -> tuple[np.ndarray, float]:
     """Decode all, keep the frames from ``start`` to ``stop``, and watch the time."""
     with source.opened(path) as (container, stream):
-        clock, to_rgb = Clock(), colour.ToRgb()
+        clock, to_rgb, turns = Clock(), colour.ToRgb(), upright.Turns()
         held = upright.of_picture(path) if source.is_picture(container) else None
         film, kept = np.empty((0, 0, 0, 3), np.uint8), 0
         for frame in source.decoded(container, stream):
             if start <= clock.count and (stop is None or clock.count < stop):
-                shown = upright.turned(to_rgb(frame), held or upright.of_frame(frame))
+                shown = upright.turned(to_rgb(frame), held or turns.of(frame))
                 if kept == len(film):  # in place: a list and its stack would take twice the memory
                     film.resize((kept + kept // 4 + 16, *shown.shape), refcheck=False)
                 film[kept] = shown
@@ -165,7 +165,7 @@ def _by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
             return None  # the beginning is as near
         container.seek(index.key_places[place], stream=stream)
         found: list[np.ndarray] = []
-        to_rgb = colour.ToRgb()
+        to_rgb, turns = colour.ToRgb(), upright.Turns()
         for frame in source.decoded(container, stream):
             if frame.pts is None or (frame.pts < wanted[0] and found):
                 return None
@@ -173,7 +173,7 @@ def _by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
                 continue
             if frame.pts != wanted[len(found)]:
                 return None
-            found.append(upright.turned(to_rgb(frame), upright.of_frame(frame)))
+            found.append(upright.turned(to_rgb(frame), turns.of(frame)))
             if len(found) == len(wanted):
                 return found
     return None
