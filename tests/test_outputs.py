@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import masquerade as mq
+from masquerade.doors import opaque
 from masquerade.doors.planning import Work
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape
@@ -56,9 +57,13 @@ def opened(command: Any, house: Path, *files: Path) -> Path:
     return ledger
 
 
+def list_of_names(house: Path) -> Path:
+    return opaque.list_path(house / "in", house / "out")
+
+
 def test_a_folder_is_published_under_opaque_names(house: Path, command: Any) -> None:
     done = release(command, house)
-    book = house / "in-out.names.private.json"
+    book = list_of_names(house)
     assert done.code == 0 and f"Names are opaque; which is which stands in {book}" in done.out
     assert stat.S_IMODE(book.stat().st_mode) == 0o600
     listed = json.loads(book.read_text())
@@ -81,9 +86,10 @@ def test_a_second_run_finds_its_opaque_names_again(house: Path, command: Any) ->
 def test_going_on_without_the_list_of_names_is_refused(house: Path, command: Any) -> None:
     assert release(command, house).code == 0
     before = tree(house / "out")
-    (house / "in-out.names.private.json").rename(house / "moved.json")
-    done = release(command, house, "--resume")
-    assert done.code == 4 and "Put it back, or say where it is with --names" in done.err
+    list_of_names(house).rename(house / "moved.json")
+    for words in ([], ["--resume"], ["--overwrite"]):
+        done = release(command, house, *words)
+        assert done.code == 4 and "Put it back, or say where it is with --names" in done.err
     again = release(command, house, "--resume", "--names", house / "moved.json")
     assert again.code == 0 and "3 stood there already" in again.out
     assert tree(house / "out") == before
@@ -106,9 +112,32 @@ def test_the_list_of_names_may_stand_elsewhere_but_not_with_the_outputs(
 
 
 def test_two_targets_of_one_folder_share_no_names(house: Path, command: Any) -> None:
-    for out in ("one", "two"):
+    (house / "two").mkdir()
+    for out in ("one", "two/one"):
         assert command("release", house / "in", house / out, *WORDS, *ONE).code == 0
-    assert not tree(house / "one") & tree(house / "two")
+    assert not tree(house / "one") & tree(house / "two" / "one")
+
+
+def test_kept_names_are_not_released_again_under_opaque_ones(house: Path, command: Any) -> None:
+    assert release(command, house, "--keep-names").code == 0
+    before = tree(house / "out")
+    for words in ([], ["--resume"]):
+        done = release(command, house, *words)
+        assert done.code == 4 and "say --keep-names" in done.err
+    assert tree(house / "out") == before
+
+
+@pytest.mark.parametrize("receipt", [None, "not a receipt"])
+def test_a_file_that_is_no_output_is_never_replaced(
+    receipt: str | None, house: Path, command: Any
+) -> None:
+    private = make(house / "other" / "bob.npy", 5)
+    held = private.read_bytes()
+    if receipt is not None:
+        private.with_name("bob.npy.receipt.json").write_text(receipt)
+    done = command("release", house / "in" / NAMES[0], private, *WORDS, "--overwrite")
+    assert done.code == 2 and "no output of ours" in done.err
+    assert private.read_bytes() == held
 
 
 def test_ledger_numbers_do_not_follow_the_order_of_private_names(
@@ -117,7 +146,7 @@ def test_ledger_numbers_do_not_follow_the_order_of_private_names(
     files = [make(tmp_path / "in" / f"{place:02}.npy", place) for place in range(8)]
     ledger = opened(command, tmp_path, *files)
     assert release(command, tmp_path, "--ledger", ledger).code == 0
-    listed = json.loads((tmp_path / "in-out.names.private.json").read_text())
+    listed = json.loads(list_of_names(tmp_path).read_text())
     receipts = [mq.check_receipt(tmp_path / "out" / f"{listed[path.name]}.npy") for path in files]
     numbers = [receipt.ledger_sequence or 0 for receipt in receipts]
     assert numbers != sorted(numbers), "by chance once in 40320"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -141,6 +143,11 @@ def test_the_label_names_the_bound_that_gave_the_epsilon(command: Any) -> None:
 
 def test_a_receipt_may_promise_less_of_the_attackers_power_and_never_more() -> None:
     own = promise(power=0.3)
-    assert _covers(own, own) and _covers(promise(power=0.31), own) and _covers(promise(), own)
-    assert not _covers(promise(power=0.2), own)
-    assert not _covers(promise(power=0.3, epsilon=7.0), own)
+    for is_ours in (True, False):
+        covers = partial(_covers, own=own, is_ours=is_ours)
+        assert covers(own) and covers(promise(power=0.31)) and covers(promise())
+        assert not covers(promise(power=0.2))
+        assert not covers(promise(power=0.3, epsilon=7.0))
+    assert not _covers(promise(power=0.011), promise(), is_ours=True), "it states none of its own"
+    old = replace(own, caveats=("other words",), epsilon=own.epsilon + 1)
+    assert _covers(old, own, is_ours=False) and not _covers(old, own, is_ours=True)

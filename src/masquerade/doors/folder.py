@@ -52,9 +52,8 @@ def release_folder(
     source, target = Path(source).resolve(), Path(target).resolve()  # workers may be elsewhere
     ledger = ledger if ledger is None or "://" in ledger else str(Path(ledger).resolve())
     options, work = options or Options(), work or Work()
-    if options.if_standing is outputs.IfStanding.RESUME:
-        opaque.refuse_lost(work.list_of(source, target), target)
-    planned = _named_plan(source, target, work)
+    is_resumed = options.if_standing is outputs.IfStanding.RESUME
+    planned = _named_plan(source, target, work, is_resumed=is_resumed)
     tidy(target)
     folders = {job.target.parent for job in planned.jobs}
     for folder in folders:
@@ -79,13 +78,15 @@ def release_folder(
     return sorted(done, key=lambda outcome: outcome.source)
 
 
-def _named_plan(source: Path, target: Path, work: Work) -> Plan:
+def _named_plan(source: Path, target: Path, work: Work, *, is_resumed: bool) -> Plan:
     """A plan whose opaque names are on disk before any output has one."""
     check_folders(source, target)
     book = work.list_of(source, target)
     if book is None:
         return plan(source, target, work)
     opaque.check_place(book, target)
+    if is_resumed or work.names is None:
+        opaque.refuse_lost(book, target)
     atomic.sweep(book.parent)
     with atomic.alone(book):
         planned = plan(source, target, work)

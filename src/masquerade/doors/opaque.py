@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -11,13 +12,18 @@ from pathlib import Path
 
 from masquerade.errors import BadInput
 from masquerade.files import atomic
+from masquerade.receipt import SUFFIX
 
 _OPAQUE = "[0-9a-f]{16}"
 
 
 def list_path(source: Path, target: Path) -> Path:
-    """Where the list stands: beside the private folder, never with what is published."""
-    return source.with_name(f"{source.name}-{target.name}.names.private.json")
+    """Where the list stands: beside the private folder, one for each place that is published.
+
+    Two publications with the same names could be paired file by file.
+    """
+    place = hashlib.sha256(os.fsencode(target)).hexdigest()[:8]
+    return source.with_name(f"{source.name}-{target.name}-{place}.names.private.json")
 
 
 def check_place(book: Path, target: Path) -> None:
@@ -33,14 +39,15 @@ def check_place(book: Path, target: Path) -> None:
         )
 
 
-def refuse_lost(book: Path | None, target: Path) -> None:
+def refuse_lost(book: Path, target: Path) -> None:
     """Without its list nobody knows what a folder's outputs are of: all would be released again."""
-    if book is None or book.is_file() or not target.is_dir():
+    if book.is_file() or not target.is_dir():
         return
-    if any(re.match(_OPAQUE + "[.]", path.name) for path in target.iterdir()):
+    if any(target.rglob(f"*{SUFFIX}")):
         raise BadInput(
             f"Expected the private list of the names in {target} at {book}; it is not there. Put "
-            "it back, or say where it is with --names."
+            "it back, or say where it is with --names FILE; with a new FILE the recordings are "
+            "released as others. If their names were kept, say --keep-names."
         )
 
 

@@ -74,6 +74,21 @@ def check_room(source: Path, target: Path) -> None:
         raise BadInput(f"Expected a folder that can be written, got {target.parent}.") from error
 
 
+def refuse_stranger(target: Path) -> None:
+    """Only what was released makes room for a new release: a file without a receipt may be private.
+
+    Raises:
+        FileExistsError: if there is no receipt beside it.
+    """
+    try:
+        Receipt.from_json(receipt_path(target).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileExistsError(
+            f"{target} stands there without a receipt, so it is no output of ours and is not "
+            "replaced. Move it away, or choose another name."
+        ) from error
+
+
 def standing(
     target: Path,
     mechanism: Mechanism,

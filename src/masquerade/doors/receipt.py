@@ -11,7 +11,7 @@ from typing import Any
 
 from tyro.conf import Positional
 
-from masquerade import _json, catalog
+from masquerade import __version__, _json, catalog
 from masquerade.doors.answer import Answer
 from masquerade.doors.sources import Limits, find
 from masquerade.errors import BadInput
@@ -57,7 +57,7 @@ def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Rece
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if digest != receipt.output_sha256:
         raise BadInput(f"Expected {path.name} to be the file that was released; it was changed.")
-    _compare_with_mechanism(receipt)
+    receipt = _compared_with_mechanism(receipt)
     _compare_with_file(receipt, path)
     return receipt
 
@@ -118,7 +118,8 @@ def _said(shapes: Shapes) -> str:
     return ", ".join(" x ".join(map(str, shape)) for shape in shapes)
 
 
-def _compare_with_mechanism(receipt: Receipt) -> None:
+def _compared_with_mechanism(receipt: Receipt) -> Receipt:
+    """The receipt, in the words of this version, if it promises what the mechanism does."""
     try:
         if receipt.mechanism in catalog.names("train"):
             guarantee, event = _trained(receipt)
@@ -134,22 +135,34 @@ def _compare_with_mechanism(receipt: Receipt) -> None:
         guarantee = guarantee.with_sound()
     if receipt.is_rehearsal:
         guarantee, event = guarantee.as_rehearsal(), NoGuaranteeDpEvent("rehearsal")
-    if not _covers(receipt.guarantee, guarantee) or not _alike(receipt.dp_event, event):
+    is_ours = receipt.code_version == __version__
+    if not _covers(receipt.guarantee, guarantee, is_ours=is_ours) or not _alike(
+        receipt.dp_event, event
+    ):
+        version = "" if is_ours else f" by version {receipt.code_version}, which this one is not"
         raise BadInput(
             f"Expected the guarantee that {receipt.mechanism} gives for these fields; the receipt "
-            "states another one. It was edited, or written by another version."
+            f"states another one. It was edited, or written{version or ' by another program'}."
         )
+    return receipt if is_ours else replace(receipt, guarantee=guarantee)
 
 
-def _covers(stated: Guarantee, own: Guarantee) -> bool:
-    """Whether the promise is that one; of the attacker's power it may say more, or nothing.
+def _covers(stated: Guarantee, own: Guarantee, *, is_ours: bool) -> bool:
+    """Whether a promise is that one, or promises less.
 
-    Receipts were written before it was stated, and another version may bound it less tightly: both
-    promise less. The last digit depends on the machine's arithmetic.
+    Of the attacker's power it may say more, or nothing; the last digit depends on the machine's
+    arithmetic. Another version may have other words, and an epsilon that is not as tight; its words
+    are then not repeated.
     """
-    if stated.power is None or own.power is None or stated.power >= own.power - 2e-4:
-        own = replace(own, power=stated.power)
-    return stated == own
+    if stated.power is not None and stated.noticed < own.noticed - 2e-4:
+        return False
+    if is_ours:
+        return stated == replace(own, power=stated.power)
+    proved = [
+        (each.kind, each.unit, each.relation, each.delta, each.epsilon is None, each.estimate)
+        for each in (stated, own)
+    ]
+    return proved[0] == proved[1] and (stated.epsilon or 0.0) >= (own.epsilon or 0.0)
 
 
 def _trained(receipt: Receipt) -> tuple[Guarantee, DpEvent]:

@@ -153,6 +153,8 @@ def release_or_recognise(
         mechanism.guarantee(found.shapes).with_sound()
     with atomic.alone(target), device.on(options.device):
         stood = target.exists() and options.if_standing is not outputs.IfStanding.OVERWRITE
+        if target.exists() and not stood:
+            outputs.refuse_stranger(target)
         if stood:
             is_trusted = options.if_standing is outputs.IfStanding.RESUME
             receipt = outputs.standing(
