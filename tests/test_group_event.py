@@ -31,6 +31,12 @@ def test_a_groups_bound_lies_above_the_exact_mixture(units: int, z: float) -> No
     assert alone < truth <= bound * 1.001
 
 
+def test_a_large_group_is_hardly_looser_than_its_exact_law() -> None:
+    # q=.01, z=20, 1000 steps: 7.54 by the exact mixture of 101 shifts
+    event = group_event(sampled_gaussian(20.0, sampling_prob=0.01, steps=1000), 100)
+    assert 7.53 <= epsilon(event, delta=1e-5, relation=Relation.ZERO_OUT) <= 7.7
+
+
 def test_a_group_of_one_is_the_event_itself_and_others_are_refused() -> None:
     assert group_event(EVENT, 1) is EVENT
     found = group_event(sampled_gaussian(3.0, sampling_prob=1.0, steps=2), 3)

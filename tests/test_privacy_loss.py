@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from conftest import Run
 from masquerade._round import up_decimals
@@ -23,6 +24,8 @@ from masquerade.events import (
     ComposedDpEvent,
     GaussianDpEvent,
     LaplaceDpEvent,
+    MixtureOfGaussiansDpEvent,
+    PoissonSampledDpEvent,
     RevealedSampledDpEvent,
     SelfComposedDpEvent,
 )
@@ -203,3 +206,59 @@ def test_the_own_curve_of_a_run_says_more_than_epsilon_and_delta(relation: Relat
     e = epsilon(event, delta=1e-5, relation=relation)
     own = 1 - false_negative_rate(0.01, event, relation=relation)
     assert 0.01 < own < 0.8 < power(0.01, epsilon=e, delta=1e-5, is_gaussian=False)
+
+
+@pytest.mark.parametrize(
+    ("parts", "delta", "truth"),
+    # one step: its integral in mpmath; two: by quadrature
+    [
+        ([(0.5, 0.05)], 1e-290, 926.77),
+        ([(0.01, 0.05)], 1e-290, 920.70),
+        ([(0.5, 1.0), (0.5, 100.0)], 1e-262, 34.29),
+        ([(0.5, 0.05), (0.5, 0.2)], 1e-290, 960.6),
+    ],
+)
+def test_the_smallest_deltas_are_met(
+    parts: list[tuple[float, float]], delta: float, truth: float
+) -> None:
+    event = ComposedDpEvent([PoissonSampledDpEvent(q, GaussianDpEvent(z)) for q, z in parts])
+    assert truth * 0.99999 <= epsilon(event, delta=delta, relation="zero_out") <= truth * 1.02
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    z=st.floats(1e-3, 3.0),
+    shifts=st.lists(st.floats(0.2, 30.0), min_size=1, max_size=3, unique=True),
+    q=st.floats(0.01, 0.6),
+    cells=st.floats(0.5, 200.0),
+)
+def test_a_law_has_no_smaller_deltas_than_its_pair(
+    z: float, shifts: list[float], q: float, cells: float
+) -> None:
+    """Whatever the grid: P(x > t) - e^epsilon Q(x > t) at a grid point's t is a lower bound."""
+    shifts = sorted(shifts)
+    pair = Pair(tuple(q / len(shifts) for _ in shifts), tuple(shifts), z, False)
+    interval = pair.largest(1e-12) / cells
+    law, _ = pair.laws(interval, 1e-12)
+    losses = (law.first + np.arange(len(law.chances))) * interval
+    assert law.chances.sum() + law.lost == pytest.approx(1.0, abs=1e-9)
+    table = np.linspace(-9 * z, max(shifts) + 9 * z, 400)
+    for t, e in zip(table.tolist(), pair.loss(table)[0].tolist(), strict=True):
+        if not 0 <= e < 600:
+            continue
+        above = [float(norm.sf((t - s) / z)) for s in (0.0, *shifts)]
+        truth = pair.rest * above[0] + q / len(shifts) * sum(above[1:]) - math.exp(e) * above[0]
+        found = float(law.chances @ -np.expm1(np.minimum(e - losses, 0.0))) + law.lost
+        assert found >= truth - 1e-12
+
+
+def test_what_cannot_be_told_apart_or_not_at_all_has_its_limits() -> None:
+    nearly = SelfComposedDpEvent(PoissonSampledDpEvent(0.9, GaussianDpEvent(1.0)), 20)
+    assert epsilon(nearly, delta=1 - 1e-9, relation="zero_out") == 0.0
+    always = MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.0, 1.0])
+    found = epsilon(always, delta=1e-5, relation="zero_out")
+    assert gaussian_epsilon(1.0, 1e-5) <= found <= gaussian_epsilon(1.0, 1e-5) * 1.0001
+    for silent in (PoissonSampledDpEvent(0.5, GaussianDpEvent(0.0)), LaplaceDpEvent(0.0)):
+        assert false_negative_rate(0.01, silent, relation=Relation.ZERO_OUT) == 0.0
+    many = SelfComposedDpEvent(PoissonSampledDpEvent(1e-13, GaussianDpEvent(1.0)), 10**20)
+    assert epsilon(many, delta=1e-5, relation="zero_out") > 0

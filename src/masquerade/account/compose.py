@@ -63,7 +63,7 @@ def epsilon(
             return math.inf
         event = ComposedDpEvent([SelfComposedDpEvent(part, count) for part, count in parts])
         delta = (delta - failing) * (1 - 1e-12)
-    if any(_is_not_private(part) for part, _ in parts):
+    if any(is_not_private(part) for part, _ in parts):
         return math.inf
     mu = gaussian_mu_of(event, relation=relation)
     if mu is not None:
@@ -152,7 +152,9 @@ def _otherwise(event: DpEvent, times: int, *, delta: float, relation: Relation) 
     match event:
         case BoundedRangeDpEvent(bound=bound) if times <= _MAX_RUNS_TO_COUNT:
             return optimal_composition(bound * distance_of(relation), times, delta=delta)
-        case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
+        case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner) if (
+            times < 2**62
+        ):
             # the pair of add_remove is that of zero_out, and so is what showing the batch adds
             is_two_sided = relation is Relation.REPLACE_ONE
             like = Relation.REPLACE_ONE if is_two_sided else Relation.ZERO_OUT
@@ -221,11 +223,16 @@ def _chance_of_taking_part(parts: list[tuple[DpEvent, int]]) -> float:
     for part, count in parts:
         if isinstance(part, PoissonSampledDpEvent):
             missed += count * math.log1p(-part.sampling_probability)
-        elif isinstance(part, MixtureOfGaussiansDpEvent) and part.sensitivities[0] == 0:
-            missed += count * math.log(part.sampling_probs[0])
+        elif isinstance(part, MixtureOfGaussiansDpEvent) and _stays(part) > 0:
+            missed += count * math.log(_stays(part))
         else:
             return 1.0
     return -math.expm1(missed) * (1 + 1e-12)
+
+
+def _stays(event: MixtureOfGaussiansDpEvent) -> float:
+    """The chance that nothing is shifted."""
+    return float(event.sampling_probs[0]) if event.sensitivities[0] == 0 else 0.0
 
 
 def _without_failures(parts: list[tuple[DpEvent, int]]) -> tuple[list[tuple[DpEvent, int]], float]:
@@ -239,7 +246,8 @@ def _without_failures(parts: list[tuple[DpEvent, int]]) -> tuple[list[tuple[DpEv
     return kept, failing
 
 
-def _is_not_private(event: DpEvent) -> bool:
+def is_not_private(event: DpEvent) -> bool:
+    """Whether a simple event promises nothing at all."""
     inner = getattr(event, "event", event)
     noises = (getattr(inner, name, 1.0) for name in ("noise_multiplier", "standard_deviation"))
     return isinstance(inner, NonPrivateDpEvent) or 0 in noises

@@ -33,8 +33,8 @@ from masquerade.events import (
     SelfComposedDpEvent,
 )
 
-_MOST = 64  # shifts of a mixture
-_RARE = 1e-40
+_MOST = 40  # shifts of a mixture
+_RARE, _RARE_LOG = 1e-40, 92.0
 
 
 def group_event(event: DpEvent, units: int) -> DpEvent:
@@ -65,8 +65,12 @@ def _mixture(q: float, units: int, z: float) -> DpEvent:
     """How many of the units are drawn, as a mixture of at most about `_MOST` shifts."""
     if q >= 1:
         return group_event(GaussianDpEvent(z), units)
-    drawn = binom(units, q)
-    least, most = int(drawn.ppf(_RARE)), int(drawn.isf(_RARE))
+    drawn, mean = binom(units, q), units * q
+    # Bernstein: more than this from the mean is rarer than e^-92; the law itself says where
+    far = _RARE_LOG / 3 + math.sqrt(_RARE_LOG**2 / 9 + 2 * _RARE_LOG * mean * (1 - q))
+    near = np.arange(max(0, math.floor(mean - far)), min(units, math.ceil(mean + far)) + 1)
+    likely = near[(drawn.sf(near - 1) > _RARE) & (drawn.cdf(near) > _RARE)]
+    least, most = int(likely[0]), int(likely[-1])
     places = np.unique(np.linspace(least, most, min(most - least + 1, _MOST)).round())
     tops = np.unique(np.concatenate([[0.0], places, [units]]))
     above = drawn.sf(tops[:-1]) * (1 + 1e-10)  # chance of more than each; rounded up

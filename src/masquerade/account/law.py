@@ -94,9 +94,11 @@ class Cells:
             unsure += 2 * (self.mass + self.other + size) * self.too_low[:-1]
             upper = (self.gain - lifted + unsure) / -np.expm1(-interval)
         upper = np.clip(np.nan_to_num(upper, nan=np.inf), 0.0, self.mass)
-        beyond = np.minimum(2 * upper * self.too_high[1:] / interval, upper)
+        share = np.expm1(-self.too_high[1:]) / np.expm1(-interval) * (1 + 1e-12)
+        beyond = np.minimum(upper * share, upper)  # at an end that is a hair too low
+        is_far = self.too_high[1:] > interval
         chances = np.zeros(len(self.ends) + 1)
         chances[:-2] += self.mass - upper
         chances[1:-1] += upper - beyond
-        chances[2:] += beyond
-        return Law(int(self.ends[0]), chances, 0.0)
+        chances[2:] += np.where(is_far, 0.0, beyond)
+        return Law(int(self.ends[0]), chances, float(np.sum(beyond[is_far])))

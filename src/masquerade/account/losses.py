@@ -28,6 +28,7 @@ from masquerade.guarantee import Relation
 
 _TABLE = 2**14  # points from which the ends of cells are first guessed
 _NEWTON = 3
+_HALVINGS = 50
 _NEAR = 30.0  # exponents up to which expm1 is used
 LEAST_TAIL = 1e-300
 
@@ -139,8 +140,8 @@ class Pair:
         grown = [np.expm1(y) for y in small]
         total = sum(w * g for w, g in zip(self.weights, grown, strict=True))
         moved = sum(
-            w * (np.abs(g) + np.abs(y) * (g + 1))
-            for w, g, y in zip(self.weights, grown, small, strict=True)
+            w * (np.abs(g) + (s * np.abs(x) + s * s / 2) / z2 * (g + 1))
+            for w, g, s in zip(self.weights, grown, self.shifts, strict=True)
         )
         total = np.maximum(total, -1 + 1e-12)
         value = np.log1p(total)
@@ -150,7 +151,9 @@ class Pair:
             terms = [math.log(w) + y[is_far] for w, y in zip(self.weights, exponents, strict=True)]
             terms += [np.full(int(is_far.sum()), math.log(self.rest))] if self.rest > 0 else []
             value[is_far] = np.logaddexp.reduce(terms)
-            error[is_far] = ROUNDING * (1 + np.abs(value[is_far]) + np.abs(highest[is_far]))
+            far = max(self.shifts)
+            size = (far * np.abs(x[is_far]) + far * far / 2) / z2
+            error[is_far] = ROUNDING * (1 + np.abs(value[is_far]) + size)
         with np.errstate(over="ignore"):
             slope = sum(
                 w * s / z2 * np.exp(y - value)
@@ -199,10 +202,29 @@ class Pair:
         for _ in range(_NEWTON):
             value, _, slope = self.loss(x)
             x = np.clip(x - (value - aim) / np.maximum(slope, 1e-300), table[0], table[-1])
+        x = self._halved(x, aim, known, table, interval)
         x = np.maximum.accumulate(x)
         value, error, _ = self.loss(x)
         error += ROUNDING * np.abs(aim)
         return ends, x, np.maximum(aim - value, 0) + error, np.maximum(value - aim, 0) + error
+
+    def _halved(
+        self, x: np.ndarray, aim: np.ndarray, known: np.ndarray, table: np.ndarray, interval: float
+    ) -> np.ndarray:
+        """Where Newton's steps have not arrived, halve instead."""
+        is_inside = (aim > known[0]) & (aim < known[-1])
+        lost = np.flatnonzero(is_inside & ~(np.abs(self.loss(x)[0] - aim) < 1e-3 * interval))
+        if not len(lost):
+            return x
+        place = np.searchsorted(known, aim[lost])
+        low, high = table[place - 1], table[place]
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            is_below = self.loss(middle)[0] < aim[lost]
+            low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+        x = x.copy()
+        x[lost] = high
+        return x
 
 
 def _masses(edges: np.ndarray, shift: float, deviation: float) -> tuple[np.ndarray, np.ndarray]:
@@ -211,7 +233,8 @@ def _masses(edges: np.ndarray, shift: float, deviation: float) -> tuple[np.ndarr
     below, above = ndtr(t), ndtr(-t)
     is_left = t[1:] <= 0
     mass = np.where(is_left, np.diff(below), -np.diff(above))
-    return np.maximum(mass, 0.0), np.where(is_left, below[1:], above[:-1])
+    square = np.minimum(np.square(np.where(is_left, t[1:], t[:-1])), 1e4)  # tails round the more
+    return np.maximum(mass, 0.0), np.where(is_left, below[1:], above[:-1]) * (1 + square)
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,11 @@ def revealed_epsilon(
 
     if excess(0.0) >= 0:
         return 0.0
+    if excess(math.inf) <= 0:
+        return math.inf  # the tails alone are more than delta
     high = 1.0
     while excess(high) < 0:
         high *= 2
         if not math.isfinite(high):
             return math.inf
-    return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-14)) * (1 + 1e-9)
+    return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-14)) * (1 + 1e-9) + 2e-12

@@ -30,6 +30,7 @@ from functools import cached_property
 import numpy as np
 from scipy.fft import irfft, rfft
 from scipy.optimize import brentq
+from scipy.signal import lfilter
 
 from masquerade.account.law import Law, TooFine
 
@@ -37,8 +38,9 @@ MOST_POINTS = 2**22
 _UNIT = 2.0**-53
 _PATH = 16 * _UNIT  # of one butterfly
 _OUTSIDE = 1e-10  # chance outside the window, under the tilted law
-_SHARES = (1.0, 3.0, 7.0)  # tilts that bound it, in inverse deviations
+_SHARES = (0.1, 0.5, 2.0, 7.0)  # tilts that bound it, in inverse deviations
 _MOST_EXPONENT = 600.0
+_LEAST_LOG = -640.0  # of a chance beside the largest
 _LOG_KEPT = -2.0  # log of the chance that the sum is its likeliest value, from which that is kept
 
 
@@ -71,8 +73,10 @@ class Sum:
             return total - theta * mean - math.log(delta)
 
         low, high = math.log(min(1e-3, most / 2)), math.log(most)
-        while excess(low) < 0 and low > -60:
+        while excess(low) < 0:
             low -= 4
+            if low < -60:
+                return math.exp(low)  # delta is nearly one
         middle = low
         while middle < high and excess(middle) > 0:
             low, middle = middle, middle + 2
@@ -110,6 +114,7 @@ class Sum:
         start, points = self._window(theta)
         powers = np.zeros(points // 2 + 1, dtype=np.complex128)
         excess = np.zeros(points // 2 + 1)  # log of how much larger each may be
+        bulk = np.zeros(points // 2 + 1)  # what rounding of powers is measured by
         origin, log_stay, log_room = 0, 0.0, 0.0
         for law, count in self.parts:
             losses = self._losses(law)
@@ -120,7 +125,9 @@ class Sum:
             others = rfft(np.bincount(places, tilted, points)) / stay
             error = _PATH * math.log2(points) * float(tilted.sum()) / stay
             size = _log_size(others)
-            powers += count * (size + 1j * np.arctan2(others.imag, 1 + others.real))
+            angle = np.arctan2(others.imag, 1 + others.real)
+            powers += count * (size + 1j * angle)
+            bulk += count * (np.abs(size) + np.abs(angle))
             excess += count * np.log1p(error * np.exp(-size))
             origin += count * (law.first + likeliest)
             log_stay += count * math.log(stay)
@@ -131,15 +138,15 @@ class Sum:
         with np.errstate(over="ignore"):
             most = np.exp(powers.real + log_stay + np.maximum(excess, 1.0))
             unsure = np.where(excess < 1, sizes * np.expm1(np.minimum(excess, 1.0)), most)
-            unsure += 8 * _UNIT * (np.abs(powers) + abs(log_stay)) * (sizes + unsure)
+            unsure += 8 * _UNIT * (bulk + abs(log_stay)) * (sizes + unsure)
             unsure += _PATH * math.log2(points) * np.abs(spectrum)
-        places = start + np.arange(points)
-        chances = np.maximum(irfft(spectrum, points), 0.0)[(places - origin) % points]
+        chances = np.maximum(np.roll(irfft(spectrum, points), (origin - start) % points), 0.0)
         chances += 2 * float(unsure.sum()) / points
         if is_kept:
             chances[(origin - start) % points] += math.exp(log_stay)
         return Curve(
-            losses=places * self.interval,
+            losses=(start + np.arange(points)) * self.interval,
+            interval=self.interval,
             chances=chances,
             theta=theta,
             centre=centre,
@@ -150,8 +157,16 @@ class Sum:
 
     def _alone(self, law: Law, centre: float) -> Curve:
         """A single loss needs no transform."""
-        flat = {"theta": 0.0, "centre": centre, "log_scale": 0.0, "outside": 0.0}
-        return Curve(losses=self._losses(law), chances=law.chances, lost=law.lost, **flat)
+        return Curve(
+            losses=self._losses(law),
+            interval=self.interval,
+            chances=law.chances,
+            theta=0.0,
+            centre=centre,
+            log_scale=0.0,
+            outside=0.0,
+            lost=law.lost,
+        )
 
 
 @dataclass(frozen=True)
@@ -160,6 +175,7 @@ class Curve:
 
     Args:
         losses: the grid points of the window.
+        interval: between them.
         chances: of the tilted sum, each with its rounding.
         theta: how far it is tilted.
         centre: about the tilted mean; chances are weighted relative to it.
@@ -169,6 +185,7 @@ class Curve:
     """
 
     losses: np.ndarray
+    interval: float
     chances: np.ndarray
     theta: float
     centre: float
@@ -183,24 +200,21 @@ class Curve:
         With W_i the untilted chances, D_j = sum_{i>j} W_i (1 - e^{-(i-j)h}) falls by
         (1 - e^{-h}) sum_{i>=j} W_i e^{-(i-j)h} from one point to the next.
         """
-        h = self.losses[1] - self.losses[0]
-        beyond = np.minimum(np.abs(self.losses - self.centre), _MOST_EXPONENT)
-        away = np.copysign(beyond, self.losses - self.centre)
-        with np.errstate(over="ignore"):
-            weights = self.chances * np.exp(np.minimum(-self.theta * away, _MOST_EXPONENT))
-            decayed = np.cumsum((weights * np.exp(-away))[::-1])[::-1] * np.exp(away)
-            falls = -math.expm1(-h) * decayed
+        tilts = -self.theta * (self.losses - self.centre)
+        with np.errstate(over="ignore", under="ignore"):
+            weights = self.chances * np.exp(np.clip(tilts, -_MOST_EXPONENT, _MOST_EXPONENT))
+            later = lfilter([1.0], [1.0, -math.exp(-self.interval)], weights[::-1])[::-1]
+            falls = -math.expm1(-self.interval) * later
             found = np.append(np.cumsum(falls[:0:-1])[::-1], 0.0)
             scale = math.exp(min(self.log_scale, _MOST_EXPONENT))
-            end = self.theta * (self.losses[-1] - self.centre)
-            over = math.exp(min(self.log_scale - end, _MOST_EXPONENT)) * self.outside
+            over = math.exp(min(self.log_scale + tilts[-1], _MOST_EXPONENT)) * self.outside
         found = found * scale * (1 + 8 * _UNIT * len(found)) + over + self.lost
-        found[max(self.theta, 1.0) * (self.centre - self.losses) > _MOST_EXPONENT] = 1.0
+        found[tilts > _MOST_EXPONENT] = 1.0
         return np.minimum(np.nan_to_num(found, nan=1.0), 1.0)
 
     def delta(self, epsilons: np.ndarray) -> np.ndarray:
         """Upper bounds on delta at any epsilons: that of the grid point before each."""
-        place = np.floor((epsilons - self.losses[0]) / (self.losses[1] - self.losses[0]) - 1e-9)
+        place = np.floor((epsilons - self.losses[0]) / self.interval - 1e-9)
         found = self.deltas[np.clip(place, 0, len(self.losses) - 1).astype(int)]
         return np.asarray(np.where(place < 0, 1.0, found))
 
@@ -225,9 +239,12 @@ def _tilted(law: Law, losses: np.ndarray, theta: float) -> tuple[np.ndarray, flo
         raised = law.chances * np.expm1(exponents)
         log_mass = math.log1p(math.fsum([float(raised.sum()), -law.lost]))
         return (law.chances + raised) * math.exp(-log_mass), log_mass
-    highest = float(exponents[law.chances > 0].max())
-    raised = law.chances * np.exp(np.clip(exponents - highest, -600.0, 0.0))
-    raised[raised < 1e-280] = 0.0  # arithmetic on numbers without all their digits is slow
+    with np.errstate(divide="ignore"):
+        logs = exponents + np.log(law.chances)
+    highest = float(logs.max())
+    raised = np.where(
+        logs - highest > _LEAST_LOG, np.exp(np.maximum(logs - highest, _LEAST_LOG)), 0
+    )
     mass = float(raised.sum())
     return raised / mass, highest + math.log(mass)
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from masquerade.account.compose import finer, gaussian_mu_of
+from masquerade.account.compose import finer, gaussian_mu_of, is_not_private
 from masquerade.account.law import TooFine
 from masquerade.account.parts import parts_of
 from masquerade.events import DpEvent
@@ -23,6 +23,8 @@ def false_negative_rate(false_positive: float, event: DpEvent, *, relation: Rela
     The curve is the upper envelope of the lines that each (epsilon, delta(epsilon)) gives. The
     deltas are upper bounds, so the rate is never above the truth; zero where nothing is known.
     """
+    if any(is_not_private(part) for part, _ in parts_of(event)):
+        return 0.0
     mu = gaussian_mu_of(event, relation=relation)
     if mu is not None:
         return float(ndtr(-ndtri(false_positive) - mu)) * (1 - 1e-9)
