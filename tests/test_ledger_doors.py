@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade import make_mechanism, release_file
+from masquerade import make_mechanism, release_file, release_value
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Ledger
-from masquerade.ledger.store import Tampered
+from masquerade.ledger.store import OutOfReach, Tampered
 from masquerade.receipt import Receipt
 
 MECHANISM = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame", low=0, high=9)
@@ -135,7 +135,7 @@ def test_a_lock_at_the_last_moment_says_that_the_output_stands(
     ledger = Ledger(folder / "budget.db")
 
     def locked(receipt: Receipt) -> None:
-        raise BadInput("database is locked.")
+        raise OutOfReach("database is locked.")
 
     monkeypatch.setattr(ledger, "settle", locked)
     with pytest.raises(BadInput, match="stands and its spend is recorded"):
@@ -143,6 +143,45 @@ def test_a_lock_at_the_last_moment_says_that_the_output_stands(
     monkeypatch.undo()
     release_file(folder / "in.npy", folder / "out.npy", MECHANISM, ledger=ledger)
     assert spends(folder) == 1 and len(ledger.book().settled) == 1
+
+
+def test_only_a_receipt_of_this_ledger_is_settled(folder: Path) -> None:
+    ledger, value = Ledger(folder / "budget.db"), np.load(folder / "in.npy")
+    spend = ledger.reserve(value, MECHANISM)
+    free = release_value(value, MECHANISM).receipt
+    receipt = dataclasses.replace(free, ledger_sequence=spend.sequence, ledger_head=spend.head)
+    wrong: list[dict[str, Any]] = [
+        {"ledger_sequence": None, "ledger_head": None},
+        {"ledger_sequence": 99},
+        {"ledger_sequence": 1},
+        {"ledger_head": "0" * 64},
+        {"fields": {**receipt.fields, "epsilon": 0.5}},
+    ]
+    for change in wrong:
+        with pytest.raises(BadInput, match="spend is in this ledger"):
+            ledger.settle(dataclasses.replace(receipt, **change))
+    assert not ledger.book().settled
+    ledger.settle(receipt)
+    assert ledger.book().settled == {spend.sequence: receipt.output_sha256}
+
+
+def test_a_second_output_is_refused_and_not_told_to_try_again(folder: Path) -> None:
+    ledger = Ledger(folder / "budget.db")
+    first = release_file(folder / "in.npy", folder / "out.npy", MECHANISM, ledger=ledger).receipt
+    free = release_file(folder / "in.npy", folder / "two.npy", MECHANISM).receipt
+    spend = {"ledger_sequence": first.ledger_sequence, "ledger_head": first.ledger_head}
+    forged = dataclasses.replace(free, **spend)
+    (folder / "two.npy.receipt.json").write_text(forged.to_json())
+    with pytest.raises(BadInput, match="one charge is good for one output") as refused:
+        release_file(folder / "in.npy", folder / "two.npy", MECHANISM, ledger=ledger)
+    said = str(refused.value)
+    assert "spend is recorded" not in said and "Nothing was published" not in said
+
+
+def test_a_database_that_cannot_be_read_is_out_of_reach(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("this is not a database at all; " * 50)
+    with pytest.raises(OutOfReach, match="read and written"):
+        Ledger(tmp_path / "text.db").entries()
 
 
 def test_a_password_is_never_printed(command: Any) -> None:

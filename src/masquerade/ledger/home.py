@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 from masquerade._optional import require
 from masquerade.errors import BadInput
 from masquerade.files import atomic
-from masquerade.ledger.store import LEDGER, TABLES, Entry, Session, Tampered, reading
+from masquerade.ledger.store import LEDGER, TABLES, Entry, OutOfReach, Session, Tampered, reading
 
 
 class Home:
@@ -123,7 +123,7 @@ class Home:
                     connection.execute(sql.text("SELECT pg_advisory_xact_lock(7305201)"))
                 yield connection
         except sql.exc.DBAPIError as error:
-            raise BadInput(
+            raise OutOfReach(
                 f"Expected a ledger that can be read and written at {self._shown}: "
                 f"{str(error.orig).strip()}."
             ) from error
