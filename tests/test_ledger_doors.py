@@ -99,6 +99,32 @@ def test_what_was_spent_before_a_file_joined_an_account_is_charged_to_it(folder:
         ledger.add("small", value)
 
 
+def test_files_are_added_all_or_none(folder: Path, command: Any) -> None:
+    ledger = Ledger(folder / "budget.db")
+    np.save(folder / "fresh.npy", np.ones((4, 3)))
+    for _ in range(2):
+        ledger.reserve(np.load(folder / "in.npy"), MECHANISM)
+    ledger.open_account("small", Unit(name=UnitName.FRAME), epsilon=1.2, delta=1e-5)
+    before = ledger.entries()
+    words = ["ledger", "add", "small", "--ledger", folder / "budget.db", folder / "fresh.npy"]
+    done = command(*words, folder / "in.npy")
+    assert done.code == 3 and "Nothing was spent" in done.err
+    assert ledger.entries() == before
+    assert command(*words).code == 0 and len(ledger.entries()) == len(before) + 1
+
+
+def test_several_files_come_in_as_one_with_a_member(folder: Path, command: Any) -> None:
+    ledger, files = Ledger(folder / "budget.db"), [folder / "a.npy", folder / "b.npy"]
+    for place, file in enumerate(files, 1):
+        np.save(file, np.full((4, 3), place))
+    member = ledger.add("ward", np.load(files[1]))  # until now one of its own
+    words = ["--same-as", folder / "in.npy", "--ledger", folder / "budget.db", "--json"]
+    done = command("ledger", "add", "ward", *files, *words)
+    twin = ledger.add("ward", np.load(folder / "in.npy"))
+    assert done.json["members"] == [twin, twin] and member != twin
+    assert [name for _, name in ledger.book().holders] == [twin]
+
+
 def test_an_export_never_overwrites_anything(folder: Path, command: Any) -> None:
     for name in ("budget.db", "budget.db.witness", "nowhere/entries.json"):
         out = folder / name
