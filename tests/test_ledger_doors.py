@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import sqlite3
 import stat
 from pathlib import Path
@@ -138,6 +139,46 @@ def test_an_export_never_overwrites_anything(folder: Path, command: Any) -> None
 def test_ledger_and_witness_are_their_owners_alone(folder: Path) -> None:
     for name in ("budget.db", "budget.db.witness"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_an_older_copy_is_noticed_by_every_name_of_a_ledger(is_folder: bool, folder: Path) -> None:
+    real = folder / "budget.db"
+    link = folder / "away" / "budget.db" if is_folder else folder / "link.db"
+    (folder / "away").symlink_to(folder, target_is_directory=True)
+    (folder / "link.db").symlink_to("budget.db")
+    shutil.copy(real, folder / "old.db")
+    Ledger(link).reserve(np.load(folder / "in.npy"), MECHANISM)
+    assert [path.name for path in folder.glob("*.witness")] == ["budget.db.witness"]
+    shutil.copy(folder / "old.db", real)
+    for name in (real, link):
+        with pytest.raises(Tampered, match="older copy"):
+            Ledger(name).entries()
+
+
+def test_a_ledger_by_a_relative_path_is_the_one_it_was_opened_as(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    ledger = Ledger("budget.db")
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    ledger.reserve(np.load(folder / "in.npy"), MECHANISM)
+    assert spends(folder) == 1 and not list((folder / "elsewhere").iterdir())
+
+
+def test_a_ledger_is_made_where_a_link_leads(tmp_path: Path) -> None:
+    link, real = tmp_path / "link.db", tmp_path / "real.db"
+    link.symlink_to("real.db")
+    Ledger(link).open_account("ward", Unit(name=UnitName.FRAME), epsilon=8, delta=1e-5)
+    assert link.is_symlink() and stat.S_IMODE(real.stat().st_mode) == 0o600
+    assert (tmp_path / "real.db.witness").exists()
+
+
+def test_a_link_that_leads_back_to_itself_is_no_ledger(tmp_path: Path) -> None:
+    (tmp_path / "loop.db").symlink_to("loop.db")
+    with pytest.raises(BadInput, match=r"Expected a ledger at .*loop\.db"):
+        Ledger(tmp_path / "loop.db").entries()
 
 
 def test_a_ledger_that_was_deleted_and_made_anew_is_noticed(folder: Path) -> None:

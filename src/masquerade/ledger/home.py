@@ -35,7 +35,8 @@ class Home:
             level = "READ COMMITTED"
             self._engine = sql.create_engine(url, poolclass=NullPool, isolation_level=level)
         else:
-            self._shown = self.address
+            # one file, one witness: whatever link it is reached by, and from whatever folder
+            self._shown, self.address = self.address, os.path.realpath(self.address)
             url = sql.URL.create("sqlite", database=self.address)
             self._engine = sql.create_engine(url, poolclass=NullPool)
             sql.event.listen(self._engine, "connect", _prepare_sqlite)
