@@ -130,10 +130,9 @@ def _compare_with_mechanism(receipt: Receipt) -> None:
         raise
     except Exception as error:  # its fields may be anything
         raise BadInput(f"Expected a mechanism and fields that we know; {error}") from error
-    if receipt.kept_sound:
-        guarantee = guarantee.with_sound()
-    if receipt.is_rehearsal:
-        guarantee, event = guarantee.as_rehearsal(), NoGuaranteeDpEvent("rehearsal")
+    is_rehearsal = receipt.is_rehearsal
+    guarantee = guarantee.as_released(with_sound=receipt.kept_sound, is_rehearsal=is_rehearsal)
+    event = NoGuaranteeDpEvent("rehearsal") if is_rehearsal else event
     if not _covers(receipt.guarantee, guarantee) or not _alike(receipt.dp_event, event):
         raise BadInput(
             f"Expected the guarantee that {receipt.mechanism} gives for these fields; the receipt "
