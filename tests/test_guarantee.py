@@ -15,6 +15,7 @@ from masquerade._round import up_decimals, up_significant
 from masquerade.account import compose
 from masquerade.events import GaussianDpEvent
 from masquerade.guarantee import (
+    WHOLE_FILE,
     Accountant,
     Guarantee,
     Kind,
@@ -23,6 +24,7 @@ from masquerade.guarantee import (
     UnitName,
     require_alike,
 )
+from masquerade.ledger import book as books
 from masquerade.wording import explain
 
 
@@ -108,6 +110,22 @@ def test_a_rehearsal_promises_nothing() -> None:
     rehearsal = formal().as_rehearsal()
     assert rehearsal.kind is Kind.NONE and rehearsal.epsilon is None
     assert "Rehearsal" in " ".join(explain(rehearsal))
+
+
+def test_what_leaves_with_sound_or_as_a_rehearsal_says_both() -> None:
+    one = formal()
+    assert one.as_released(with_sound=False, is_rehearsal=False) == one
+    assert one.as_released(with_sound=True, is_rehearsal=False) == one.with_sound()
+    both = one.as_released(with_sound=True, is_rehearsal=True)
+    assert both.epsilon is None and "sound" in both.released and "Rehearsal" in both.caveats[-1]
+
+
+@pytest.mark.parametrize("name", WHOLE_FILE)
+def test_a_rehearsal_does_not_keep_the_sound_that_a_release_must_drop(name: UnitName) -> None:
+    whole = formal(unit=Unit(name=name))
+    with pytest.raises(ValueError, match="sound to be dropped"):
+        whole.as_released(with_sound=True, is_rehearsal=True)
+    assert name in books.WHOLE, "the ledger refuses it as well"
 
 
 def test_different_units_or_relations_do_not_compose() -> None:

@@ -27,7 +27,7 @@ from masquerade.doors.models import load_model
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.training import Ways, make_method, train_file
 from masquerade.doors.worn import Worn
-from masquerade.errors import BadInput, BudgetExceeded
+from masquerade.errors import BadInput, BudgetExceeded, Stopped
 from masquerade.ledger import Ledger
 from masquerade.ledger.filter import FilterName
 from masquerade.train.loop import Work
@@ -211,6 +211,17 @@ def test_a_run_that_was_stopped_is_charged_once(tmp_path: Path) -> None:
     tell = {"progress": lambda what, done, _: steps.append(done) if what == "training" else None}
     trains(tmp_path / "m.safetensors", ledger=ledger, ways=ways, **tell)
     assert steps == [3, 4] and len(charges(ledger)) == len(ledger.book().settled) == 1
+
+
+@pytest.mark.parametrize("learns", [trains, lambda path, **other: teaches(path, pate(), **other)])
+def test_a_run_that_the_system_ends_says_so_and_not_that_a_person_did(
+    learns: Any, tmp_path: Path
+) -> None:
+    def end(what: str, done: int, total: int) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped, match="no model was written"):
+        learns(tmp_path / "m.safetensors", progress=end)
 
 
 @pytest.mark.parametrize(

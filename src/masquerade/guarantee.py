@@ -41,6 +41,8 @@ PROTECTS = {
     UnitName.SHARD: "the data behind one teacher",
 }
 
+WHOLE_FILE = (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)  # a voice is part of these
+
 
 class Relation(StrEnum):
     """How two neighbouring inputs differ in one unit."""
@@ -290,6 +292,11 @@ class Guarantee:
                 f"Expected published_claim to begin with one of {CLAIM_PREFIXES}, got {claim!r}."
             )
 
+    def as_released(self, *, with_sound: bool, is_rehearsal: bool) -> Guarantee:
+        """The claim for what leaves the house, as it leaves; sound may be refused."""
+        claim = self.with_sound() if with_sound else self
+        return claim.as_rehearsal() if is_rehearsal else claim
+
     def as_rehearsal(self) -> Guarantee:
         """The claim for a seeded run: none, since whoever knows the seed knows the noise."""
         return dataclasses.replace(
@@ -309,9 +316,7 @@ class Guarantee:
         Raises:
             ValueError: if the unit is the whole file, of which the sound is a part.
         """
-        if self.unit.name in (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT) and (
-            self.epsilon is not None
-        ):
+        if self.unit.name in WHOLE_FILE and self.epsilon is not None:
             raise ValueError(
                 f"Expected the sound to be dropped for the unit {self.unit.name.value}: it is part "
                 "of what is protected."

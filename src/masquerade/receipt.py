@@ -151,12 +151,11 @@ def write_receipt(
 ) -> Receipt:
     """The receipt of one release; a seeded noise makes it a rehearsal's."""
     guarantee = mechanism.guarantee(shapes)
-    guarantee = guarantee.with_sound() if kept_sound else guarantee
     return Receipt(
         mechanism=mechanism.name,
         fields=mechanism.fields(),
         shapes=shapes,
-        guarantee=guarantee.as_rehearsal() if noise.is_rehearsal else guarantee,
+        guarantee=guarantee.as_released(with_sound=kept_sound, is_rehearsal=noise.is_rehearsal),
         event=event_to_json(
             NoGuaranteeDpEvent("rehearsal") if noise.is_rehearsal else mechanism.event(shapes)
         ),

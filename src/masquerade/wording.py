@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 
 from masquerade._round import shown
-from masquerade.guarantee import PROTECTS, Guarantee, Kind, Relation, Unit, UnitName
+from masquerade.guarantee import PROTECTS, WHOLE_FILE, Guarantee, Kind, Relation, Unit, UnitName
 
 PERSON = 0.18  # area of a standing person over the square of their height
 _SMALL = 64  # pixels: someone who is seen from afar
 _VACUOUS = 100.0  # an attacker may be e^100 times as sure as before
 _ALIKE = ((0.05, "would look almost the same"), (0.5, "would look similar, not the same,"))
-_WHOLE = (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
 _CHANGES = {
     Relation.ZERO_OUT: "had been left out",
     Relation.REPLACE_ONE: "had been anything else",
@@ -90,7 +89,7 @@ def _promise(guarantee: Guarantee, epsilon: float) -> str:
 
 
 def _protected(unit: Unit) -> str:
-    if unit.is_of_a_file and unit.name in _WHOLE:
+    if unit.is_of_a_file and unit.name in WHOLE_FILE:
         return "this whole file, whoever is in it; other files of the same people add to it"
     if unit.name is UnitName.VIDEO:
         return "one whole recording"

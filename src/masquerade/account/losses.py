@@ -201,7 +201,9 @@ class Pair:
         x = np.interp(aim, known, table)
         for _ in range(_NEWTON):
             value, _, slope = self.loss(x)
-            x = np.clip(x - (value - aim) / np.maximum(slope, 1e-300), table[0], table[-1])
+            with np.errstate(over="ignore"):
+                step = (value - aim) / np.maximum(slope, 1e-300)
+            x = np.clip(x - step, table[0], table[-1])
         x = self._halved(x, aim, known, table, interval)
         x = np.maximum.accumulate(x)
         value, error, _ = self.loss(x)

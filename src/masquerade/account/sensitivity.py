@@ -13,9 +13,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2
 
 from masquerade import _check
-from masquerade.guarantee import Relation, Unit, UnitName
-
-WHOLE_FILE = (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
+from masquerade.guarantee import WHOLE_FILE, Relation, Unit, UnitName
 
 
 def changed_coordinates(unit: Unit, shapes: tuple[tuple[int, ...], ...]) -> int:

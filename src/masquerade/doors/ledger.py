@@ -122,7 +122,7 @@ class Open:
 
 @dataclass(frozen=True, kw_only=True)
 class Add:
-    """Put files into an account; they are known by a keyed hash of what they hold.
+    """Put files into an account, all or none; each is known by a keyed hash of what it holds.
 
     Args:
         account: the account's name.
@@ -146,18 +146,16 @@ class Add:
     max_bytes: int = Limits.max_bytes
 
     def run(self) -> Answer:
-        """Read, hash and add each file."""
+        """Read and hash all of them, then add them."""
         if not self.files:
             raise ValueError("Expected at least one file to add.")
         ledger = Ledger(self.ledger)
         twin = None if self.same_as is None else self._read(self.same_as)
-        values = [
-            self._read(file) for file in self.files
-        ]  # all must be readable before any is added
+        values = [self._read(file) for file in self.files]
         named = zip(map(str, self.files), values, strict=True) if twin is None else ()
-        warnings, members = ledger.doubts(self.account, [self.subject], named), []
-        for value in values:
-            members.append(ledger.add(self.account, value, subject=self.subject, same_as=twin))
+        warnings = ledger.doubts(self.account, [self.subject], named)
+        shown = [(value, self.subject) for value in values]
+        members = ledger.add_all(self.account, shown, same_as=twin)
         return Answer(
             data={"account": self.account, "members": members, "warnings": warnings}
             | {"note": NOT_COUNTED},

@@ -32,9 +32,9 @@ def preview(
     person_height: int | None,
 ) -> Answer:
     """Guarantee, what to expect, time, and how much of a person one unit covers."""
-    guarantee = mechanism.guarantee(shapes)
-    guarantee = guarantee.with_sound() if options.saving.keep_sound else guarantee
-    guarantee = guarantee.as_rehearsal() if noise.is_rehearsal else guarantee
+    guarantee = mechanism.guarantee(shapes).as_released(
+        with_sound=options.saving.keep_sound, is_rehearsal=noise.is_rehearsal
+    )
     error = mechanism.expected_error(shapes)
     with device.on(options.device):
         seconds = expected_seconds(mechanism, shapes)

@@ -131,10 +131,12 @@ def _compared_with_mechanism(receipt: Receipt) -> Receipt:
         raise
     except Exception as error:  # its fields may be anything
         raise BadInput(f"Expected a mechanism and fields that we know; {error}") from error
-    if receipt.kept_sound:
-        guarantee = guarantee.with_sound()
-    if receipt.is_rehearsal:
-        guarantee, event = guarantee.as_rehearsal(), NoGuaranteeDpEvent("rehearsal")
+    is_rehearsal = receipt.is_rehearsal
+    try:
+        guarantee = guarantee.as_released(with_sound=receipt.kept_sound, is_rehearsal=is_rehearsal)
+    except ValueError as error:
+        raise BadInput(f"Expected a release that can have been made; {error}") from error
+    event = NoGuaranteeDpEvent("rehearsal") if is_rehearsal else event
     is_ours = receipt.code_version == __version__
     if not _covers(receipt.guarantee, guarantee, is_ours=is_ours) or not _alike(
         receipt.dp_event, event

@@ -16,9 +16,9 @@ from masquerade.compute import device
 from masquerade.doors import expecting, outputs, sources
 from masquerade.doors.progress import watching
 from masquerade.doors.sources import Limits, Saving, Source
-from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
+from masquerade.ledger.store import OutOfReach
 from masquerade.mechanism import Mechanism, Value, shapes_of
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt, Release, canonical_sha256, write_receipt
@@ -229,8 +229,8 @@ def _settle(ledger: Ledger, receipt: Receipt, target: Path) -> None:
     """Record that the output stands; also where a crash came between the output and this."""
     try:
         ledger.settle(receipt)
-    except BadInput as error:
-        raise BadInput(
+    except OutOfReach as error:
+        raise OutOfReach(
             f"{target} stands and its spend is recorded, but that it stands could not be: {error} "
             "Run the same command again to settle it; nothing more is spent."
         ) from error

@@ -205,7 +205,7 @@ def teach_file(
             raise
         except KeyboardInterrupt as stop:
             bill.abandon()
-            raise KeyboardInterrupt(f"Interrupted; no model was written.{bill.owed}") from stop
+            raise type(stop)(f"Interrupted; no model was written.{bill.owed}") from stop
         said = {
             "network": "lstm",
             "activities": classes_of(private),

@@ -296,7 +296,7 @@ def train_file(
             raise
         except KeyboardInterrupt as stop:
             bill.abandon()
-            raise KeyboardInterrupt(f"Interrupted; no model was written.{bill.owed}") from stop
+            raise type(stop)(f"Interrupted; no model was written.{bill.owed}") from stop
         more = {"part": method.part, "learned": public_part_of(collection)}
         receipt = models.write(
             target,

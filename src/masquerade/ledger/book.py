@@ -11,13 +11,13 @@ from masquerade import _check, _json
 from masquerade.account.sensitivity import refuse_add_remove
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import ComposedDpEvent, DpEvent, event_from_json, event_to_json
-from masquerade.guarantee import Relation, Unit, UnitName
+from masquerade.guarantee import WHOLE_FILE, Relation, Unit, UnitName
 from masquerade.ledger.filter import Filter, FilterName
 from masquerade.ledger.names import key_of
 from masquerade.ledger.store import CLOCK, Entry
 
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
-WHOLE = (UnitName.VIDEO, UnitName.RECORD, *PEOPLE)  # a voice is part of these
+WHOLE = (*WHOLE_FILE, UnitName.SHARD)
 PUBLIC = ("nothing", "people", "background")  # what of a recording an account takes as known
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 from masquerade._optional import require
 from masquerade.errors import BadInput
 from masquerade.files import atomic
-from masquerade.ledger.store import LEDGER, TABLES, Entry, Session, Tampered, reading
+from masquerade.ledger.store import LEDGER, TABLES, Entry, OutOfReach, Session, Tampered, reading
 
 
 class Home:
@@ -35,7 +35,8 @@ class Home:
             level = "READ COMMITTED"
             self._engine = sql.create_engine(url, poolclass=NullPool, isolation_level=level)
         else:
-            self._shown = self.address
+            # one file, one witness: whatever link it is reached by, and from whatever folder
+            self._shown, self.address = self.address, os.path.realpath(self.address)
             url = sql.URL.create("sqlite", database=self.address)
             self._engine = sql.create_engine(url, poolclass=NullPool)
             sql.event.listen(self._engine, "connect", _prepare_sqlite)
@@ -123,7 +124,7 @@ class Home:
                     connection.execute(sql.text("SELECT pg_advisory_xact_lock(7305201)"))
                 yield connection
         except sql.exc.DBAPIError as error:
-            raise BadInput(
+            raise OutOfReach(
                 f"Expected a ledger that can be read and written at {self._shown}: "
                 f"{str(error.orig).strip()}."
             ) from error

@@ -105,22 +105,28 @@ class Ledger:
                 second camera); the two are charged as one. That can be said later as well, as
                 long as nothing was released of it.
         """
-        with self._store.session() as session:
-            book = Book.replay(session.entries)
-            held = joining.account_of(book, account)
-            member, token = joining.member_of(session, book, Content.of(value), same_as)
-            holder = joining.holder_of(held, member, subject)
-            joining.add(session, book, held, [(member, token, holder)])
-            return member
+        return self.add_all(account, [(Content.of(value), subject)], same_as=same_as)[0]
 
-    def add_all(self, account: str, recordings: Iterable[tuple[Content, str | None]]) -> list[str]:
-        """Put many contents with their subjects into an account, all of them or none."""
+    def add_all(
+        self,
+        account: str,
+        recordings: Iterable[tuple[Content, str | None]],
+        *,
+        same_as: Value | Content | None = None,
+    ) -> list[str]:
+        """Put many contents with their subjects into an account, all of them or none.
+
+        Args:
+            account: the account's name.
+            recordings: contents, each with whom it shows.
+            same_as: content of a member that shows what all of them show; see `add`.
+        """
         with self._store.session() as session:
             book = Book.replay(session.entries)
             held = joining.account_of(book, account)
             found = []
             for content, subject in recordings:
-                member, token = joining.member_of(session, book, content, None)
+                member, token = joining.member_of(session, book, content, same_as)
                 found.append((member, token, joining.holder_of(held, member, subject)))
             joining.add(session, book, held, found)
             return [member for member, _, _ in found]
@@ -221,14 +227,20 @@ class Ledger:
         """Record which output a reservation is for; saying it twice changes nothing.
 
         Raises:
-            BadInput: if it has another output already.
+            BadInput: if the receipt's spend is not in this ledger, or has another output already.
         """
         with self._store.session() as session:
+            if _entry_of(session.entries, receipt) is None:
+                raise BadInput(
+                    "Expected a receipt whose spend is in this ledger, got one of entry "
+                    f"{receipt.ledger_sequence}, which is missing or is another release; settle it "
+                    "with the ledger that was charged."
+                )
             known = Book.replay(session.entries).settled.get(receipt.ledger_sequence or 0)
             if known is not None and known != receipt.output_sha256:
                 raise BadInput(
                     f"Expected entry {receipt.ledger_sequence} to have no output yet, got one that "
-                    "has; one charge is good for one output. Nothing was published."
+                    "has; one charge is good for one output, and a second needs its own."
                 )
             if known is None:
                 payload = {

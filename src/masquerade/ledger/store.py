@@ -66,6 +66,10 @@ class Tampered(BadInput):
     """The ledger is not what it was: a row was changed, removed or restored."""
 
 
+class OutOfReach(BadInput):
+    """The database could not be read or written, whatever is in it."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One line of the ledger."""

@@ -13,7 +13,16 @@ from masquerade.account import sensitivity
 from masquerade.account.compose import epsilon
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
-from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, chosen_unit
+from masquerade.guarantee import (
+    WHOLE_FILE,
+    Accountant,
+    Guarantee,
+    Kind,
+    Relation,
+    Unit,
+    UnitName,
+    chosen_unit,
+)
 from masquerade.mechanism import (
     Mechanism,
     Shape,
@@ -202,7 +211,7 @@ class GaussianNoise(Mechanism):
 
 
 def _not_protected(unit: Unit) -> tuple[str, ...]:
-    if unit.name in sensitivity.WHOLE_FILE:
+    if unit.name in WHOLE_FILE:
         return ("other recordings of the same people, unless they are composed",)
     return (
         f"what reaches beyond one {unit}: a person seen for longer, a habit, a place",
