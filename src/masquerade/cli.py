@@ -21,7 +21,7 @@ import tyro
 
 from masquerade import __version__, _check, catalog
 from masquerade._printed import printable
-from masquerade.errors import Stopped, exit_code
+from masquerade.errors import Stopped, exit_code, message
 
 _DOORS = Path(__file__).parent / "doors"
 _SILENT = {
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         code = exit_code(error)
         if code == 1:
             raise
-        _complain(str(error) or _SILENT.get(type(error), "failed"), code, as_json=as_json)
+        _complain(message(error, _SILENT.get(type(error), "")), code, as_json=as_json)
     sys.exit(code)
 
 
@@ -210,11 +210,11 @@ def _plain(box: str) -> str:
     return " ".join(re.sub(r"\x1b\[[0-9;]*m|[\u2500-\u257f]", " ", box).split())
 
 
-def _complain(message: str, code: int, *, as_json: bool) -> None:
+def _complain(said: str, code: int, *, as_json: bool) -> None:
     if as_json:
-        _warn(json.dumps(_plain_json({"error": message, "exit_code": code})))
+        _warn(json.dumps(_plain_json({"error": said, "exit_code": code})))
     else:
-        _warn("masquerade: " + "\n  ".join(printable(line) for line in message.split("\n")))
+        _warn("masquerade: " + "\n  ".join(printable(line) for line in said.split("\n")))
 
 
 def _summary(cls: type) -> str:

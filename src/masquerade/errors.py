@@ -51,6 +51,20 @@ EXIT_CODES: dict[type[BaseException], int] = {
 }
 
 
+def message(error: BaseException, otherwise: str = "") -> str:
+    """What an error says, or else its name, and its notes, in one paragraph.
+
+    Example:
+        >>> error = OSError("No space left on device")
+        >>> error.add_note("Two were written.")
+        >>> message(error)
+        'No space left on device. Two were written.'
+    """
+    said = str(error) or otherwise or type(error).__name__
+    notes = getattr(error, "__notes__", ())
+    return " ".join([said if said.endswith(".") else f"{said}.", *notes]) if notes else said
+
+
 def exit_code(error: BaseException) -> int:
     """Exit code of the command line for ``error``: its own class first, then its bases."""
     for cls in type(error).__mro__:

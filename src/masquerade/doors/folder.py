@@ -15,7 +15,7 @@ from masquerade.doors.planning import Job, Outcome, Plan, Work, check_folders, p
 from masquerade.doors.progress import watching
 from masquerade.doors.releasing import Options, release_or_recognise
 from masquerade.doors.workers import Crew
-from masquerade.errors import exit_code
+from masquerade.errors import exit_code, message
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
@@ -120,8 +120,7 @@ def _attempt(
                 options=options,
             )
     except Exception as error:
-        said = str(error) or type(error).__name__
-        return Outcome(source=task.source, error=said, exit_code=exit_code(error))
+        return Outcome(source=task.source, error=message(error), exit_code=exit_code(error))
     return Outcome(source=task.source, target=done.value, already_done=stood)
 
 

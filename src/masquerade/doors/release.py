@@ -14,7 +14,7 @@ from masquerade.doors.answer import Answer
 from masquerade.doors.planning import Outcome, Work
 from masquerade.doors.releasing import Options, release_or_recognise
 from masquerade.doors.sources import Limits, Saving, Source
-from masquerade.errors import exit_code
+from masquerade.errors import exit_code, message
 from masquerade.files import atomic
 from masquerade.ledger import Content, Ledger
 from masquerade.mechanism import Mechanism
@@ -280,7 +280,7 @@ def _receipt(target: Path) -> Receipt:
 
 
 def _failed(source: Path, error: Exception) -> Outcome:
-    return Outcome(source=source, error=str(error), exit_code=exit_code(error))
+    return Outcome(source=source, error=message(error), exit_code=exit_code(error))
 
 
 def _swept(count: int) -> list[str]:

@@ -23,6 +23,8 @@ from masquerade.mechanism import Mechanism, Value, shapes_of
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt, Release, canonical_sha256, write_receipt
 
+_SPENT = "What was reserved for it is spent."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -175,7 +177,7 @@ def _published(
     options: Options,
     ledger: Ledger | None,
 ) -> Receipt:
-    """Reserve, run the mechanism and write; a stop in the middle says what was spent."""
+    """Reserve, run the mechanism and write; whatever fails after that says what was spent."""
     charged: dict[str, Any] = {}
     try:
         charged = _reserve(ledger, found, mechanism, noise, with_sound=options.saving.keep_sound)
@@ -194,11 +196,12 @@ def _published(
                 ),
                 replaces=options.if_standing is outputs.IfStanding.OVERWRITE,
             )
-    except FileExistsError as error:
-        spent = " What was reserved for it is spent." * bool(charged)
-        raise FileExistsError(f"{error}{spent}") from error
+    except Exception as error:
+        if charged:
+            error.add_note(_SPENT)
+        raise
     except KeyboardInterrupt as stop:
-        spent = " What was reserved for it is spent." * (ledger is not None)
+        spent = f" {_SPENT}" * (ledger is not None)
         said = f"{target} stands" if target.exists() else "nothing was published"
         raise type(stop)(f"Interrupted; {said}.{spent}") from stop
 

@@ -1,0 +1,61 @@
+"""Releases that fail or are stopped in the middle: what is said, what stands, what is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from masquerade.doors import sources
+from masquerade.errors import BadInput
+from masquerade.ledger import Ledger
+
+WORDS = "--mechanism gaussian_noise --epsilon 2 --delta 1e-5 --unit frame --low 0 --high 10".split()
+SPENT = "What was reserved for it is spent."
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A folder ``in`` of two arrays."""
+    (tmp_path / "in").mkdir()
+    for seed, name in enumerate(("anna.npy", "ben.npy")):
+        np.save(tmp_path / "in" / name, np.random.default_rng(seed).uniform(0, 10, (4, 3)))
+    return tmp_path
+
+
+def opened(command: Any, house: Path) -> Path:
+    ledger = house / "budget.db"
+    words = ["--ledger", ledger, "--epsilon", 20, "--delta", "1e-5", "--unit", "frame"]
+    assert command("ledger", "open", "ward", *words).code == 0
+    files = sorted((house / "in").iterdir())
+    assert command("ledger", "add", "ward", *files, "--ledger", ledger).code == 0
+    return ledger
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), BadInput("It changed."), MemoryError()]
+)
+@pytest.mark.parametrize("is_charged", [True, False])
+def test_whatever_fails_after_the_charge_says_that_it_is_spent(
+    error: Exception, is_charged: bool, house: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Any:
+        raise type(error)(*error.args)
+
+    words = [*WORDS, *(["--ledger", opened(command, house)] if is_charged else [])]
+    monkeypatch.setattr(sources.Arrays, "writer", fail)
+    done = command("release", house / "in" / "anna.npy", house / "out.npy", *words)
+    assert done.code == 4 and done.err.count(SPENT) == is_charged
+    done = command("release", house / "in", house / "out", *words, "--jobs", 1)
+    assert done.code == 4 and done.out.count(SPENT) == 2 * is_charged
+
+
+def test_what_fails_before_the_charge_says_nothing_of_a_spend(house: Path, command: Any) -> None:
+    ledger = opened(command, house)
+    other = house / "other.npy"
+    np.save(other, np.ones((4, 3)))
+    done = command("release", other, house / "out.npy", *WORDS, "--ledger", ledger)
+    assert done.code == 4 and SPENT not in done.err
+    assert "reserve" not in [entry.kind for entry in Ledger(ledger).entries()]
