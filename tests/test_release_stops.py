@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,7 @@ import numpy as np
 import pytest
 
 from masquerade.doors import sources
-from masquerade.errors import BadInput
+from masquerade.errors import BadInput, Stopped
 from masquerade.ledger import Ledger
 
 WORDS = "--mechanism gaussian_noise --epsilon 2 --delta 1e-5 --unit frame --low 0 --high 10".split()
@@ -59,3 +63,41 @@ def test_what_fails_before_the_charge_says_nothing_of_a_spend(house: Path, comma
     done = command("release", other, house / "out.npy", *WORDS, "--ledger", ledger)
     assert done.code == 4 and SPENT not in done.err
     assert "reserve" not in [entry.kind for entry in Ledger(ledger).entries()]
+
+
+BUSY = """
+import sys, time
+from pathlib import Path
+from masquerade.doors.workers import Crew
+
+def work(path):
+    Path(path).touch()
+    time.sleep(120)
+
+if __name__ == "__main__":
+    list(Crew(work=work, mourn=str).run(sys.argv[1:], jobs=2, backend="loky"))
+"""
+
+
+def test_workers_end_when_the_run_that_started_them_is_killed(tmp_path: Path) -> None:
+    (program := tmp_path / "busy.py").write_text(BUSY)
+    signs = [tmp_path / name for name in ("one", "two")]
+    with subprocess.Popen([sys.executable, program, *signs], stdout=subprocess.PIPE) as process:
+        while not all(sign.exists() for sign in signs):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.kill()
+        process.communicate(timeout=30)  # until all have closed their pipes: no worker left
+
+
+def test_a_terminal_that_goes_is_a_request_to_end(command: Any) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        assert command("--version").code == 0
+        with pytest.raises(Stopped):
+            signal.raise_signal(signal.SIGHUP)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nohup
+        assert command("--version").code == 0
+        signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
     _prepare_streams()
-    signal.signal(signal.SIGTERM, _stop)  # so that temporary files are removed
+    _listen()
     try:
         code = _dispatch(arguments)
     except (Exception, KeyboardInterrupt) as error:
@@ -49,6 +49,13 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             raise
         _complain(message(error, _SILENT.get(type(error), "")), code, as_json=as_json)
     sys.exit(code)
+
+
+def _listen() -> None:
+    """When the system asks us to end, or our terminal goes, temporary files are removed."""
+    signal.signal(signal.SIGTERM, _stop)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which nohup asks for
+        signal.signal(signal.SIGHUP, _stop)
 
 
 def _prepare_streams() -> None:

@@ -11,7 +11,7 @@ has one class each::
     ImportError
       MissingExtra         an optional dependency is not installed       exit 2
     KeyboardInterrupt                                                    exit 130
-      Stopped              the system asked us to end (SIGTERM)          exit 143
+      Stopped              the system asked us to end (SIGTERM, SIGHUP)  exit 143
 """
 
 from __future__ import annotations
