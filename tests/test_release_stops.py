@@ -6,14 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from masquerade.doors import sources
+from masquerade.doors import releasing, sources
 from masquerade.errors import BadInput, Stopped
+from masquerade.files import atomic
 from masquerade.ledger import Ledger
 
 WORDS = "--mechanism gaussian_noise --epsilon 2 --delta 1e-5 --unit frame --low 0 --high 10".split()
@@ -101,3 +103,70 @@ def test_a_terminal_that_goes_is_a_request_to_end(command: Any) -> None:
         signal.raise_signal(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def stop_at(patch: pytest.MonkeyPatch, place: int, *, is_after: bool) -> None:
+    """Ctrl-C before or after the naming of file number ``place``."""
+    plain, numbers = atomic._commit, count(1)
+
+    def commit(*words: Any, **named: Any) -> None:
+        is_here = next(numbers) == place
+        if is_after or not is_here:
+            plain(*words, **named)
+        if is_here:
+            raise KeyboardInterrupt
+
+    patch.setattr(atomic, "_commit", commit)
+
+
+@pytest.mark.parametrize("words", [[], ["--overwrite"]])
+@pytest.mark.parametrize(("place", "is_after"), [(1, False), (1, True), (2, False), (2, True)])
+def test_a_stop_between_receipt_and_output_leaves_both_or_none(
+    place: int, is_after: bool, words: list[str], house: Path, command: Any
+) -> None:
+    out, receipt = house / "out.npy", house / "out.npy.receipt.json"
+    line = ["release", house / "in" / "anna.npy", out, *WORDS]
+    if words:
+        assert command(*line).code == 0
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(patch, place, is_after=is_after)
+        done = command(*line, *words)
+    is_whole = (place, is_after) == (2, True)
+    assert done.code == 130 and out.exists() == receipt.exists() == is_whole
+    if is_whole:
+        assert f"Interrupted; {out} stands." in done.err
+        assert command("receipt", "check", out).code == 0
+    else:
+        assert "nothing was published" in done.err
+        assert (f"the old {out} is gone" in done.err) == bool(words)
+
+
+def test_a_stop_before_the_old_output_goes_says_that_it_stands(
+    house: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> Any:
+        raise KeyboardInterrupt
+
+    out, line = house / "out.npy", ["release", house / "in" / "anna.npy", house / "out.npy", *WORDS]
+    assert command(*line).code == 0
+    monkeypatch.setattr(releasing, "write_receipt", stop)
+    done = command(*line, "--overwrite")
+    assert done.code == 130
+    assert done.err == f"masquerade: Interrupted; nothing was published; the old {out} stands.\n"
+    assert command("receipt", "check", out).code == 0
+
+
+def test_a_stop_does_not_take_old_outputs_for_new_ones(house: Path, command: Any) -> None:
+    line = ["release", house / "in", house / "out", *WORDS, "--jobs", 1, "--keep-names"]
+    assert command(*line).code == 0
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(patch, 3, is_after=False)
+        done = command(*line, "--overwrite")
+    assert done.code == 130 and "1 of 2 new outputs stand" in done.err
+    assert "--resume" not in done.err and "all of them again" in done.err
+    for path in (house / "out").glob("*.npy"):
+        path.unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(patch, 3, is_after=False)
+        done = command(*line)
+    assert "1 of 2 outputs stand" in done.err and "with --resume" in done.err

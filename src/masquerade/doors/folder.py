@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -68,6 +68,7 @@ def release_folder(
         seed=rehearsal_seed,
         options=replace(options, is_watched=False),
     )
+    progress = _Progress.of(planned.jobs, rehearsal_seed, options)
     done, crew = list(planned.lost), Crew(work=one, mourn=_killed)
     at_work = crew.run(planned.jobs, jobs=work.jobs, backend=work.backend)
     bar = watching(options.is_watched, what=f"{len(planned.jobs)} files")
@@ -75,7 +76,7 @@ def release_folder(
         with _cleaning(folders, run), bar as watch, contextlib.closing(at_work):
             done.extend(watch(at_work, len(planned.jobs)))
     except KeyboardInterrupt as stop:
-        raise type(stop)(_so_far(planned.jobs, target, rehearsal_seed, ledger)) from stop
+        raise type(stop)(progress.said(target, ledger)) from stop
     return sorted(done, key=lambda outcome: outcome.source)
 
 
@@ -133,16 +134,34 @@ def _killed(task: Job) -> Outcome:
     )
 
 
-def _so_far(jobs: list[Job], target: Path, seed: int | None, ledger: str | None) -> str:
-    """What a stop in the middle leaves; counted on disk, where workers may have been quicker."""
-    noise = Noise(seed=seed)
-    count = sum(outputs.final_name(job.target, noise).exists() for job in jobs)
-    spent = " What was reserved for files in work is spent." * (ledger is not None)
-    return (
-        f"Interrupted; {count} of {len(jobs)} outputs stand in {target}, each with its "
-        f"receipt, and nothing else was published.{spent} To go on, give the same command with "
-        "--resume."
-    )
+@dataclass(frozen=True, kw_only=True)
+class _Progress:
+    """The outputs of a run, and what stood in their place before if they replace it."""
+
+    outputs: dict[Path, tuple[int, int] | None]
+    replaces: bool
+
+    @classmethod
+    def of(cls, jobs: list[Job], seed: int | None, options: Options) -> _Progress:
+        replaces = options.if_standing is outputs.IfStanding.OVERWRITE
+        paths = [outputs.final_name(job.target, Noise(seed=seed)) for job in jobs]
+        stamps = {path: outputs.stamp(path) if replaces else None for path in paths}
+        return cls(outputs=stamps, replaces=replaces)
+
+    def said(self, target: Path, ledger: str | None) -> str:
+        """What a stop leaves; counted on disk, where workers may have been quicker."""
+        count = sum(outputs.stamp(path) not in (None, old) for path, old in self.outputs.items())
+        new = "new " * self.replaces
+        spent = " What was reserved for files in work is spent." * (ledger is not None)
+        advice = (
+            "The same command would release, and spend on, all of them again."
+            if self.replaces
+            else "To go on, give the same command with --resume."
+        )
+        return (
+            f"Interrupted; {count} of {len(self.outputs)} {new}outputs stand in {target}, each "
+            f"with its receipt, and nothing else was published.{spent} {advice}"
+        )
 
 
 @contextlib.contextmanager

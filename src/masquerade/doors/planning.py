@@ -134,25 +134,17 @@ def check_folders(source: Path, target: Path) -> None:
 
 def _refuse_meeting(source: Path, jobs: list[Job]) -> None:
     """No output and no receipt may be a private file, by whatever link it is reached."""
-    private = {(held.st_dev, held.st_ino) for job in jobs if (held := _stat(job.source))}
+    private = {outputs.stamp(job.source) for job in jobs} - {None}
     for job in jobs:
         if job.target.parent.resolve().is_relative_to(source):
             raise ValueError(f"Expected the output outside of {source}, got {job.target}.")
         for name in (job.target, outputs.rehearsal_name(job.target)):
             for path in (name, outputs.receipt_path(name)):
-                held = _stat(path)
-                if held is not None and (held.st_dev, held.st_ino) in private:
+                if outputs.stamp(path) in private:
                     raise ValueError(
                         f"Expected outputs apart from the private files, got {path}, which is one "
                         "of them; choose another folder."
                     )
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:
-        return None
 
 
 def everything(folder: Path) -> tuple[list[Path], list[Outcome]]:

@@ -179,6 +179,7 @@ def _published(
 ) -> Receipt:
     """Reserve, run the mechanism and write; whatever fails after that says what was spent."""
     charged: dict[str, Any] = {}
+    old = outputs.stamp(target)
     try:
         charged = _reserve(ledger, found, mechanism, noise, with_sound=options.saving.keep_sound)
         with watching(options.is_watched) as watch:
@@ -202,8 +203,15 @@ def _published(
         raise
     except KeyboardInterrupt as stop:
         spent = f" {_SPENT}" * (ledger is not None)
-        said = f"{target} stands" if target.exists() else "nothing was published"
-        raise type(stop)(f"Interrupted; {said}.{spent}") from stop
+        raise type(stop)(f"Interrupted; {_left(target, old)}.{spent}") from stop
+
+
+def _left(target: Path, old: tuple[int, int] | None) -> str:
+    """What a stop has left of an output, where an ``old`` one may have stood before."""
+    now = outputs.stamp(target)
+    if now != old:
+        return f"{target} stands" if now else f"nothing was published, and the old {target} is gone"
+    return "nothing was published" + f"; the old {target} stands" * (old is not None)
 
 
 def _reserve(
