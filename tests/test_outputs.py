@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import masquerade as mq
+from masquerade.doors import sources
 from masquerade.doors.planning import Work
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape
@@ -240,3 +241,52 @@ def test_a_dry_run_adds_up_what_the_files_of_one_person_cost(tmp_path: Path, com
     done = command(*words, "--json")
     assert quoted.code == done.code == 3
     assert quoted.json["failed"] == done.json["failed"] == 2
+
+
+def test_a_dry_run_refuses_an_output_that_stands_as_the_run_does(house: Path, command: Any) -> None:
+    line = ["release", house / "in" / "anna.npy", house / "out.npy", *WORDS]
+    assert command(*line).code == 0 and release(command, house, "--keep-names").code == 0
+    make(house / "in" / "carl.npy", 4)
+    for more in ([], ["--resume"], ["--overwrite"], ["--resume", "--exact"]):
+        dry, done = command(*line, *more, "--dry-run"), command(*line, *more)
+        assert dry.code == done.code and dry.err == done.err
+        dry = release(command, house, *more, "--keep-names", "--dry-run", "--json")
+        done = release(command, house, *more, "--keep-names", "--json")
+        assert (dry.code, dry.json["failed"]) == (done.code, done.json["failed"])
+        (house / "out" / "carl.npy").unlink()
+
+
+def test_a_dry_run_lets_an_output_stand_that_its_ledger_knows(house: Path, command: Any) -> None:
+    words = ["--ledger", opened(command, house, *(house / "in" / name for name in NAMES))]
+    line = ["release", house / "in" / "anna.npy", house / "out.npy", *WORDS, *words]
+    first = release(command, house, *words, "--dry-run")
+    assert first.code == 0 and "The ledger can afford it." in first.out
+    assert command(*line).code == 0 and release(command, house, *words).code == 0
+    again = release(command, house, *words, "--dry-run")
+    assert again.code == 0 and "can afford" not in again.out, "it was asked for nothing"
+    again = command(*line, "--dry-run")
+    assert again.code == 0 and "nothing would be spent" in again.out
+    assert command(*line[:1], house / "in" / "ben.npy", *line[2:], "--dry-run").code == 2
+
+
+def test_a_dry_run_refuses_a_list_of_names_that_would_be_published(
+    house: Path, command: Any
+) -> None:
+    refused = release(command, house, "--names", house / "out" / "names.json", "--dry-run")
+    assert refused.code == 2 and "which is published" in refused.err
+    assert release(command, house).code == 0
+    (house / "in-out.names.private.json").unlink()
+    assert release(command, house, "--resume", "--dry-run").code == 4
+
+
+def test_a_file_that_fails_in_a_dry_run_is_listed_once(
+    house: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(command, house, *(house / "in" / name for name in NAMES))
+
+    def gone(*_: object) -> Any:
+        raise OSError("It is gone.")
+
+    monkeypatch.setattr(sources.Arrays, "content", property(gone))
+    done = release(command, house, "--ledger", ledger, "--dry-run", "--json")
+    assert done.code == 4 and done.json["failed"] == len(done.json["files"]) == 3

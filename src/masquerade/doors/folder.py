@@ -52,8 +52,7 @@ def release_folder(
     source, target = Path(source).resolve(), Path(target).resolve()  # workers may be elsewhere
     ledger = ledger if ledger is None or "://" in ledger else str(Path(ledger).resolve())
     options, work = options or Options(), work or Work()
-    if options.if_standing is outputs.IfStanding.RESUME:
-        opaque.refuse_lost(work.list_of(source, target), target)
+    check_names(source, target, work, options)
     planned = _named_plan(source, target, work)
     tidy(target)
     folders = {job.target.parent for job in planned.jobs}
@@ -80,13 +79,22 @@ def release_folder(
     return sorted(done, key=lambda outcome: outcome.source)
 
 
-def _named_plan(source: Path, target: Path, work: Work) -> Plan:
-    """A plan whose opaque names are on disk before any output has one."""
+def check_names(source: Path, target: Path, work: Work, options: Options) -> None:
+    """Refuse folders that do not stand apart, and a private list that cannot stand or is lost."""
     check_folders(source, target)
     book = work.list_of(source, target)
     if book is None:
+        return
+    if options.if_standing is outputs.IfStanding.RESUME:
+        opaque.refuse_lost(book, target.resolve())
+    opaque.check_place(book, target.resolve())
+
+
+def _named_plan(source: Path, target: Path, work: Work) -> Plan:
+    """A plan whose opaque names are on disk before any output has one."""
+    book = work.list_of(source, target)
+    if book is None:
         return plan(source, target, work)
-    opaque.check_place(book, target)
     atomic.sweep(book.parent)
     with atomic.alone(book):
         planned = plan(source, target, work)
