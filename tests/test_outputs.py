@@ -290,3 +290,44 @@ def test_a_file_that_fails_in_a_dry_run_is_listed_once(
     monkeypatch.setattr(sources.Arrays, "content", property(gone))
     done = release(command, house, "--ledger", ledger, "--dry-run", "--json")
     assert done.code == 4 and done.json["failed"] == len(done.json["files"]) == 3
+
+
+def test_what_is_left_alone_is_counted_and_walked_over_once(
+    house: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(house / "in" / "pipe.npy")
+    for hidden in (".cache/old.npy", ".anna.npy"):
+        make(house / "in" / hidden)
+    (house / "in" / ".settings").touch()
+    plain, walked = os.walk, []
+
+    def walk(top: Any, **options: Any) -> Any:
+        walked.append(Path(top).name)
+        return plain(top, **options)
+
+    monkeypatch.setattr(os, "walk", walk)
+    done = release(command, house, "--json")
+    assert done.code == 0 and walked.count("in") == 1
+    assert (done.json["left_alone"], done.json["hidden"]) == (1, 2)
+    said = release(command, house, "--dry-run", "--overwrite").out
+    assert "Left alone: 1 file of no kind that is read." in said
+    assert "Left alone: 2 files hidden, or in a hidden folder." in said
+
+
+def test_one_is_not_written_as_many(tmp_path: Path, command: Any) -> None:
+    source = make(tmp_path / "in" / "anna.npy")
+    ledger = opened(command, tmp_path, source)
+    assert ", 1 holder." in command("ledger", "show", "--ledger", ledger).out
+    assert "1 file; nothing" in release(command, tmp_path, "--dry-run").out
+    assert "Wrote 1 file to" in release(command, tmp_path).out
+
+
+@pytest.mark.parametrize("length", [240, 300])
+def test_a_name_that_is_too_long_gets_a_message(length: int, house: Path, command: Any) -> None:
+    name = "x" * length + ".npy"
+    done = command("release", house / "in" / "anna.npy", house / name, *WORDS)
+    assert done.code == 4 and "choose a shorter one" in done.err and "Errno" not in done.err
+    if length < 255:
+        make(house / "in" / name)
+        done = release(command, house, "--keep-names")
+        assert done.code == 4 and "choose a shorter one" in done.out and "Wrote 3" in done.out

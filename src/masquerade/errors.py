@@ -16,6 +16,8 @@ has one class each::
 
 from __future__ import annotations
 
+import errno
+
 
 class BadInput(ValueError):
     """A file, or something inside it, cannot be used."""
@@ -61,6 +63,8 @@ def message(error: BaseException, otherwise: str = "") -> str:
         'No space left on device. Two were written.'
     """
     said = str(error) or otherwise or type(error).__name__
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        said = f"Expected a name that fits this disk, got {error.filename}; choose a shorter one."
     notes = getattr(error, "__notes__", ())
     return " ".join([said if said.endswith(".") else f"{said}.", *notes]) if notes else said
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from masquerade._printed import counted
 from masquerade.doors import opaque, outputs
 from masquerade.doors.planning import Job, Outcome, Plan, Work, check_folders, plan
 from masquerade.doors.progress import watching
@@ -49,6 +50,28 @@ def release_folder(
     Returns:
         What became of each file, in the order of their names; none is left out.
     """
+    return release_planned(
+        source,
+        target,
+        mechanism,
+        ledger=ledger,
+        rehearsal_seed=rehearsal_seed,
+        options=options,
+        work=work,
+    )[0]
+
+
+def release_planned(
+    source: Path | str,
+    target: Path | str,
+    mechanism: Mechanism,
+    *,
+    ledger: str | None = None,
+    rehearsal_seed: int | None = None,
+    options: Options | None = None,
+    work: Work | None = None,
+) -> tuple[list[Outcome], Plan]:
+    """As `release_folder`, and what was planned."""
     source, target = Path(source).resolve(), Path(target).resolve()  # workers may be elsewhere
     ledger = ledger if ledger is None or "://" in ledger else str(Path(ledger).resolve())
     options, work = options or Options(), work or Work()
@@ -70,13 +93,13 @@ def release_folder(
     progress = _Progress.of(planned.jobs, rehearsal_seed, options)
     done, crew = list(planned.lost), Crew(work=one, mourn=_killed)
     at_work = crew.run(planned.jobs, jobs=work.jobs, backend=work.backend)
-    bar = watching(options.is_watched, what=f"{len(planned.jobs)} files")
+    bar = watching(options.is_watched, what=counted(len(planned.jobs), "file"))
     try:
         with _cleaning(folders, run), bar as watch, contextlib.closing(at_work):
             done.extend(watch(at_work, len(planned.jobs)))
     except KeyboardInterrupt as stop:
         raise type(stop)(progress.said(target, ledger)) from stop
-    return sorted(done, key=lambda outcome: outcome.source)
+    return sorted(done, key=lambda outcome: outcome.source), planned
 
 
 def check_names(source: Path, target: Path, work: Work, options: Options) -> None:
@@ -159,7 +182,7 @@ class _Progress:
     def said(self, target: Path, ledger: str | None) -> str:
         """What a stop leaves; counted on disk, where workers may have been quicker."""
         count = sum(outputs.stamp(path) not in (None, old) for path, old in self.outputs.items())
-        new = "new " * self.replaces
+        every = counted(len(self.outputs), "new output" if self.replaces else "output")
         spent = " What was reserved for files in work is spent." * (ledger is not None)
         advice = (
             "The same command would release, and spend on, all of them again."
@@ -167,8 +190,8 @@ class _Progress:
             else "To go on, give the same command with --resume."
         )
         return (
-            f"Interrupted; {count} of {len(self.outputs)} {new}outputs stand in {target}, each "
-            f"with its receipt, and nothing else was published.{spent} {advice}"
+            f"Interrupted; {count} of {every} stand in {target}, each with its "
+            f"receipt, and nothing else was published.{spent} {advice}"
         )
 
 

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
+from masquerade._printed import counted
 from masquerade.doors import expecting, folder, outputs, planning, preview, sources
 from masquerade.doors.answer import Answer
-from masquerade.doors.planning import Job, Outcome, Work
+from masquerade.doors.planning import Job, Outcome, Plan, Work
 from masquerade.doors.releasing import Options, release_or_recognise
 from masquerade.doors.sources import Limits, Saving, Source
 from masquerade.errors import exit_code, message
@@ -159,7 +160,7 @@ class ReleaseFile:
     def _folder(self, mechanism: Mechanism) -> Answer:
         planning.check_folders(self.source, self.target)
         swept = folder.tidy(self.target)
-        done = folder.release_folder(
+        done, planned = folder.release_planned(
             self.source,
             self.target,
             mechanism,
@@ -169,15 +170,14 @@ class ReleaseFile:
             work=self._work(),
         )
         failed = [outcome for outcome in done if outcome.error is not None]
-        every, lost = planning.everything(self.source)
-        left = len(every) + len(lost) - len(done)
         stood = sum(outcome.already_done for outcome in done)
         names = self._work().list_of(self.source, self.target)
         lines = _swept(swept)
-        lines.append(f"Wrote {len(done) - len(failed) - stood} files to {self.target}.")
-        lines += [f"{stood} stood there already; nothing was spent on them."] * bool(stood)
+        wrote = counted(len(done) - len(failed) - stood, "file")
+        lines.append(f"Wrote {wrote} to {self.target}.")
+        lines += [f"{stood} stood there already, for which nothing was spent."] * bool(stood)
         lines.append(_about_names(names))
-        lines += [f"{left} files are no recordings and were left alone."] * bool(left)
+        lines += _left_alone(planned)
         lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]
         receipts = {outcome.source: _receipt(outcome.target) for outcome in done if outcome.target}
         sights = {
@@ -194,7 +194,8 @@ class ReleaseFile:
                 ],
                 "failed": len(failed),
                 "already_done": stood,
-                "left_alone": left,
+                "left_alone": planned.left_alone,
+                "hidden": planned.hidden,
                 "names": None if names is None else str(names),
             },
             lines=lines,
@@ -248,7 +249,8 @@ class ReleaseFile:
         previews, failed, is_afforded = self._previews(mechanism, planned.jobs)
         failed = [*planned.lost, *failed]
         total = sum(answer.data["expected_seconds"] for answer in previews.values())
-        lines = [f"{len(planned.jobs)} files; nothing was written."]
+        lines = [f"{counted(len(planned.jobs), 'file')}; nothing was written."]
+        lines += _left_alone(planned)
         lines += [_AFFORDED] * is_afforded
         lines += expecting.tally(answer.data["expect"] for answer in previews.values())
         lines += [_about_names(None)] * self.keep_names
@@ -312,9 +314,16 @@ def _failed(source: Path, error: Exception) -> Outcome:
     return Outcome(source=source, error=message(error), exit_code=exit_code(error))
 
 
+def _left_alone(planned: Plan) -> list[str]:
+    said = {
+        "of no kind that is read": planned.left_alone,
+        "hidden, or in a hidden folder": planned.hidden,
+    }
+    return [f"Left alone: {counted(n, 'file')} {what}." for what, n in said.items() if n]
+
+
 def _swept(count: int) -> list[str]:
-    what = "1 unfinished file" if count == 1 else f"{count} unfinished files"
-    return [f"Removed {what} of a run that was stopped."] * bool(count)
+    return [f"Removed {counted(count, 'unfinished file')} of a run that was stopped."] * bool(count)
 
 
 def _about_names(names: Path | None) -> str:
