@@ -316,7 +316,7 @@ def test_the_commands_tell_the_whole_story(command: Any, address: str, tmp_path:
 
     cap = f"--epsilon {affords(3)!r} --delta {DELTA} --unit frame"
     assert "Opened ward" in ledger(f"open ward {cap}").out
-    assert "1 files are in ward" in ledger("add ward", source).out
+    assert "In ward: 1 file." in ledger("add ward", source).out
     shown = ledger("show").out
     assert "100.0 % left" in shown and "like the last one" not in shown
     flags = [*FLAGS.split(), "--ledger", address]

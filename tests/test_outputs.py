@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import masquerade as mq
-from masquerade.doors import opaque
+from masquerade.doors import opaque, sources
 from masquerade.doors.planning import Work
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape
@@ -269,3 +269,93 @@ def test_a_dry_run_adds_up_what_the_files_of_one_person_cost(tmp_path: Path, com
     done = command(*words, "--json")
     assert quoted.code == done.code == 3
     assert quoted.json["failed"] == done.json["failed"] == 2
+
+
+def test_a_dry_run_refuses_an_output_that_stands_as_the_run_does(house: Path, command: Any) -> None:
+    line = ["release", house / "in" / "anna.npy", house / "out.npy", *WORDS]
+    assert command(*line).code == 0 and release(command, house, "--keep-names").code == 0
+    make(house / "in" / "carl.npy", 4)
+    for more in ([], ["--resume"], ["--overwrite"], ["--resume", "--exact"]):
+        dry, done = command(*line, *more, "--dry-run"), command(*line, *more)
+        assert dry.code == done.code and dry.err == done.err
+        dry = release(command, house, *more, "--keep-names", "--dry-run", "--json")
+        done = release(command, house, *more, "--keep-names", "--json")
+        assert (dry.code, dry.json["failed"]) == (done.code, done.json["failed"])
+        (house / "out" / "carl.npy").unlink()
+
+
+def test_a_dry_run_lets_an_output_stand_that_its_ledger_knows(house: Path, command: Any) -> None:
+    words = ["--ledger", opened(command, house, *(house / "in" / name for name in NAMES))]
+    line = ["release", house / "in" / "anna.npy", house / "out.npy", *WORDS, *words]
+    first = release(command, house, *words, "--dry-run")
+    assert first.code == 0 and "The ledger can afford it." in first.out
+    assert command(*line).code == 0 and release(command, house, *words).code == 0
+    again = release(command, house, *words, "--dry-run")
+    assert again.code == 0 and "can afford" not in again.out, "it was asked for nothing"
+    again = command(*line, "--dry-run")
+    assert again.code == 0 and "nothing would be spent" in again.out
+    assert command(*line[:1], house / "in" / "ben.npy", *line[2:], "--dry-run").code == 2
+
+
+def test_a_dry_run_refuses_a_list_of_names_that_would_be_published(
+    house: Path, command: Any
+) -> None:
+    refused = release(command, house, "--names", house / "out" / "names.json", "--dry-run")
+    assert refused.code == 2 and "which is published" in refused.err
+    assert release(command, house).code == 0
+    (house / "in-out.names.private.json").unlink()
+    assert release(command, house, "--resume", "--dry-run").code == 4
+
+
+def test_a_file_that_fails_in_a_dry_run_is_listed_once(
+    house: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = opened(command, house, *(house / "in" / name for name in NAMES))
+
+    def gone(*_: object) -> Any:
+        raise OSError("It is gone.")
+
+    monkeypatch.setattr(sources.Arrays, "content", property(gone))
+    done = release(command, house, "--ledger", ledger, "--dry-run", "--json")
+    assert done.code == 4 and done.json["failed"] == len(done.json["files"]) == 3
+
+
+def test_what_is_left_alone_is_counted_and_walked_over_once(
+    house: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(house / "in" / "pipe.npy")
+    for hidden in (".cache/old.npy", ".anna.npy"):
+        make(house / "in" / hidden)
+    (house / "in" / ".settings").touch()
+    plain, walked = os.walk, []
+
+    def walk(top: Any, **options: Any) -> Any:
+        walked.append(Path(top).name)
+        return plain(top, **options)
+
+    monkeypatch.setattr(os, "walk", walk)
+    done = release(command, house, "--json")
+    assert done.code == 0 and walked.count("in") == 1
+    assert (done.json["left_alone"], done.json["hidden"]) == (1, 2)
+    said = release(command, house, "--dry-run", "--overwrite").out
+    assert "Left alone: 1 file of no kind that is read." in said
+    assert "Left alone: 2 files hidden, or in a hidden folder." in said
+
+
+def test_one_is_not_written_as_many(tmp_path: Path, command: Any) -> None:
+    source = make(tmp_path / "in" / "anna.npy")
+    ledger = opened(command, tmp_path, source)
+    assert ", 1 holder." in command("ledger", "show", "--ledger", ledger).out
+    assert "1 file; nothing" in release(command, tmp_path, "--dry-run").out
+    assert "Wrote 1 file to" in release(command, tmp_path).out
+
+
+@pytest.mark.parametrize("length", [240, 300])
+def test_a_name_that_is_too_long_gets_a_message(length: int, house: Path, command: Any) -> None:
+    name = "x" * length + ".npy"
+    done = command("release", house / "in" / "anna.npy", house / name, *WORDS)
+    assert done.code == 4 and "choose a shorter one" in done.err and "Errno" not in done.err
+    if length < 255:
+        make(house / "in" / name)
+        done = release(command, house, "--keep-names")
+        assert done.code == 4 and "choose a shorter one" in done.out and "Wrote 3" in done.out

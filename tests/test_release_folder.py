@@ -96,7 +96,8 @@ def test_one_corrupt_file_is_named_and_the_others_are_done(
         make(house / "in" / hidden)
     done = release(command, house, *jobs)
     assert done.code == 4 and "Wrote 3 files" in done.out
-    assert "2 files are no recordings and were left alone" in done.out
+    assert "Left alone: 2 files of no kind that is read." in done.out
+    assert "Left alone: 3 files hidden, or in a hidden folder." in done.out
     assert f"FAILED {bad}: Expected a whole video" in done.out and done.out.count("FAILED") == 1
     assert tree(house / "out") == with_receipts("a.mp4", "b.mp4", "deep/er/c.mp4")
     for name in ("a.mp4", "b.mp4", "deep/er/c.mp4"):
@@ -141,7 +142,7 @@ def test_a_folder_without_recordings_exits_with_four(tmp_path: Path, command: An
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "notes.txt").write_text("hello")
     done = release(command, tmp_path)
-    assert done.code == 4 and "Expected recordings in" in done.err
+    assert done.code == 4 and "there is none among its 1 file. These are read" in done.err
     with pytest.raises(BadInput, match="Expected a folder"):
         mq.release_folder(tmp_path / "none", tmp_path / "out", POOL)
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""Text from outside, made safe to print: names and tags may hold anything."""
+"""Text that is printed: made safe where it is from outside, and numbers of things."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ def printable(text: str) -> str:
         a\x1b[2Jb \xff
     """
     return text if text.isprintable() else "".join(map(_shown, text))
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> counted(1, "file"), counted(3, "new output")
+        ('1 file', '3 new outputs')
+    """
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _shown(letter: str) -> str:

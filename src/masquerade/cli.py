@@ -21,7 +21,7 @@ import tyro
 
 from masquerade import __version__, _check, catalog
 from masquerade._printed import printable
-from masquerade.errors import Stopped, exit_code
+from masquerade.errors import Stopped, exit_code, message
 
 _DOORS = Path(__file__).parent / "doors"
 _SILENT = {
@@ -40,15 +40,22 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
     _prepare_streams()
-    signal.signal(signal.SIGTERM, _stop)  # so that temporary files are removed
+    _listen()
     try:
         code = _dispatch(arguments)
     except (Exception, KeyboardInterrupt) as error:
         code = exit_code(error)
         if code == 1:
             raise
-        _complain(str(error) or _SILENT.get(type(error), "failed"), code, as_json=as_json)
+        _complain(message(error, _SILENT.get(type(error), "")), code, as_json=as_json)
     sys.exit(code)
+
+
+def _listen() -> None:
+    """When the system asks us to end, or our terminal goes, temporary files are removed."""
+    signal.signal(signal.SIGTERM, _stop)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which nohup asks for
+        signal.signal(signal.SIGHUP, _stop)
 
 
 def _prepare_streams() -> None:
@@ -210,11 +217,11 @@ def _plain(box: str) -> str:
     return " ".join(re.sub(r"\x1b\[[0-9;]*m|[\u2500-\u257f]", " ", box).split())
 
 
-def _complain(message: str, code: int, *, as_json: bool) -> None:
+def _complain(said: str, code: int, *, as_json: bool) -> None:
     if as_json:
-        _warn(json.dumps(_plain_json({"error": message, "exit_code": code})))
+        _warn(json.dumps(_plain_json({"error": said, "exit_code": code})))
     else:
-        _warn("masquerade: " + "\n  ".join(printable(line) for line in message.split("\n")))
+        _warn("masquerade: " + "\n  ".join(printable(line) for line in said.split("\n")))
 
 
 def _summary(cls: type) -> str:

@@ -11,10 +11,12 @@ has one class each::
     ImportError
       MissingExtra         an optional dependency is not installed       exit 2
     KeyboardInterrupt                                                    exit 130
-      Stopped              the system asked us to end (SIGTERM)          exit 143
+      Stopped              the system asked us to end (SIGTERM, SIGHUP)  exit 143
 """
 
 from __future__ import annotations
+
+import errno
 
 
 class BadInput(ValueError):
@@ -49,6 +51,22 @@ EXIT_CODES: dict[type[BaseException], int] = {
     KeyboardInterrupt: 130,
     Stopped: 143,
 }
+
+
+def message(error: BaseException, otherwise: str = "") -> str:
+    """What an error says, or else its name, and its notes, in one paragraph.
+
+    Example:
+        >>> error = OSError("No space left on device")
+        >>> error.add_note("Two were written.")
+        >>> message(error)
+        'No space left on device. Two were written.'
+    """
+    said = str(error) or otherwise or type(error).__name__
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        said = f"Expected a name that fits this disk, got {error.filename}; choose a shorter one."
+    notes = getattr(error, "__notes__", ())
+    return " ".join([said if said.endswith(".") else f"{said}.", *notes]) if notes else said
 
 
 def exit_code(error: BaseException) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from masquerade._printed import counted
 from masquerade._round import shown
 from masquerade.ledger import Account, Book
 from masquerade.ledger.ledger import fixed_list_epsilon
@@ -48,7 +49,7 @@ def sentences(summary: dict[str, Any]) -> list[str]:
     like = "" if more is None else f": about {more} more releases like the last one"
     lines = [
         f"{summary['account']}: epsilon {summary['epsilon']:g} and delta {summary['delta']:g} for "
-        f"each {summary['unit']} ({summary['relation']}), {summary['holders']} holders.",
+        f"each {summary['unit']} ({summary['relation']}), {counted(summary['holders'], 'holder')}.",
         f"  The one that spent most has {100 * summary['left_share']:.1f} % left{like}.",
         f"  A single release of epsilon {summary['epsilon_that_fits']:g} would still fit.",
     ]

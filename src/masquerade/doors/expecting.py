@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from masquerade import video
+from masquerade._printed import counted
 from masquerade.mechanism import Mechanism, Shapes
 
 _SHAPES = 0.1  # share of a picture's variation below which nothing of it was to be seen
@@ -45,7 +46,7 @@ def tally(sights: Iterable[Sight | None]) -> list[str]:
     """The same of several files, the worst first."""
     found = Counter(sights)
     return [
-        f"Expect {sight.value} in {found[sight]} file{'s' * (found[sight] != 1)}."
+        f"Expect {sight.value} in {counted(found[sight], 'file')}."
         for sight in Sight
         if found[sight]
     ]

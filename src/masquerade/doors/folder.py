@@ -6,16 +6,17 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from masquerade._printed import counted
 from masquerade.doors import opaque, outputs
 from masquerade.doors.planning import Job, Outcome, Plan, Work, check_folders, plan
 from masquerade.doors.progress import watching
 from masquerade.doors.releasing import Options, release_or_recognise
 from masquerade.doors.workers import Crew
-from masquerade.errors import exit_code
+from masquerade.errors import exit_code, message
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
@@ -49,11 +50,33 @@ def release_folder(
     Returns:
         What became of each file, in the order of their names; none is left out.
     """
+    return release_planned(
+        source,
+        target,
+        mechanism,
+        ledger=ledger,
+        rehearsal_seed=rehearsal_seed,
+        options=options,
+        work=work,
+    )[0]
+
+
+def release_planned(
+    source: Path | str,
+    target: Path | str,
+    mechanism: Mechanism,
+    *,
+    ledger: str | None = None,
+    rehearsal_seed: int | None = None,
+    options: Options | None = None,
+    work: Work | None = None,
+) -> tuple[list[Outcome], Plan]:
+    """As `release_folder`, and what was planned."""
     source, target = Path(source).resolve(), Path(target).resolve()  # workers may be elsewhere
     ledger = ledger if ledger is None or "://" in ledger else str(Path(ledger).resolve())
     options, work = options or Options(), work or Work()
-    is_resumed = options.if_standing is outputs.IfStanding.RESUME
-    planned = _named_plan(source, target, work, is_resumed=is_resumed)
+    check_names(source, target, work, options)
+    planned = _named_plan(source, target, work)
     tidy(target)
     folders = {job.target.parent for job in planned.jobs}
     for folder in folders:
@@ -67,26 +90,34 @@ def release_folder(
         seed=rehearsal_seed,
         options=replace(options, is_watched=False),
     )
+    progress = _Progress.of(planned.jobs, rehearsal_seed, options)
     done, crew = list(planned.lost), Crew(work=one, mourn=_killed)
     at_work = crew.run(planned.jobs, jobs=work.jobs, backend=work.backend)
-    bar = watching(options.is_watched, what=f"{len(planned.jobs)} files")
+    bar = watching(options.is_watched, what=counted(len(planned.jobs), "file"))
     try:
         with _cleaning(folders, run), bar as watch, contextlib.closing(at_work):
             done.extend(watch(at_work, len(planned.jobs)))
     except KeyboardInterrupt as stop:
-        raise type(stop)(_so_far(planned.jobs, target, rehearsal_seed, ledger)) from stop
-    return sorted(done, key=lambda outcome: outcome.source)
+        raise type(stop)(progress.said(target, ledger)) from stop
+    return sorted(done, key=lambda outcome: outcome.source), planned
 
 
-def _named_plan(source: Path, target: Path, work: Work, *, is_resumed: bool) -> Plan:
-    """A plan whose opaque names are on disk before any output has one."""
+def check_names(source: Path, target: Path, work: Work, options: Options) -> None:
+    """Refuse folders that do not stand apart, and a private list that cannot stand or is lost."""
     check_folders(source, target)
     book = work.list_of(source, target)
     if book is None:
+        return
+    if work.names is None or options.if_standing is outputs.IfStanding.RESUME:
+        opaque.refuse_lost(book, target.resolve())
+    opaque.check_place(book, target.resolve())
+
+
+def _named_plan(source: Path, target: Path, work: Work) -> Plan:
+    """A plan whose opaque names are on disk before any output has one."""
+    book = work.list_of(source, target)
+    if book is None:
         return plan(source, target, work)
-    opaque.check_place(book, target)
-    if is_resumed or work.names is None:
-        opaque.refuse_lost(book, target)
     atomic.sweep(book.parent)
     with atomic.alone(book):
         planned = plan(source, target, work)
@@ -121,8 +152,7 @@ def _attempt(
                 options=options,
             )
     except Exception as error:
-        said = str(error) or type(error).__name__
-        return Outcome(source=task.source, error=said, exit_code=exit_code(error))
+        return Outcome(source=task.source, error=message(error), exit_code=exit_code(error))
     return Outcome(source=task.source, target=done.value, already_done=stood)
 
 
@@ -135,16 +165,34 @@ def _killed(task: Job) -> Outcome:
     )
 
 
-def _so_far(jobs: list[Job], target: Path, seed: int | None, ledger: str | None) -> str:
-    """What a stop in the middle leaves; counted on disk, where workers may have been quicker."""
-    noise = Noise(seed=seed)
-    count = sum(outputs.final_name(job.target, noise).exists() for job in jobs)
-    spent = " What was reserved for files in work is spent." * (ledger is not None)
-    return (
-        f"Interrupted; {count} of {len(jobs)} outputs stand in {target}, each with its "
-        f"receipt, and nothing else was published.{spent} To go on, give the same command with "
-        "--resume."
-    )
+@dataclass(frozen=True, kw_only=True)
+class _Progress:
+    """The outputs of a run, and what stood in their place before if they replace it."""
+
+    outputs: dict[Path, tuple[int, int] | None]
+    replaces: bool
+
+    @classmethod
+    def of(cls, jobs: list[Job], seed: int | None, options: Options) -> _Progress:
+        replaces = options.if_standing is outputs.IfStanding.OVERWRITE
+        paths = [outputs.final_name(job.target, Noise(seed=seed)) for job in jobs]
+        stamps = {path: outputs.stamp(path) if replaces else None for path in paths}
+        return cls(outputs=stamps, replaces=replaces)
+
+    def said(self, target: Path, ledger: str | None) -> str:
+        """What a stop leaves; counted on disk, where workers may have been quicker."""
+        count = sum(outputs.stamp(path) not in (None, old) for path, old in self.outputs.items())
+        every = counted(len(self.outputs), "new output" if self.replaces else "output")
+        spent = " What was reserved for files in work is spent." * (ledger is not None)
+        advice = (
+            "The same command would release, and spend on, all of them again."
+            if self.replaces
+            else "To go on, give the same command with --resume."
+        )
+        return (
+            f"Interrupted; {count} of {every} stand in {target}, each with its "
+            f"receipt, and nothing else was published.{spent} {advice}"
+        )
 
 
 @contextlib.contextmanager

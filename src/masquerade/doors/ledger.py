@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
+from masquerade._printed import counted
 from masquerade.account.calibrate import calibrate, sampled_gaussian
 from masquerade.collection import Collection, Kind
 from masquerade.doors import books, sources
@@ -159,7 +160,11 @@ class Add:
         return Answer(
             data={"account": self.account, "members": members, "warnings": warnings}
             | {"note": NOT_COUNTED},
-            lines=[f"{len(members)} files are in {self.account}.", *_warned(warnings), NOT_COUNTED],
+            lines=[
+                f"In {self.account}: {counted(len(members), 'file')}.",
+                *_warned(warnings),
+                NOT_COUNTED,
+            ],
         )
 
     def _read(self, path: Path) -> Content:

@@ -42,6 +42,15 @@ def rehearsal_name(target: Path) -> Path:
     return target.with_suffix(f".rehearsal{target.suffix}")
 
 
+def stamp(path: Path) -> tuple[int, int] | None:
+    """Which file stands under a name, by whatever link; another one has another stamp."""
+    try:
+        held = path.stat()
+    except OSError:
+        return None
+    return held.st_dev, held.st_ino
+
+
 def check_link(path: Path) -> None:
     """Refuse a symbolic link that leads back to itself."""
     try:
@@ -143,16 +152,22 @@ def write(
         receipt = receipt_of(digest)
         text = receipt.to_json().encode()
         with atomic.staged(beside, atomic.writes(text), replaces=replaces) as (_, commit_receipt):
-            if replaces:
-                target.unlink(missing_ok=True)  # never an old output beside a new receipt
-                _forget_receipt(beside)
-            commit_receipt()
             try:
+                if replaces:
+                    target.unlink(missing_ok=True)  # never an old output beside a new receipt
+                    _forget_receipt(beside)
+                commit_receipt()
                 commit()
-            except FileExistsError:
-                beside.unlink(missing_ok=True)  # it is ours: nobody else's was replaced
+            except BaseException as error:
+                has_name = target.exists() and not isinstance(error, FileExistsError)
+                if not has_name and (replaces or _holds(beside, text)):
+                    _forget_receipt(beside)  # of an output that nobody will see
                 raise
     return receipt
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == data
 
 
 def _forget_receipt(beside: Path) -> None:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from masquerade._printed import counted
 from masquerade.doors import opaque, outputs
 from masquerade.doors.sources import SUFFIXES
 from masquerade.errors import BadInput, exit_code
@@ -81,12 +82,14 @@ class Plan:
         jobs: every recording and where its output goes.
         lost: folders that cannot be looked into.
         left_alone: how many files are no recordings.
+        hidden: how many recordings are, or stand in a folder that is; they are left alone, too.
         names: opaque ones by private path, where names are not kept.
     """
 
     jobs: list[Job]
     lost: list[Outcome]
     left_alone: int
+    hidden: int
     names: dict[str, str] = field(default_factory=dict)
 
 
@@ -94,10 +97,10 @@ def plan(source: Path, target: Path, work: Work) -> Plan:
     """Every file and where its output goes; nothing is written."""
     check_folders(source, target)
     source, target = source.resolve(), target.resolve()
-    every, lost = everything(source)
-    files = [path for path in every if path.suffix.lower() in SUFFIXES]
+    every, lost, hidden = _everything(source)
+    files = [path for path in every if _is_recording(path)]
     if not files and not lost:
-        raise BadInput(f"Expected recordings in {source}; it is empty.")
+        raise BadInput(f"Expected recordings in {source}; {_instead(len(every), hidden)}")
     known = [str(path.relative_to(source)) for path in files]
     book = work.list_of(source, target)
     names = opaque.names_of(known, book) if book is not None else {}
@@ -113,7 +116,8 @@ def plan(source: Path, target: Path, work: Work) -> Plan:
             "leave out --suffix or --keep-names."
         )
     _refuse_meeting(source, jobs)
-    return Plan(jobs=jobs, lost=lost, left_alone=len(every) - len(files), names=names)
+    left = len(every) - len(files)
+    return Plan(jobs=jobs, lost=lost, left_alone=left, hidden=hidden, names=names)
 
 
 def check_folders(source: Path, target: Path) -> None:
@@ -134,44 +138,59 @@ def check_folders(source: Path, target: Path) -> None:
 
 def _refuse_meeting(source: Path, jobs: list[Job]) -> None:
     """No output and no receipt may be a private file, by whatever link it is reached."""
-    private = {(held.st_dev, held.st_ino) for job in jobs if (held := _stat(job.source))}
+    private = {outputs.stamp(job.source) for job in jobs} - {None}
     for job in jobs:
         if job.target.parent.resolve().is_relative_to(source):
             raise ValueError(f"Expected the output outside of {source}, got {job.target}.")
         for name in (job.target, outputs.rehearsal_name(job.target)):
             for path in (name, outputs.receipt_path(name)):
-                held = _stat(path)
-                if held is not None and (held.st_dev, held.st_ino) in private:
+                if outputs.stamp(path) in private:
                     raise ValueError(
                         f"Expected outputs apart from the private files, got {path}, which is one "
                         "of them; choose another folder."
                     )
 
 
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:
-        return None
+def _is_recording(path: Path) -> bool:
+    """By its name; a link to nowhere is a bad one, and a pipe or a device is none."""
+    return path.suffix.lower() in SUFFIXES and (path.is_file() or path.is_symlink())
 
 
-def everything(folder: Path) -> tuple[list[Path], list[Outcome]]:
-    """All files of a folder in order of their names, hidden ones aside, and what cannot be seen."""
+def _instead(others: int, hidden: int) -> str:
+    if not others and not hidden:
+        return "it is empty."
+    return (
+        f"there is none among its {counted(others + hidden, 'file')}. These are read, unless they "
+        f"are hidden: {' '.join(SUFFIXES)}."
+    )
+
+
+def _everything(folder: Path) -> tuple[list[Path], list[Outcome], int]:
+    """All files in order of their names, what cannot be seen, and how many recordings are hidden.
+
+    Hidden is what has a name that begins with a dot, or stands in such a folder.
+    """
+    hidden = 0
     files: list[Path] = []
     lost: list[Outcome] = []
 
     def lose(path: Path, said: str) -> None:
         lost.append(Outcome(source=path, error=said, exit_code=exit_code(BadInput())))
 
+    def is_hidden(path: Path) -> bool:
+        return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
     def miss(error: OSError) -> None:
+        if is_hidden(Path(str(error.filename))):
+            return
         said = f"Expected a folder that can be read ({error.strerror}); nothing in it was released."
         lose(Path(str(error.filename)), said)
 
     for place, folders, names in os.walk(folder, onerror=miss):
-        folders[:] = [name for name in folders if not name.startswith(".")]
         for name in folders:
-            if (linked := Path(place, name)).is_symlink():
+            if (linked := Path(place, name)).is_symlink() and not is_hidden(linked):
                 lose(linked, "Expected a folder, got a link to one; release it by itself.")
-        found = [Path(place, name) for name in names if not name.startswith(".")]
-        files += [path for path in found if path.is_file() or path.is_symlink()]
-    return sorted(files), lost
+        found = [Path(place, name) for name in names]
+        hidden += sum(is_hidden(path) and _is_recording(path) for path in found)
+        files += [path for path in found if not is_hidden(path)]
+    return sorted(files), lost, hidden

@@ -9,18 +9,21 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
+from masquerade._printed import counted
 from masquerade.doors import expecting, folder, outputs, planning, preview, sources
 from masquerade.doors.answer import Answer
-from masquerade.doors.planning import Outcome, Work
+from masquerade.doors.planning import Job, Outcome, Plan, Work
 from masquerade.doors.releasing import Options, release_or_recognise
 from masquerade.doors.sources import Limits, Saving, Source
-from masquerade.errors import exit_code
+from masquerade.errors import exit_code, message
 from masquerade.files import atomic
 from masquerade.ledger import Content, Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
 from masquerade.wording import explain
+
+_AFFORDED = "The ledger can afford it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +115,9 @@ class ReleaseFile:
             accept_grey=self.yes,
         )
 
+    def _ledger(self) -> Ledger | None:
+        return None if self.ledger is None else Ledger(self.ledger)
+
     def _file(self, mechanism: Mechanism) -> Answer:
         swept = atomic.sweep(self.target.parent)
         done, stood = release_or_recognise(
@@ -119,7 +125,7 @@ class ReleaseFile:
             self.target,
             mechanism,
             noise=Noise(seed=self.rehearsal_seed),
-            ledger=None if self.ledger is None else Ledger(self.ledger),
+            ledger=self._ledger(),
             options=self._options(),
         )
         said = f"{done.value} stood there already with this receipt; nothing was spent." * stood
@@ -154,7 +160,7 @@ class ReleaseFile:
     def _folder(self, mechanism: Mechanism) -> Answer:
         planning.check_folders(self.source, self.target)
         swept = folder.tidy(self.target)
-        done = folder.release_folder(
+        done, planned = folder.release_planned(
             self.source,
             self.target,
             mechanism,
@@ -164,15 +170,14 @@ class ReleaseFile:
             work=self._work(),
         )
         failed = [outcome for outcome in done if outcome.error is not None]
-        every, lost = planning.everything(self.source)
-        left = len(every) + len(lost) - len(done)
         stood = sum(outcome.already_done for outcome in done)
         names = self._work().list_of(self.source, self.target)
         lines = _swept(swept)
-        lines.append(f"Wrote {len(done) - len(failed) - stood} files to {self.target}.")
-        lines += [f"{stood} stood there already; nothing was spent on them."] * bool(stood)
+        wrote = counted(len(done) - len(failed) - stood, "file")
+        lines.append(f"Wrote {wrote} to {self.target}.")
+        lines += [f"{stood} stood there already, for which nothing was spent."] * bool(stood)
         lines.append(_about_names(names))
-        lines += [f"{left} files are no recordings and were left alone."] * bool(left)
+        lines += _left_alone(planned)
         lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]
         receipts = {outcome.source: _receipt(outcome.target) for outcome in done if outcome.target}
         sights = {
@@ -189,20 +194,32 @@ class ReleaseFile:
                 ],
                 "failed": len(failed),
                 "already_done": stood,
-                "left_alone": left,
+                "left_alone": planned.left_alone,
+                "hidden": planned.hidden,
                 "names": None if names is None else str(names),
             },
             lines=lines,
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
 
-    def _probed(self, mechanism: Mechanism, source: Path, target: Path) -> Source:
+    def _probed(
+        self, mechanism: Mechanism, source: Path, target: Path, ledger: Ledger | None
+    ) -> tuple[Source, bool]:
+        """What is there, and whether its output stands already; refuses what a run would."""
         options = self._options()
-        if self.ledger is not None and self.rehearsal_seed is not None:
+        if ledger is not None and self.rehearsal_seed is not None:
             raise ValueError("Expected live noise under a ledger, got a rehearsal; leave out one.")
+        target = outputs.final_name(target, Noise(seed=self.rehearsal_seed))
+        if target.parent.is_dir() or not self.source.is_dir():  # else a folder's run makes it
+            outputs.check_room(source, target)
         found = sources.find(source, heading=self.heading, limits=options.limits)
         found.check(mechanism, target, options.saving)
-        return found
+        stands = target.exists() and not self.overwrite
+        if stands:
+            outputs.standing(
+                target, mechanism, found, ledger, saving=options.saving, is_trusted=self.resume
+            )
+        return found, stands
 
     def _preview(self, mechanism: Mechanism, source: Path, found: Source) -> Answer:
         return preview.preview(
@@ -215,34 +232,26 @@ class ReleaseFile:
         )
 
     def _preview_file(self, mechanism: Mechanism) -> Answer:
-        outputs.check_room(self.source, self.target)
-        found = self._probed(mechanism, self.source, self.target)
+        ledger = self._ledger()
+        found, stands = self._probed(mechanism, self.source, self.target, ledger)
         lines = ["Nothing was written."]
-        if self.ledger is not None:
-            Ledger(self.ledger).quote(found.content, mechanism, with_sound=self.keep_audio)
-            lines.append("The ledger can afford it.")
+        if stands:
+            lines.append("Its output stands there already; nothing would be spent.")
+        elif ledger is not None:
+            ledger.quote(found.content, mechanism, with_sound=self.keep_audio)
+            lines.append(_AFFORDED)
         answer = self._preview(mechanism, self.source, found)
         return replace(answer, lines=lines + answer.lines)
 
     def _preview_folder(self, mechanism: Mechanism) -> Answer:
+        folder.check_names(self.source, self.target, self._work(), self._options())
         planned = planning.plan(self.source, self.target, self._work())
-        previews: dict[Path, Answer] = {}
-        asked: dict[Path, Content] = {}
-        failed = list(planned.lost)
-        for job in planned.jobs:
-            stands = job.target.exists() and not self.overwrite  # then nothing would be spent
-            try:
-                found = self._probed(mechanism, job.source, job.target)
-                previews[job.source] = self._preview(mechanism, job.source, found)
-                if self.ledger is not None and not stands:
-                    asked[job.source] = found.content
-            except (ValueError, OSError, RuntimeError) as error:
-                failed.append(_failed(job.source, error))
-        for source, refusal in self._refusals(asked, mechanism):
-            previews.pop(source)
-            failed.append(_failed(source, refusal))
+        previews, failed, is_afforded = self._previews(mechanism, planned.jobs)
+        failed = [*planned.lost, *failed]
         total = sum(answer.data["expected_seconds"] for answer in previews.values())
-        lines = [f"{len(planned.jobs)} files; nothing was written."]
+        lines = [f"{counted(len(planned.jobs), 'file')}; nothing was written."]
+        lines += _left_alone(planned)
+        lines += [_AFFORDED] * is_afforded
         lines += expecting.tally(answer.data["expect"] for answer in previews.values())
         lines += [_about_names(None)] * self.keep_names
         lines += [f"WOULD FAIL {outcome.source}: {outcome.error}" for outcome in failed]
@@ -264,13 +273,35 @@ class ReleaseFile:
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
 
+    def _previews(
+        self, mechanism: Mechanism, jobs: list[Job]
+    ) -> tuple[dict[Path, Answer], list[Outcome], bool]:
+        """Of each file that would do, why each other would not, and whether a ledger agrees."""
+        ledger = self._ledger()
+        previews: dict[Path, Answer] = {}
+        asked: dict[Path, Content] = {}
+        failed = []
+        for job in jobs:
+            try:
+                found, stands = self._probed(mechanism, job.source, job.target, ledger)
+                charged = {} if ledger is None or stands else {job.source: found.content}
+                previews[job.source] = self._preview(mechanism, job.source, found)
+                asked |= charged
+            except (ValueError, OSError, RuntimeError) as error:
+                failed.append(_failed(job.source, error))
+        refusals = self._refusals(asked, mechanism, ledger)
+        for source, refusal in refusals:
+            previews.pop(source)
+            failed.append(_failed(source, refusal))
+        return previews, failed, bool(asked) and not refusals
+
     def _refusals(
-        self, asked: dict[Path, Content], mechanism: Mechanism
+        self, asked: dict[Path, Content], mechanism: Mechanism, ledger: Ledger | None
     ) -> list[tuple[Path, Exception]]:
         """The files that the ledger would refuse, one after another in this order, and why."""
-        if self.ledger is None or not asked:
+        if ledger is None or not asked:
             return []
-        said = Ledger(self.ledger).quote_all(asked.values(), mechanism, with_sound=self.keep_audio)
+        said = ledger.quote_all(asked.values(), mechanism, with_sound=self.keep_audio)
         pairs = zip(asked, said, strict=True)
         return [(source, error) for source, error in pairs if error is not None]
 
@@ -280,12 +311,19 @@ def _receipt(target: Path) -> Receipt:
 
 
 def _failed(source: Path, error: Exception) -> Outcome:
-    return Outcome(source=source, error=str(error), exit_code=exit_code(error))
+    return Outcome(source=source, error=message(error), exit_code=exit_code(error))
+
+
+def _left_alone(planned: Plan) -> list[str]:
+    said = {
+        "of no kind that is read": planned.left_alone,
+        "hidden, or in a hidden folder": planned.hidden,
+    }
+    return [f"Left alone: {counted(n, 'file')} {what}." for what, n in said.items() if n]
 
 
 def _swept(count: int) -> list[str]:
-    what = "1 unfinished file" if count == 1 else f"{count} unfinished files"
-    return [f"Removed {what} of a run that was stopped."] * bool(count)
+    return [f"Removed {counted(count, 'unfinished file')} of a run that was stopped."] * bool(count)
 
 
 def _about_names(names: Path | None) -> str:

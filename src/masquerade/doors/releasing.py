@@ -23,6 +23,8 @@ from masquerade.mechanism import Mechanism, Value, shapes_of
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt, Release, canonical_sha256, write_receipt
 
+_SPENT = "What was reserved for it is spent."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -177,8 +179,9 @@ def _published(
     options: Options,
     ledger: Ledger | None,
 ) -> Receipt:
-    """Reserve, run the mechanism and write; a stop in the middle says what was spent."""
+    """Reserve, run the mechanism and write; whatever fails after that says what was spent."""
     charged: dict[str, Any] = {}
+    old = outputs.stamp(target)
     try:
         charged = _reserve(ledger, found, mechanism, noise, with_sound=options.saving.keep_sound)
         with watching(options.is_watched) as watch:
@@ -196,13 +199,21 @@ def _published(
                 ),
                 replaces=options.if_standing is outputs.IfStanding.OVERWRITE,
             )
-    except FileExistsError as error:
-        spent = " What was reserved for it is spent." * bool(charged)
-        raise FileExistsError(f"{error}{spent}") from error
+    except Exception as error:
+        if charged:
+            error.add_note(_SPENT)
+        raise
     except KeyboardInterrupt as stop:
-        spent = " What was reserved for it is spent." * (ledger is not None)
-        said = f"{target} stands" if target.exists() else "nothing was published"
-        raise type(stop)(f"Interrupted; {said}.{spent}") from stop
+        spent = f" {_SPENT}" * (ledger is not None)
+        raise type(stop)(f"Interrupted; {_left(target, old)}.{spent}") from stop
+
+
+def _left(target: Path, old: tuple[int, int] | None) -> str:
+    """What a stop has left of an output, where an ``old`` one may have stood before."""
+    now = outputs.stamp(target)
+    if now != old:
+        return f"{target} stands" if now else f"nothing was published, and the old {target} is gone"
+    return "nothing was published" + f"; the old {target} stands" * (old is not None)
 
 
 def _reserve(

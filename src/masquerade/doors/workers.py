@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from masquerade._optional import require
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
+_BREATH = 1.0  # seconds between two looks at whether we are still wanted
 _THREADS = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -92,7 +95,23 @@ def _worker(jobs: int) -> Any:
     """One process, with its share of the processors unless the environment says otherwise."""
     share = str(max(joblib.cpu_count() // jobs, 1))
     env = {name: os.environ.get(name, share) for name in _THREADS}
-    return ProcessPoolExecutor(max_workers=1, env=env)
+    return ProcessPoolExecutor(
+        max_workers=1, env=env, initializer=_end_with, initargs=(os.getpid(),)
+    )
+
+
+def _end_with(parent: int) -> None:
+    """End when whoever started this worker is gone: it was killed, and nobody would stop us.
+
+    What is unfinished goes with us; nothing of it has its name, and the next run sweeps it.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_BREATH)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager
