@@ -303,7 +303,7 @@ def test_a_dry_run_refuses_a_list_of_names_that_would_be_published(
     refused = release(command, house, "--names", house / "out" / "names.json", "--dry-run")
     assert refused.code == 2 and "which is published" in refused.err
     assert release(command, house).code == 0
-    (house / "in-out.names.private.json").unlink()
+    list_of_names(house).unlink()
     assert release(command, house, "--resume", "--dry-run").code == 4
 
 
