@@ -92,10 +92,8 @@ def _by_losses(
     try:
         for sums in finer(parts, relation, delta=delta):
             best = best[: len(sums)]
-            before, refined = (
-                list(best),
-                [way for way in range(len(sums)) if best[way] == max(best)],
-            )
+            before = list(best)
+            refined = [way for way in range(len(sums)) if best[way] == max(best)]
             for way in refined:
                 tilts[way] = tilts[way] or sums[way].tilt(delta)
                 best[way] = min(best[way], sums[way].at(tilts[way]).epsilon(delta))
