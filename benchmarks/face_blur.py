@@ -29,7 +29,7 @@ from masquerade.assets import cache_folder, fetch
 from masquerade.noise import Noise
 from masquerade.release.face_blur import FaceBlur
 from masquerade.release.face_cover import Cover, Strength, Style
-from masquerade.release.face_tracks import Tracks, overlap
+from masquerade.sight.face_tracks import Tracks, overlap
 from masquerade.video import read, write
 from masquerade.video.probe import Contents, probe
 

@@ -14,9 +14,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from masquerade import _device_noise, _triton_noise
-from masquerade._device_noise import Fill, by_kernel, by_tensors, gaussian_cells
-from masquerade.noise import Noise, grid_for
+from masquerade.noise import Noise, gpu, grid_for, kernel
+from masquerade.noise.gpu import Fill, by_kernel, by_tensors, gaussian_cells
 
 CHECKED = 10_000_000
 NUMBERS = 1 << 28
@@ -36,10 +35,10 @@ def drawn(fill: Fill, *, ratio: float, count: int, seed: int) -> np.ndarray:
 
 def check_keystream() -> None:
     lane = bytes.fromhex("000000090000004a00000000")
-    state = _device_noise.start_state(bytes(range(32)), lane, 1, "cuda")
+    state = gpu.start_state(bytes(range(32)), lane, 1, "cuda")
     by_kernel_words = torch.empty(8, dtype=torch.int64, device="cuda")
-    _triton_noise.write_stream(by_kernel_words, state)
-    for words in (by_kernel_words, _device_noise.stream(state, 1)):
+    kernel.write_stream(by_kernel_words, state)
+    for words in (by_kernel_words, gpu.stream(state, 1)):
         if words.cpu().numpy().tobytes().hex() != RFC_BLOCK:
             raise SystemExit("The keystream is not that of RFC 8439.")
     print("keystream: the vector of RFC 8439, kernel and tensors")
@@ -61,9 +60,9 @@ def check_noise() -> None:
 
 def check_undecided() -> None:
     """With a margin far too wide the exact routine decides many, and nothing changes."""
-    before, _device_noise._PER_POSITION = _device_noise._PER_POSITION, 2.0**-23
+    before, gpu._PER_POSITION = gpu._PER_POSITION, 2.0**-23
     wide = drawn(by_kernel, ratio=2.0**20, count=10_000, seed=2)
-    _device_noise._PER_POSITION = before
+    gpu._PER_POSITION = before
     if not np.array_equal(wide, Noise(seed=2).gaussian(2.0**20, 10_000, grid=1.0)):
         raise SystemExit("Numbers that the GPU left undecided differ.")
     print("a margin far too wide, so that many go to the processor: nothing changes")
@@ -83,7 +82,7 @@ def best_ns(draw: Callable[[], object], *, numbers: int) -> float:
 
 def kernel_alone() -> float:
     """The kernel without the search for undecided numbers, by the device's own clock."""
-    [span] = Noise()._spans(_device_noise.SPAN)
+    [span] = Noise()._spans(gpu.SPAN)
     part = torch.empty(span.numbers, dtype=torch.int64, device="cuda")
     took = []
     for _ in range(REPEATS):
@@ -101,7 +100,7 @@ def tensors_alone(noise: Noise, count: int) -> object:
 
 
 def main() -> None:
-    if not torch.cuda.is_available() or not _triton_noise.is_usable():
+    if not torch.cuda.is_available() or not kernel.is_usable():
         sys.exit("Expected a GPU, Triton and a C compiler; nothing was measured.")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     check_keystream()

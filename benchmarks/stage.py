@@ -20,7 +20,8 @@ from joblib import Parallel, delayed
 from masquerade import assets
 from masquerade.collection import Kind
 from masquerade.data.stage import Stage
-from masquerade.data.world import backdrop, bake, raster
+from masquerade.data.world import backdrop
+from masquerade.people import bake, raster
 
 STAGE = Stage(height=128, width=128, bystanders=0.0)
 WARM, TIMED, SLOW = 48, 96, 12  # videos a process: unmeasured, measured, and without numba

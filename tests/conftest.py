@@ -15,12 +15,11 @@ import pytest
 from hypothesis import settings
 
 import kernels
-import masquerade.noise
 from masquerade import assets
 from masquerade.account.verdict import Verdict
 from masquerade.cli import main
 from masquerade.errors import BadInput
-from masquerade.noise import Noise
+from masquerade.noise import Noise, source
 from masquerade.recipes import papers
 
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -35,7 +34,7 @@ def same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Noise]:
 
     It replaces the operating system's entropy and is not a seed, so receipts are real ones.
     """
-    monkeypatch.setattr(masquerade.noise, "_entropy", lambda: bytes(range(32)))
+    monkeypatch.setattr(source, "_entropy", lambda: bytes(range(32)))
     return Noise
 
 

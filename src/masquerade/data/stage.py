@@ -12,9 +12,10 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.collection import About, Collection, Count, Kind, Labels, Recording
-from masquerade.data.world import bodies, plan, sensors, store, takes
+from masquerade.data.world import plan, sensors, store, takes
 from masquerade.data.world.motion import ACTIVITIES
 from masquerade.data.world.plan import Split, World
+from masquerade.people import bodies
 from masquerade.recordings import Photo, Signal, Video
 
 PRESETS = {

@@ -12,10 +12,10 @@ from tyro.conf import Positional
 from masquerade import catalog
 from masquerade.collection import Collection, Count, Kind, cite
 from masquerade.data.stage import Stage
-from masquerade.data.world import bodies
 from masquerade.doors import showing
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
+from masquerade.people import bodies
 from masquerade.recordings import Video
 from masquerade.video import MAX_PIXELS, probe, read
 

@@ -11,10 +11,11 @@ from masquerade import assets
 from masquerade.collection import Kind
 from masquerade.data.stage import Stage
 from masquerade.data.world import plan, takes
-from masquerade.nets import conv, efficientnet_lite
+from masquerade.nets import conv
 from masquerade.recipes import learning
 from masquerade.recipes.learning import Course
 from masquerade.recordings import Signal
+from masquerade.sight import efficientnet_lite
 
 Progress = Callable[[int, int], None]
 _WINDOW, _STEP = 128, 64  # samples at 50 Hz

@@ -27,7 +27,8 @@ from masquerade.compute.device import (
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
-from masquerade.release import precision, sight, wiener
+from masquerade.release import precision, wiener
+from masquerade.release import visible as sight
 from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, take
 from masquerade.release.precision import Band, Plan, Size
 from masquerade.tradeoff import gaussian_mu

@@ -18,8 +18,8 @@ from masquerade.files.atomic import write_whole
 from masquerade.mechanism import Heuristic, Shape, as_video
 from masquerade.noise import Noise
 from masquerade.release.face_cover import Cover, Strength, Style
-from masquerade.release.face_detector import Detector, Layout, load_detector
-from masquerade.release.face_tracks import Tracks
+from masquerade.sight.face_detector import Detector, Layout, load_detector
+from masquerade.sight.face_tracks import Tracks
 
 _WIDEST = 4095  # pixels of a kernel
 _LONGEST = 1000  # frames that wait in memory

@@ -34,7 +34,7 @@ from masquerade.mechanism import (
 )
 from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
 from masquerade.recordings import Signal, Video
-from masquerade.release import sight
+from masquerade.release import visible as sight
 from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
 

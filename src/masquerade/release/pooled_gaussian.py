@@ -28,7 +28,8 @@ from masquerade.compute.device import (
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
-from masquerade.release import precision, sight, wiener
+from masquerade.release import precision, wiener
+from masquerade.release import visible as sight
 from masquerade.release.gaussian_video import Chunk, GaussianVideo, take
 
 _FRAMES = 256  # a chunk holds about this many

@@ -27,7 +27,8 @@ from masquerade.events import (
 from masquerade.guarantee import Accountant, Guarantee, Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise, Scale, grid_for, rounded_bound, scale_for
-from masquerade.release import covariance, projection, sight
+from masquerade.release import covariance, projection
+from masquerade.release import visible as sight
 from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, take
 from masquerade.release.projection import GaussianProjection, OrthonormalProjection, Projection
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu

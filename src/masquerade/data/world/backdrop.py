@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from masquerade.data.world import textures
-from masquerade.data.world.camera import Camera
 from masquerade.data.world.canvas import SIZE_PX
-from masquerade.data.world.places import Light, Place
+from masquerade.data.world.places import Place
 from masquerade.data.world.solids import Quads
+from masquerade.people.camera import Camera, Light
 
 try:
     numba: ModuleType | None = import_module("numba")

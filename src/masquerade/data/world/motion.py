@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from masquerade import _check
-from masquerade.data.world.skeleton import ANGLES, RATE_HZ, column, mirrored
+from masquerade.people.skeleton import ANGLES, RATE_HZ, column, mirrored
 
 _GRAVITY = 9.81
 Keys = Sequence[tuple[float, Mapping[str, float]]]

@@ -14,9 +14,9 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.data.world import grounds, room_kinds, rooms, textures
-from masquerade.data.world.camera import Camera, Point
 from masquerade.data.world.layout import NUM_VIEWS, azimuth_deg
 from masquerade.data.world.solids import Quads, stacked
+from masquerade.people.camera import Camera, Light, Point
 
 _AIM_M = 0.95  # height of the point that cameras look at
 KINDS = tuple(
@@ -25,23 +25,6 @@ KINDS = tuple(
     for kind in pair
     if kind
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Light:
-    """One lamp or sun far away; what it lights is ``albedo * colour * level``.
-
-    The level is ``ambient + (1 - ambient) * max(0, n . towards)`` for a surface with normal n.
-
-    Args:
-        towards: unit vector to the light.
-        colour: red, green and blue of full light.
-        ambient: what surfaces turned away still get, in [0, 1].
-    """
-
-    towards: Point
-    colour: Point
-    ambient: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

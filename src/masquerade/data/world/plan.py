@@ -15,7 +15,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.data.world.motion import ACTIVITIES
-from masquerade.data.world.skeleton import RATE_HZ
+from masquerade.people.skeleton import RATE_HZ
 
 Split = Literal["public", "train", "test", "all"]
 SPLITS = ("public", "train", "test")

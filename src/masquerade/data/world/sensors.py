@@ -13,8 +13,8 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.transform import Rotation
 
 from masquerade import _check
-from masquerade.data.world.bodies import BONES, Body
-from masquerade.data.world.skeleton import RATE_HZ, Posed
+from masquerade.people.bodies import BONES, Body
+from masquerade.people.skeleton import RATE_HZ, Posed
 
 GRAVITY = 9.81
 SITES = {"wrist": "lowerarm01.{}", "ankle": "lowerleg01.{}", "chest": "spine01"}

@@ -19,10 +19,11 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from masquerade import assets
-from masquerade.data.world import bodies, places, plan, sensors, subjects, takes
+from masquerade.data.world import places, plan, sensors, subjects, takes
 from masquerade.data.world.plan import World
 from masquerade.errors import BadInput
 from masquerade.files import atomic
+from masquerade.people import bodies
 
 Progress: TypeAlias = Callable[[int, int], None]
 Layout: TypeAlias = dict[str, tuple[tuple[int, ...], str]]

@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from masquerade.data.world import look, motion
-from masquerade.data.world.bodies import Shape
+from masquerade.data.world import motion
+from masquerade.people import look
+from masquerade.people.bodies import Shape
 
 BUILDS = {"slim": (-0.9, -0.4), "medium": (0.3, 0.8), "heavy": (1.7, 2.4)}  # weights of a shape
 SKIN_TONES = ("light", "medium", "dark")

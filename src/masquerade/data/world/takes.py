@@ -8,20 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from masquerade.data.world import (
-    backdrop,
-    bodies,
-    figure,
-    motion,
-    places,
-    sensors,
-    skeleton,
-    subjects,
-)
-from masquerade.data.world.camera import Camera
-from masquerade.data.world.places import Light
+from masquerade.data.world import backdrop, motion, places, sensors, subjects
 from masquerade.data.world.plan import Take, World
-from masquerade.data.world.skeleton import RATE_HZ, Posed
+from masquerade.people import bodies, figure, skeleton
+from masquerade.people.camera import Camera, Light
+from masquerade.people.skeleton import RATE_HZ, Posed
 
 _PAD_S = 0.5  # before and after, so that smoothing has something to go by
 _ZOOM = 0.72  # of a place's own angle of view, so that a person fills half the height

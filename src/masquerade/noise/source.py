@@ -1,0 +1,283 @@
+"""Privacy randomness from the operating system: keys, words, and the laws drawn from them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.noise import gpu, gumbel
+from masquerade.noise.cells import EXPONENTIAL, HALF_NORMAL, Law, cells_of
+from masquerade.noise.grid import MOST_CELLS, grid_for
+from masquerade.noise.keystream import CHUNK, EXTRA_BITS, extra_bits, keystream
+
+Tensor = Any  # torch.Tensor
+_WORDS_PER_BLOCK = 8
+_BLOCKS_PER_KEY = 1 << 31
+_LIVE: weakref.WeakSet[Noise] = weakref.WeakSet()
+
+
+class Noise:
+    """A stream of privacy noise, from the operating system unless it is a rehearsal.
+
+    Two threads may share one; a forked child starts a stream of its own; it cannot be copied or
+    pickled, because a copy would repeat it.
+
+    Args:
+        seed: makes a rehearsal: reproducible, promises nothing, and the receipt says so.
+
+    Example:
+        >>> noise = Noise()
+        >>> draws = noise.gaussian(3.0, 1000)
+        >>> bool(np.all(draws % grid_for(3.0) == 0))
+        True
+        >>> Noise(seed=1).is_rehearsal
+        True
+    """
+
+    def __init__(self, *, seed: int | None = None) -> None:
+        self._seed = seed
+        self._generation, self._forked = 0, False
+        self._public_seeds: list[int] = []
+        self._forget()
+        _LIVE.add(self)
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """Whether the stream is seeded and so protects nothing."""
+        return self._seed is not None
+
+    @property
+    def source(self) -> str:
+        """The random source, as the receipt names it."""
+        if self.is_rehearsal:
+            return "rehearsal: ChaCha20 keyed by a seed"
+        return "ChaCha20 (RFC 8439) keyed by the operating system"
+
+    def words(self, count: int) -> np.ndarray:
+        """``count`` secret 64-bit words, as uint64."""
+        return self._words(count)[0]
+
+    def gaussian(
+        self, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
+    ) -> np.ndarray:
+        """N(0, sigma^2) rounded to ``grid`` (default: `grid_for`), exactly sampled, float64."""
+        return self._symmetric(HALF_NORMAL, sigma, shape, grid)
+
+    def gaussian_on(
+        self, device: str, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
+    ) -> Tensor:
+        """The very noise of `gaussian`, drawn on a torch device, in cells of the grid.
+
+        Cells are int64, so that they add up with integer sums exactly; times ``grid`` (default:
+        `grid_for`) in float64 they are what `gaussian` returns from the same place of the stream.
+
+        Args:
+            device: "cpu", "cuda", "cuda:1".
+            sigma: standard deviation.
+            shape: of the result.
+            grid: a power of two.
+        """
+        ratio = sigma / _checked_grid(sigma, grid)
+        count = math.prod(_as_shape(shape))
+        cells = gpu.gaussian_cells(device, ratio, count, self._spans(count))
+        return cells.reshape(_as_shape(shape))
+
+    def laplace(
+        self, scale: float, shape: int | tuple[int, ...], *, grid: float | None = None
+    ) -> np.ndarray:
+        """Laplace noise of the given scale rounded to ``grid``, exactly sampled, float64."""
+        return self._symmetric(EXPONENTIAL, scale, shape, grid)
+
+    def gumbel_argmax(self, scores: np.ndarray, scale: float) -> np.ndarray:
+        """Whose score plus Gumbel noise is largest, in each row, exactly sampled, as int64.
+
+        A class wins with probability proportional to exp(score / scale), to the last bit: the
+        proof is in `masquerade.noise.gumbel`.
+
+        Args:
+            scores: (Q, K), whole numbers of at most 2^52.
+            scale: of the noise.
+
+        Example:
+            >>> Noise(seed=1).gumbel_argmax(np.array([[90, 10], [10, 90]]), 2.0).tolist()
+            [0, 1]
+        """
+        _check.positive(scale=scale)
+        _check.shape("Q K", scores=scores)
+        if not np.issubdtype(scores.dtype, np.integer):
+            raise ValueError(f"Expected scores to be whole numbers, got dtype={scores.dtype}.")
+        if not 1 <= scores.shape[1] <= gumbel.MOST_CLASSES:
+            raise ValueError(f"Expected 1 to 2^20 classes, got {scores.shape[1]}.")
+        most = gumbel.MOST_SCORE
+        if scores.size and not -most <= scores.min() <= scores.max() <= most:
+            raise ValueError("Expected scores of at most 2^52; beyond, sums are not exact.")
+        won = np.empty(len(scores), dtype=np.int64)
+        rows = max(_WORDS_PER_BLOCK, CHUNK // scores.shape[1] & -_WORDS_PER_BLOCK)
+        for start in range(0, len(won), rows):
+            part = scores[start : start + rows]
+            won[start : start + rows] = gumbel.winners(part, scale, *self._words(len(part)))
+        return won
+
+    def uniform(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Uniform in [0, 1), rounded down to the grid 2^-53."""
+        words = self.words(math.prod(_as_shape(shape)))
+        return np.asarray((words >> np.uint64(11)) * 2.0**-53).reshape(_as_shape(shape))
+
+    def integers(self, high: int, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Exactly uniform whole numbers in [0, ``high``), for ``high`` up to 2^32.
+
+        A word w stands for the reals in [w, w+1) 2^-64; where ``high`` times that interval meets
+        two integers, more bits decide.
+        """
+        _check.count(high=high)
+        if high > 1 << 32:
+            raise ValueError(f"Expected high to be at most 2^32, got high={high}.")
+        words, key, first = self._words(math.prod(_as_shape(shape)))
+        factor, low_half = np.uint64(high), np.uint64(0xFFFFFFFF)
+        bottom = (words & low_half) * factor
+        top = (words >> np.uint64(32)) * factor + (bottom >> np.uint64(32))
+        drawn = (top >> np.uint64(32)).astype(np.int64)
+        rest = (top << np.uint64(32)) | (bottom & low_half)  # (w * high) mod 2^64
+        for i in np.flatnonzero(rest > np.uint64((1 << 64) - high)):
+            word, bits = int(words[i]), 64
+            while word * high >> bits != ((word + 1) * high - 1) >> bits:
+                word = word << EXTRA_BITS | extra_bits(
+                    key, first + int(i), (bits - 64) // EXTRA_BITS
+                )
+                bits += EXTRA_BITS
+            drawn[i] = word * high >> bits
+        return drawn.reshape(_as_shape(shape))
+
+    def poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:
+        """Who of ``count`` records is in a secret Poisson batch, as a boolean mask.
+
+        A record is in iff its word is below floor(q 2^64), computed from the very double q that
+        is accounted: the true probability is never above q.
+        """
+        _check.probability(sampling_prob=sampling_prob)
+        threshold = math.floor(Fraction(sampling_prob) * (1 << 64))
+        if threshold >= 1 << 64:
+            return np.ones(count, dtype=bool)
+        return self.words(count) < np.uint64(threshold)
+
+    def public_seed(self) -> int:
+        """A seed for *public* randomness, such as a projection; the receipt names it.
+
+        It comes from the operating system like everything here, and tells nothing about the rest
+        of the stream.
+        """
+        seed = int(self.words(1)[0])
+        self._public_seeds.append(seed)
+        return seed
+
+    def take_public_seeds(self) -> tuple[int, ...]:
+        """The public seeds since the last call, for a receipt."""
+        taken, self._public_seeds = tuple(self._public_seeds), []
+        return taken
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "Noise cannot be copied or pickled: the copy would repeat its stream. "
+            "Make a new Noise() in each process."
+        )
+
+    def _symmetric(
+        self, law: Law, scale: float, shape: int | tuple[int, ...], grid: float | None
+    ) -> np.ndarray:
+        grid = _checked_grid(scale, grid)
+        ratio = scale / grid
+        out = np.empty(math.prod(_as_shape(shape)), dtype=np.float64)
+        for start in range(0, out.size, CHUNK):
+            part = out[start : start + CHUNK]
+            words, key, first = self._words(part.size)
+            part[:] = cells_of(law, ratio, words, key, first)
+        out *= grid
+        return out.reshape(_as_shape(shape))
+
+    def _words(self, count: int) -> tuple[np.ndarray, bytes, int]:
+        """``count`` words, the key they come from and the index of the first one under it."""
+        if isinstance(count, bool) or count < 0:
+            raise ValueError(f"Expected count to be >= 0, got count={count}.")
+        blocks = _blocks(count)
+        if blocks > _BLOCKS_PER_KEY:
+            raise ValueError(f"Expected at most 2^34 words in one call, got count={count}.")
+        with self._lock:
+            key, block = self._key_with(blocks), self._used
+            self._used += blocks
+        stream = keystream(key, lane=bytes(12), block=block, num_bytes=8 * count)
+        return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False), key, 8 * block
+
+    def _spans(self, count: int) -> Iterator[gpu.Span]:
+        """The words that `_symmetric` would read, for a device to make.
+
+        A key is replaced where `_symmetric`, which reads chunk by chunk, would replace it.
+        """
+        while count > 0:
+            with self._lock:
+                key = self._key_with(_blocks(min(count, CHUNK)))
+                room = _BLOCKS_PER_KEY - self._used
+                fitting = count if _blocks(count) <= room else room // _blocks(CHUNK) * CHUNK
+                span = gpu.Span(min(fitting, gpu.SPAN), key, self._used)
+                self._used += _blocks(span.numbers)
+            count -= span.numbers
+            yield span
+
+    def _key_with(self, blocks: int) -> bytes:
+        """The key, new if it was another process's or has fewer blocks left; under the lock."""
+        if self._pid != os.getpid() or self._used + blocks > _BLOCKS_PER_KEY:
+            self._rekey()
+        return self._key
+
+    def _rekey(self) -> None:
+        self._pid, self._used = os.getpid(), 0
+        self._generation += 1
+        if self._seed is None:
+            self._key = _entropy()
+        else:  # a forked rehearsal must not repeat its parent either
+            name = f"{self._seed}/{self._generation}/{self._forked and os.getpid()}"
+            self._key = hashlib.sha256(f"masquerade rehearsal {name}".encode()).digest()
+
+    def _forget(self, *, forked: bool = False) -> None:
+        self._lock = threading.Lock()
+        self._key, self._pid, self._used = b"", -1, 0
+        self._forked = forked
+
+
+def _forget_all() -> None:
+    for noise in list(_LIVE):
+        noise._forget(forked=True)
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _entropy() -> bytes:
+    return os.urandom(32)
+
+
+def _blocks(words: int) -> int:
+    return -(-words // _WORDS_PER_BLOCK)
+
+
+def _checked_grid(scale: float, grid: float | None) -> float:
+    _check.positive(scale=scale)
+    grid = grid_for(scale) if grid is None else grid
+    if math.frexp(grid)[0] != 0.5 or not scale / grid < MOST_CELLS:
+        raise ValueError(
+            f"Expected grid to be a power of two above scale 2^-30, got grid={grid} for "
+            f"scale={scale}."
+        )
+    return grid
+
+
+def _as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else shape

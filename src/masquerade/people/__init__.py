@@ -1,0 +1,1 @@
+"""Bodies, skeletons, looks, raster and camera: figures that Stage and avatars both draw."""

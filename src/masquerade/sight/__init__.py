@@ -1,0 +1,1 @@
+"""What public networks see in a picture: faces and their tracks, features of places."""

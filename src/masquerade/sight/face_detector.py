@@ -1,0 +1,209 @@
+"""Find faces in one frame, with an ONNX network.
+
+Two layouts of a network are understood. Both take one RGB picture, float32 0 to 255, (1, 3, H, W).
+
+- ``centerface``: heatmap (1, 1, h, w), size (1, 2, h, w), offset (1, 2, h, w) and, unused here,
+  landmarks, at a quarter of the picture's size. A cell of the heatmap above the threshold is a
+  face; its centre is the cell's, moved by the offset, and its size is the exponential of the
+  size; both in cells, the vertical one first. The picture may have any size.
+- ``boxes_scores``: boxes (N, 4), left, top, right, bottom in pixels of the picture, and scores (N)
+  or (N, classes), of which the last is the face's; axes of size 1 in front are ignored. A picture
+  whose size the network fixes is stretched to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from masquerade._optional import require
+from masquerade.compute import device
+from masquerade.errors import BadInput, MissingExtra
+from masquerade.sight.face_tracks import overlap
+from masquerade.sight.onnx_sizes import free_sizes
+
+cv2 = require("cv2", extra="vision")
+onnxruntime = require("onnxruntime", extra="vision")
+
+Detector: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+_STRIDE = 4  # pixels a cell of CenterFace's heatmap
+_STEP = 32  # a picture's sides are multiples of it
+_SAME_FACE = 0.3  # overlap above which two boxes are one face
+_CPU, _GPU = "CPUExecutionProvider", "CUDAExecutionProvider"  # as onnxruntime calls them
+_LARGEST_LOG_SIZE = 16.0  # beyond any picture, and its exponential is finite
+
+
+class Layout(StrEnum):
+    """What a network's outputs are."""
+
+    CENTERFACE = "centerface"
+    BOXES_SCORES = "boxes_scores"
+
+
+def load_detector(path: Path, *, layout: Layout, thresh: float, height: int | None) -> Detector:
+    """What finds the faces of an RGB frame: (N, 5) left, top, right, bottom, score, in its pixels.
+
+    Args:
+        path: an ONNX file.
+        layout: what its outputs are.
+        thresh: the least score of a face.
+        height: lines of the picture that the network sees, its shorter side; None for all.
+
+    Raises:
+        BadInput: if the file is no such network.
+    """
+    session = _open(path, layout)
+    picture = session.get_inputs()[0]
+    if len(picture.shape) != 4:
+        raise BadInput(
+            f"Expected a network that takes a picture, (1, 3, H, W), got {path.name}, which takes "
+            f"{picture.name} with {len(picture.shape)} axes."
+        )
+    fixed = _fixed_size(picture.shape) if layout is Layout.BOXES_SCORES else None
+
+    def detect(frame: np.ndarray) -> np.ndarray:
+        rows, columns = frame.shape[:2]
+        size = fixed or working_size(rows, columns, height=height)
+        outputs = session.run(None, {picture.name: as_picture(frame, size)})
+        if not all(np.all(np.isfinite(output)) for output in outputs):
+            raise BadInput(f"Expected numbers from the detector {path.name}, got NaN or infinity.")
+        decode = decode_centerface if layout is Layout.CENTERFACE else decode_boxes
+        faces = decode(outputs, thresh=thresh)
+        faces[:, [0, 2]] = np.clip(faces[:, [0, 2]] * (columns / size[1]), 0, columns)
+        faces[:, [1, 3]] = np.clip(faces[:, [1, 3]] * (rows / size[0]), 0, rows)
+        return without_doubles(faces)
+
+    return detect
+
+
+def working_size(rows: int, columns: int, *, height: int | None) -> tuple[int, int]:
+    """Height and width of the picture that the network sees: multiples of 32, never enlarged more.
+
+    Example:
+        >>> working_size(1080, 1920, height=360), working_size(5, 7, height=None)
+        ((384, 640), (32, 32))
+    """
+    scale = 1.0 if height is None else min(1.0, height / min(rows, columns))
+    least_above = (-(-round(side * scale) // _STEP) * _STEP for side in (rows, columns))
+    tall, wide = (max(_STEP, side) for side in least_above)
+    return tall, wide
+
+
+def as_picture(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """A frame stretched to ``size`` (height, width): (1, 3, H, W) float32."""
+    if frame.shape[:2] != size:
+        frame = cv2.resize(frame, size[::-1], interpolation=cv2.INTER_LINEAR)
+    return np.ascontiguousarray(frame.transpose(2, 0, 1)[None], dtype=np.float32)
+
+
+def decode_centerface(outputs: list[np.ndarray], *, thresh: float) -> np.ndarray:
+    """CenterFace's tensors as (N, 5) boxes with scores, in pixels of the picture.
+
+    Example:
+        >>> heat, zeros = np.zeros((1, 1, 8, 8)), np.zeros((1, 2, 8, 8))
+        >>> heat[0, 0, 2, 5] = 0.9
+        >>> decode_centerface([heat, zeros, zeros], thresh=0.2)[0].tolist()
+        [20.0, 8.0, 24.0, 12.0, 0.9]
+    """
+    _check_layout([output.shape[:2] for output in outputs[:3]] == [(1, 1), (1, 2), (1, 2)], outputs)
+    heat, log_size, offset = outputs[:3]
+    rows, columns = np.nonzero(heat[0, 0] >= thresh)
+    cells = np.stack([rows, columns])  # (2, N)
+    centre = (cells + 0.5 + offset[0, :, rows, columns].T) * _STRIDE
+    size = np.exp(np.minimum(log_size[0, :, rows, columns].T, _LARGEST_LOG_SIZE)) * _STRIDE
+    (top, left), (bottom, right) = centre - size / 2, centre + size / 2
+    faces = np.stack([left, top, right, bottom, heat[0, 0, rows, columns]], axis=1)
+    return faces.astype(np.float64)
+
+
+def decode_boxes(outputs: list[np.ndarray], *, thresh: float) -> np.ndarray:
+    """Boxes and scores as (N, 5), without those below the threshold."""
+    is_so = len(outputs) >= 2 and outputs[0].shape[-1:] == (4,)
+    count = outputs[0].size // 4
+    _check_layout(is_so and outputs[1].size % max(count, 1) == 0, outputs)
+    boxes = np.reshape(outputs[0], (count, 4)).astype(np.float64)
+    scores = np.reshape(outputs[1], (count, -1))[:, -1:] if count else np.zeros((0, 1))
+    faces = np.asarray(np.hstack([boxes, scores])[scores[:, 0] >= thresh])
+    are_corners = bool(np.all(faces[:, :2] <= faces[:, 2:4]))
+    are_pixels = not len(faces) or np.max(faces[:, :4]) > 1.0
+    if not (are_corners and are_pixels):
+        raise BadInput(
+            "Expected boxes as left, top, right, bottom in pixels, got sizes or shares of the "
+            "picture; let the network answer in corners and pixels."
+        )
+    return faces
+
+
+def _check_layout(is_so: bool, outputs: list[np.ndarray]) -> None:
+    if not is_so:
+        raise BadInput(
+            "Expected a network of the given layout, got outputs of shapes "
+            f"{', '.join(str(output.shape) for output in outputs)}; choose another detector_layout."
+        )
+
+
+def without_doubles(faces: np.ndarray) -> np.ndarray:
+    """The best box of each face, best first: boxes that overlap a better one are dropped."""
+    faces = faces[np.argsort(-faces[:, 4], kind="stable")]
+    kept = []
+    while len(faces):
+        best, faces = faces[0], faces[1:]
+        kept.append(best)
+        faces = faces[overlap(best, faces) < _SAME_FACE]
+    return np.array(kept).reshape(-1, 5)
+
+
+def _open(path: Path, layout: Layout) -> Any:
+    """A session of onnxruntime on the network."""
+    if not path.is_file():
+        raise BadInput(f"Expected an ONNX network at {path}; there is no such file.")
+    model = path.read_bytes()
+    if layout is Layout.CENTERFACE:
+        model = free_sizes(model)
+    options, providers = _options(), _providers()
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=providers)
+    except Exception as error:  # onnxruntime's errors have no class in common
+        raise BadInput(f"Expected an ONNX network in {path.name}, got: {error}.") from error
+
+
+def _options() -> Any:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors
+    options.intra_op_num_threads = _num_threads()
+    # Threads that wait in a loop take the cores from the video's decoder and encoder.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def _providers() -> list[Any]:
+    """Where the network runs, in onnxruntime's words: on the device that is chosen."""
+    if device.is_cpu():
+        return [_CPU]
+    if _GPU not in onnxruntime.get_available_providers():
+        raise MissingExtra(
+            f"Expected an onnxruntime that can use {device.chosen()}, got one that cannot; install "
+            "onnxruntime-gpu in place of onnxruntime, or leave out --device."
+        )
+    return [(_GPU, {"device_id": device.chosen().partition(":")[2] or "0"}), _CPU]
+
+
+def _num_threads() -> int:
+    """As many as there are cores, or as OMP_NUM_THREADS allows a worker among others."""
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    return min(cores, int(allowed)) if allowed.isdigit() and int(allowed) else cores
+
+
+def _fixed_size(shape: list[int | str]) -> tuple[int, int] | None:
+    """Height and width of the only picture that a network takes, if there is but one."""
+    tall, wide = shape[2:]
+    return (tall, wide) if isinstance(tall, int) and isinstance(wide, int) else None

@@ -1,0 +1,179 @@
+"""README, demo and page: what a stranger runs first."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import re
+import runpy
+import shlex
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import video_files as maker
+from masquerade.report import page, plot
+from video_files import KINDS
+
+REPO = Path(__file__).parents[2]
+
+
+class Well(HTMLParser):
+    """Fails on tags that do not match, and remembers what is fetched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.fetched += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "br", "link"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_readmes_python_runs_as_it_stands() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (REPO / "README.md").read_text(), re.S)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(code, "README.md", "exec"), {})
+    assert "epsilon 8 and delta 1e-05" in said.getvalue()
+
+
+def readme() -> list[list[str]]:
+    """The words of every command of ours in the README's shell blocks, in order."""
+    blocks = re.findall(r"```sh\n(.*?)```", (REPO / "README.md").read_text(), re.S)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    ours = [line for line in lines if line.startswith(".venv/bin/masquerade ")]
+    return [shlex.split(line, comments=True)[1:] for line in ours]
+
+
+def test_the_readmes_quick_commands_run_in_order_as_they_stand(
+    command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    maker.make(Path("ward.mp4"), maker.moving(32, 72, 96), KINDS["h264.mp4"])
+    Path("heart.csv").write_text("bpm\n" + "\n".join(str(60 + i % 40) for i in range(90)) + "\n")
+    done = []
+    for words in readme():
+        if words[0] in ("release", "receipt", "ledger", "account"):
+            assert command(*words).code == 0, words
+            done.append(words[0])
+    assert done.count("release") >= 5 and {"receipt", "ledger", "account"} <= set(done)
+    assert len(done) >= 15 and not Path("ward-person.mp4").exists()
+
+
+@pytest.mark.slow
+def test_the_readmes_audits_end_as_it_says(command: Any) -> None:
+    found = {words[1]: command(*words).code for words in readme() if words[0] == "audit"}
+    assert found == {"gaussian_noise": 0, "video_dprp_value": 5}
+
+
+def test_the_readme_says_beside_the_command_that_a_person_is_not_protected() -> None:
+    text = (REPO / "README.md").read_text()
+    before = text[: text.index("--unit pixels")]
+    assert "**not a person**" in before[before.index("## Release a video") :]
+
+
+@pytest.mark.slow
+def test_the_readmes_training_can_be_planned(command: Any, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    shown = [words for words in readme() if words[0] == "train"]
+    assert len(shown) >= 3
+    for words in shown:
+        words = [tmp_path / word if word.endswith(".safetensors") else word for word in words]
+        done = command(*words, *["--dry-run"] * ("--dry-run" not in words))
+        assert done.code == 0 and "at most 100 %" not in done.out, done.err
+
+
+@pytest.fixture
+def few_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo's training, in small."""
+    learners = pytest.importorskip("masquerade.recipes.learners")
+    few = replace(learners.WORLD, subjects=12, videos=72)
+    monkeypatch.setattr(learners, "WORLD", few)
+    monkeypatch.setattr(learners, "SETTING", replace(learners.SETTING, epochs=3.0, batch=8))
+
+
+def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people: None) -> None:
+    done = command("recipe", "demo", "--out", tmp_path)
+    assert done.code == 0
+    for word in ("video_dprp", "mask_dp", "ppedcrf", "tempdiff", "feature_projective"):
+        assert word in done.out
+    assert "Differentially private with epsilon 8" in done.out
+    text = (tmp_path / "report.html").read_text()
+    checker = Well()
+    checker.feed(text)
+    inside = [source for source in checker.fetched if source.startswith("data:video/mp4;base64,")]
+    assert checker.open == [] and checker.fetched == inside, "one page, no network"
+    assert len(inside) == 7 and "CLAIMED, NOT VALID" in text and "heuristic" in text
+    for name in ("as-published", "orthonormal", "pooled", "cosine-16-sites", "cosine-frame"):
+        assert name in done.out
+        assert command("receipt", "check", tmp_path / f"clip-{name}.mp4").code == 0
+    assert text.count("<svg") == 5 and text.count('class="bar"') == 36, "twelve classes, 3 ways"
+    assert "PRIVATE" in text and "<script" not in text
+    assert command("receipt", "check", tmp_path / "steps.csv").code == 0
+    assert "was refused" in done.out and "was killed" in done.out and "REFUTED" in done.out
+    verified = command(
+        "ledger", "verify", "--receipts", tmp_path, "--ledger", tmp_path / "budget.db", "--json"
+    )
+    assert verified.json["ok"] is True and verified.json["charged"] == 4
+    again = command("recipe", "demo", "--out", tmp_path, "--json")
+    assert again.json["papers"]["video_dprp"] is False
+    _check_training(again.json["training"], done.out, text)
+
+
+def _check_training(data: dict[str, Any], shown: str, text: str) -> None:
+    """The table names both relations, and what the shared batch would really have cost."""
+    true = data["shared_batch"]["true_epsilon"]
+    assert data["shared_batch"]["claimed"] == 1 and true["replace_one"] > true["zero_out"] > 1
+    for said in (shown, text):
+        for word in ("zero_out", "replace_one", "no privacy", "DP", "MaskDP", "public part only"):
+            assert word in said
+        for value in true.values():
+            printed = math.ceil(value * 1000 - 1e-9) / 1000  # four digits, never less than it is
+            assert f"{printed:.4g}" in said
+        assert "CLAIMED, NOT VALID: 1" in said and "of one run alone" in said
+    noised = [cell for cell in data["cells"] if cell["proved"]]
+    assert {cell["method"] for cell in noised} == {"DP", "MaskDP"}
+    assert all(0.99 < cell["proved"]["replace_one"] <= 1 for cell in noised)
+    assert all(len(cell["top_1"]) == 3 for cell in data["cells"])
+
+
+def test_a_page_is_private_as_soon_as_one_section_shows_originals() -> None:
+    plain = page.Section(title="a", body=page.paragraphs(["<b>&"]))
+    shown = page.page("t", [plain])
+    assert "PUBLIC" in shown and "&lt;b&gt;&amp;" in shown
+    mixed = page.page("t", [plain, page.Section(title="o", body="", has_originals=True)])
+    assert "PRIVATE" in mixed and "PUBLIC" not in mixed
+
+
+@pytest.mark.parametrize("is_log", [True, False])
+def test_plots_stay_inside_their_frame(is_log: bool) -> None:
+    x = np.array([0.0, 0.5, 3.0, 40.0])
+    axes = plot.Axes(title="a < b", x_label="x", y_label="y", is_log=is_log)
+    drawn = plot.svg([plot.Line(name="one", x=x, y=x**2), plot.Line(name="two", x=x, y=x)], axes)
+    points = re.findall(r"([\d.]+),([\d.]+)", " ".join(re.findall(r'points="([^"]*)"', drawn)))
+    assert len(points) == (6 if is_log else 8)
+    assert all(64 <= float(a) <= 504 and 34 <= float(b) <= 332 for a, b in points)
+    assert "a &lt; b" in drawn
+    flat = plot.svg([plot.Line(name="flat", x=x, y=np.ones(4))], axes)
+    assert "polyline" in flat
+
+
+@pytest.mark.parametrize("path", sorted(REPO.glob("examples/*.py")), ids=lambda path: path.stem)
+def test_the_examples_run_as_they_stand(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(path.read_text().splitlines()) <= 80
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out.strip()
