@@ -13,7 +13,7 @@ import kernels
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(kernels.INSIDE in os.environ, reason="these are other kernels")
 
-QUICK = ("train_gpu", "train_gradients", "train_loop", "train_views", "train_folding", "lstm")
+QUICK = ("train_gpu", "train_gradients", "train_loop", "train_views", "lstm")
 QUICK += ("mvit", "mvit_attention", "worn", "ensemble_student", "efficientnet_lite")
 
 
