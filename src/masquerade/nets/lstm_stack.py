@@ -11,28 +11,22 @@ hangs on shapes alone.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._torch import Tensor, nn, torch
 from masquerade.nets import lstm
-
-torch = require("torch", extra="train")
-nn = torch.nn
-Module: Any = nn.Module
-Function: Any = torch.autograd.Function
-Tensor: TypeAlias = Any  # torch.Tensor
 
 _WARM = 3  # steps before one is captured
 _IN_THREAD = 2  # networks a thread trains at once, so that threads wait less for each other
 
 
-class Stack(Module):  # type: ignore[misc]  # the checker does not see torch
+class Stack(nn.Module):
     """``teachers`` LSTMs: every weight and buffer has one more axis in front.
 
     Args:
@@ -42,6 +36,9 @@ class Stack(Module):  # type: ignore[misc]  # the checker does not see torch
         hidden: size of the state.
         layers: one on top of the other.
     """
+
+    mean: Tensor
+    scale: Tensor
 
     def __init__(
         self, teachers: int, channels: int, classes: int, hidden: int = 64, layers: int = 1
@@ -104,12 +101,12 @@ def _stacked(members: Sequence[lstm.LSTM]) -> dict[str, Tensor]:
 def _holding(held: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> Stack:
     """A stack of these weights, without drawing others first."""
     stack = Stack.__new__(Stack)
-    Module.__init__(stack)
+    nn.Module.__init__(stack)
     stack._hold(held, sizes)
     return stack
 
 
-def _apart(flow: Tensor, held: dict[str, Tensor], layers: int) -> Tensor:
+def _apart(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
     """The mean hidden states (T, B, H), one network after the other."""
     sizes = (layers, flow.shape[1], held["lstm.weight_hh_l0"].shape[-1])
     names = [f"lstm.{kind}_l{layer}" for layer in range(layers) for kind in lstm.KINDS]
@@ -124,15 +121,15 @@ def _apart(flow: Tensor, held: dict[str, Tensor], layers: int) -> Tensor:
     return torch.stack(found)
 
 
-def _together(flow: Tensor, held: dict[str, Tensor], layers: int) -> Tensor:
+def _together(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
     """The mean hidden states (T, B, H), all networks at each step of time."""
     flow = flow.transpose(1, 2).contiguous()  # (T, L, B, C)
     for layer in range(layers):
-        flow = _Layer.apply(flow, *lstm.layer_weights(held, layer))
+        flow = _Layer.apply(flow, *lstm.layer_weights(held, layer))  # type: ignore[no-untyped-call]
     return flow.mean(dim=1)
 
 
-class _Layer(Function):  # type: ignore[misc]  # the checker does not see torch
+class _Layer(torch.autograd.Function):
     """One layer of every network, with its way back written out."""
 
     @staticmethod
@@ -141,7 +138,8 @@ class _Layer(Function):  # type: ignore[misc]  # the checker does not see torch
         gates = torch.baddbmm(bias[:, None], flow.flatten(1, 2), into.mT)
         trace = lstm.unroll(gates.unflatten(1, flow.shape[1:3]), over)
         ctx.save_for_backward(flow, into, over, *trace)
-        return trace.hidden
+        hidden: Tensor = trace.hidden
+        return hidden
 
     @staticmethod
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
@@ -156,9 +154,9 @@ class _Layer(Function):  # type: ignore[misc]  # the checker does not see torch
 
 def fit(
     stack: Stack,
-    windows: Any,
-    targets: Any,
-    present: Any,
+    windows: np.ndarray | Tensor,
+    targets: np.ndarray | Tensor,
+    present: np.ndarray | Tensor,
     *,
     epochs: int,
     batch: int,
@@ -190,10 +188,10 @@ def fit(
     """
     _check.count(epochs=epochs, batch=batch)
     _check.positive(rate=rate)
-    windows = torch.as_tensor(windows, dtype=torch.float32)
-    targets, present = torch.as_tensor(targets, dtype=torch.int64), torch.as_tensor(present)
-    numbers = range(len(stack)) if numbers is None else numbers
-    _check_records(stack, windows, targets, present, numbers)
+    seen = torch.as_tensor(windows, dtype=torch.float32)
+    wanted, is_there = torch.as_tensor(targets, dtype=torch.int64), torch.as_tensor(present)
+    own_numbers = range(len(stack)) if numbers is None else numbers
+    _check_records(stack, seen, wanted, is_there, own_numbers)
     is_cpu = stack.mean.device.type == "cpu"
     most = min(_IN_THREAD, -(-len(stack) // torch.get_num_threads())) if is_cpu else len(stack)
     size = most if teachers_at_once is None else teachers_at_once
@@ -204,10 +202,10 @@ def fit(
     def train(part: slice) -> None:
         found = [
             _order(here, epochs=epochs, batch=batch, rng=np.random.default_rng((seed, number)))
-            for here, number in zip(present[part].cpu().numpy(), numbers[part], strict=True)
+            for here, number in zip(is_there[part].cpu().numpy(), own_numbers[part], strict=True)
         ]
         some = stack if size >= len(stack) else _some(stack, part)
-        records = (windows[part], targets[part].where(present[part], 0))
+        records = (seen[part], wanted[part].where(is_there[part], 0))
         _fit_some(some, records, found, rate=rate, epochs=epochs, tick=tick)
         if some is not stack:
             _put(stack, part, some)
