@@ -24,7 +24,7 @@ GRID = 2.0**-14
 _FEWEST = 256  # columns, from which on no entry ever reaches 1
 
 
-class Rows(Protocol):
+class MatrixRows(Protocol):
     """Some rows of a matrix whose entries are whole multiples of 2^-14."""
 
     def times(self, values: Array, middle: float) -> Array:
@@ -34,7 +34,7 @@ class Rows(Protocol):
         """The rows over 2^-14 in float32, exactly: whole numbers."""
 
 
-def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> Rows:
+def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> MatrixRows:
     """Rows with entries N(0, 1/k) rounded to 2^-14; each block of them has a stream of its own."""
     factor = 1 / (GRID * math.sqrt(shape[1]))
     if is_cpu():

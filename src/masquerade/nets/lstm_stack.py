@@ -27,29 +27,22 @@ _IN_THREAD = 2  # networks a thread trains at once, so that threads wait less fo
 
 
 class Stack(nn.Module):
-    """``teachers`` LSTMs: every weight and buffer has one more axis in front.
-
-    Args:
-        teachers: how many; their random weights are drawn one network after the other.
-        channels: of the windows.
-        classes: numbers that come out of each.
-        hidden: size of the state.
-        layers: one on top of the other.
-    """
+    """LSTMs of one shape, copied: every weight and buffer has one more axis in front."""
 
     mean: Tensor
     scale: Tensor
 
-    def __init__(
-        self, teachers: int, channels: int, classes: int, hidden: int = 64, layers: int = 1
-    ) -> None:
-        _check.count(teachers=teachers)
+    def __init__(self, members: Sequence[lstm.LSTM]) -> None:
+        if not members:
+            raise ValueError("Expected at least one network to stack, got none.")
+        states = [member.state_dict() for member in members]
+        shapes = {tuple((name, value.shape) for name, value in state.items()) for state in states}
+        if len(shapes) > 1:
+            raise ValueError(f"Expected networks of one shape, got {len(shapes)} shapes.")
         super().__init__()
-        sizes = (channels, classes, hidden, layers)
-        self._hold(_stacked([lstm.LSTM(*sizes) for _ in range(teachers)]), sizes)
-
-    def _hold(self, held: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> None:
-        self.sizes = sizes
+        first, classes = members[0].lstm, len(members[0].head.bias)
+        self.sizes = (first.input_size, classes, first.hidden_size, first.num_layers)
+        held = {name: torch.stack([state[name] for state in states]) for name in states[0]}
         for part in ("lstm", "head"):
             names = [name for name in held if name.startswith(f"{part}.")]
             weights = [(name.removeprefix(f"{part}."), held[name]) for name in names]
@@ -59,20 +52,6 @@ class Stack(nn.Module):
 
     def __len__(self) -> int:
         return len(self.mean)
-
-    @classmethod
-    def of(cls, members: Sequence[lstm.LSTM]) -> Stack:
-        """Copies of networks of one shape."""
-        if not members:
-            raise ValueError("Expected at least one network to stack, got none.")
-        shapes = {
-            tuple((name, value.shape) for name, value in m.state_dict().items()) for m in members
-        }
-        if len(shapes) > 1:
-            raise ValueError(f"Expected networks of one shape, got {len(shapes)} shapes.")
-        first, classes = members[0].lstm, len(members[0].head.bias)
-        sizes = (first.input_size, classes, first.hidden_size, first.num_layers)
-        return _holding(_stacked(members), sizes)
 
     def member(self, teacher: int) -> lstm.LSTM:
         """A copy of one network."""
@@ -93,17 +72,19 @@ class Stack(nn.Module):
         return torch.baddbmm(held["head.bias"][:, None], middle, held["head.weight"].mT)
 
 
-def _stacked(members: Sequence[lstm.LSTM]) -> dict[str, Tensor]:
-    states = [member.state_dict() for member in members]
-    return {name: torch.stack([state[name] for state in states]) for name in states[0]}
+def drawn(
+    teachers: int, channels: int, classes: int, *, hidden: int = 64, layers: int = 1
+) -> Stack:
+    """A stack of networks with random weights, one drawn after the other.
 
-
-def _holding(held: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> Stack:
-    """A stack of these weights, without drawing others first."""
-    stack = Stack.__new__(Stack)
-    nn.Module.__init__(stack)
-    stack._hold(held, sizes)
-    return stack
+    Args:
+        teachers: how many networks.
+        channels: of the windows.
+        classes: numbers that come out of each.
+        hidden: size of the state.
+        layers: one on top of the other.
+    """
+    return Stack([lstm.LSTM(channels, classes, hidden, layers) for _ in range(teachers)])
 
 
 def _apart(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
@@ -204,7 +185,9 @@ def fit(
             _order(here, epochs=epochs, batch=batch, rng=np.random.default_rng((seed, number)))
             for here, number in zip(is_there[part].cpu().numpy(), own_numbers[part], strict=True)
         ]
-        some = stack if size >= len(stack) else _some(stack, part)
+        some = stack  # or a copy: torch forbids that threads change parts of one tensor
+        if size < len(stack):
+            some = Stack([stack.member(teacher) for teacher in range(len(stack))[part]])
         records = (seen[part], wanted[part].where(is_there[part], 0))
         _fit_some(some, records, found, rate=rate, epochs=epochs, tick=tick)
         if some is not stack:
@@ -272,12 +255,6 @@ def _order(present: np.ndarray, *, epochs: int, batch: int, rng: np.random.Gener
     for epoch in found:
         epoch[: len(places)] = rng.permutation(places)
     return found.reshape(epochs * steps, batch)
-
-
-def _some(stack: Stack, part: slice) -> Stack:
-    """A stack of some networks, copied: torch forbids that threads change parts of one tensor."""
-    held = {name: value[part].clone() for name, value in stack.state_dict().items()}
-    return _holding(held, stack.sizes)
 
 
 def _put(stack: Stack, part: slice, some: Stack) -> None:

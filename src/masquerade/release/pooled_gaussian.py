@@ -12,19 +12,8 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.account import sensitivity
-from masquerade.compute import cosine
-from masquerade.compute.device import (
-    Array,
-    batch_frames,
-    cast,
-    coarse,
-    constant,
-    gather,
-    send,
-    stack,
-    to_bytes,
-    zeros,
-)
+from masquerade.compute import cosine, device
+from masquerade.compute.device import Array
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
@@ -145,38 +134,38 @@ class PooledGaussian(GaussianVideo):
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The sums of the chunk's blocks, (t, h, w, 3), flat."""
         block, length = self.blocks(chunk.shape)
-        sums = zeros(_grid(chunk, block, length), np.int64)
-        together = batch_frames(*chunk.size[1:])
+        sums = device.zeros(_grid(chunk, block, length), np.int64)
+        together = device.batch_frames(*chunk.size[1:])
         frames, start = take(frames, chunk), 0
         while start < chunk.length:
             layer, done = divmod(start, length)
             whole = length * (together // length) or min(together, length - done)
-            batch = gather(itertools.islice(frames, whole))
+            batch = device.gather(itertools.islice(frames, whole))
             pooled = _pooled(batch, (length, block, block))
             sums[layer : layer + len(pooled)] += pooled
             start += len(batch)
         sums += sums  # of 2 x - 255, which is whole and about zero
-        sums -= constant(_inside(chunk.size, block, length, 255))
-        return cast(sums, np.float64).reshape(-1)
+        sums -= device.constant(_inside(chunk.size, block, length, 255))
+        return device.cast(sums, np.float64).reshape(-1)
 
     def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """Shrink the grid of means, undo the grey at the borders, interpolate."""
         block, length = self.blocks(chunk.shape)
         volume, grid = block**2 * length, _grid(chunk, block, length)
-        means = cast(send(measured), np.float32).reshape(grid)
+        means = device.cast(device.send(measured), np.float32).reshape(grid)
         means *= 0.5 / volume
-        with coarse():
+        with device.coarse():
             shrunk = _shrunk(means, (block, length), sigma / (2 * volume))
-            shrunk *= volume / constant(_inside(chunk.size, block, length, 1))
+            shrunk *= volume / device.constant(_inside(chunk.size, block, length, 1))
             time, high, wide = (
-                constant(_ramp(size, step))
+                device.constant(_ramp(size, step))
                 for size, step in zip(chunk.size, (length, block, block), strict=True)
             )
-            together = batch_frames(*chunk.size[1:])
+            together = device.batch_frames(*chunk.size[1:])
             for start in range(0, chunk.length, together):
                 now = time[start : start + together]
                 planes = [cosine.forward(shrunk[..., c], now, high, wide) for c in range(3)]
-                yield to_bytes(stack(planes) + 127.5)
+                yield device.to_bytes(device.stack(planes) + 127.5)
 
 
 def _grid(chunk: Chunk, block: int, length: int) -> tuple[int, int, int, int]:
@@ -205,7 +194,7 @@ def _pooled(frames: Array, steps: tuple[int, int, int]) -> Array:
     for axis, step in enumerate(steps):
         before = (slice(None),) * axis
         wide = total
-        total = cast(wide[(*before, slice(0, None, step))], kind) + 0
+        total = device.cast(wide[(*before, slice(0, None, step))], kind) + 0
         for offset in range(1, min(step, wide.shape[axis])):
             part = wide[(*before, slice(offset, None, step))]
             total[(*before, slice(part.shape[axis]))] += part
@@ -230,17 +219,23 @@ def _shrunk(means: Array, blocks: tuple[int, int], sigma: float) -> Array:
     shape, (block, length) = tuple(means.shape[:3]), blocks
     size = shape[0] * length, shape[1] * block, shape[2] * block
     spectrum, kinds, kept = _expected(size, shape, block**2 * length)
-    rows = [constant(cosine.matrix(n, k, np.float32)) for n, k in zip(shape, kept, strict=True)]
-    basis = constant(_BASIS)
+    rows = [
+        device.constant(cosine.matrix(n, k, np.float32)) for n, k in zip(shape, kept, strict=True)
+    ]
+    basis = device.constant(_BASIS)
     colours = means.reshape(-1, 3) @ basis.T
-    noisy = zeros((3, math.prod(kept)), np.float32)
+    noisy = device.zeros((3, math.prod(kept)), np.float32)
     for c in range(3):
         noisy[c] = cosine.forward(colours[:, c].reshape(shape), *rows).reshape(-1)
     best = wiener.shrink(
-        noisy.reshape(-1), constant(spectrum), sigma**2, constant(kinds), int(kinds[-1]) + 1
+        noisy.reshape(-1),
+        device.constant(spectrum),
+        sigma**2,
+        device.constant(kinds),
+        int(kinds[-1]) + 1,
     ).best
-    found = cast(best, np.float32).reshape(3, *kept)
-    back = stack([cosine.backward(found[c], *rows) for c in range(3)])
+    found = device.cast(best, np.float32).reshape(3, *kept)
+    back = device.stack([cosine.backward(found[c], *rows) for c in range(3)])
     return (back.reshape(-1, 3) @ basis).reshape(means.shape)
 
 

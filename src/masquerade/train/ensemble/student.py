@@ -140,7 +140,7 @@ def _fitted(
     mean, scale = normalisation
     values = ((windows[rows] - mean) / scale).astype(np.float32)
     torch.manual_seed(course.seed)
-    stack = lstm_stack.Stack(1, windows.shape[2], classes, hidden=course.hidden).to(course.device)
+    stack = lstm_stack.drawn(1, windows.shape[2], classes, hidden=course.hidden).to(course.device)
     lstm_stack.fit(
         stack,
         values[None],

@@ -72,7 +72,7 @@ class Course:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Private:
+class Statistics:
     """Statistics of the teachers: exact functions of private data, never to be published.
 
     Args:
@@ -193,10 +193,10 @@ def counts_of(votes: np.ndarray, classes: int) -> np.ndarray:
     return np.stack([(votes == number).sum(axis=0) for number in range(classes)], axis=1)
 
 
-def private_statistics(votes: np.ndarray, classes: int) -> Private:
+def private_statistics(votes: np.ndarray, classes: int) -> Statistics:
     """How much teachers agree, and how many learned nothing; for made-up data and rehearsals."""
     share = counts_of(votes, classes).max(axis=1) / len(votes)
-    return Private(
+    return Statistics(
         agreement=float(share.mean()),
         failed=int((votes == votes[:, :1]).all(axis=1).sum()) if votes.shape[1] > 1 else 0,
     )
@@ -231,7 +231,7 @@ def _stacked(
         values[number, :size], targets[number, :size] = lesson.values, lesson.classes
         present[number, :size] = True
     torch.manual_seed(course.seed)
-    stack = lstm_stack.Stack(len(lessons), channels, classes, hidden=course.hidden)
+    stack = lstm_stack.drawn(len(lessons), channels, classes, hidden=course.hidden)
     stack = stack.to(course.device)
     lstm_stack.fit(
         stack,
