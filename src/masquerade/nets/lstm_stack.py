@@ -315,7 +315,7 @@ class _Step:
         self.places = torch.zeros(len(stack), batch, dtype=torch.int64, device=windows.device)
         self.teachers = torch.arange(len(stack), device=windows.device)[:, None]
         self.taken = 0
-        self.graph: Any = None
+        self.graph: torch.cuda.CUDAGraph | None = None
 
     def take(self, places: Tensor) -> None:
         """One step on some records (T, B) of each network; -1 is none."""

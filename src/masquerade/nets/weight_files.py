@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 from masquerade._optional import require
 from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
+from masquerade.files import atomic
 
 safetensors = require("safetensors", extra="train")
 files = require("safetensors.torch", extra="train")
@@ -141,16 +140,6 @@ def _is_plain(name: object, value: object) -> bool:
 
 def save_weights(net: nn.Module, path: Path) -> None:
     """Write the weights as safetensors, all or nothing, with the network's name and classes."""
-    if not path.parent.is_dir():
-        raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
     tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
     said = {"name": net.name, "classes": str(len(tensors[HEAD[0]]))}
-    part = path.with_name(f".masquerade-{secrets.token_hex(8)}.part")
-    try:
-        with part.open("xb") as stream:
-            stream.write(files.save(tensors, metadata=said))
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    atomic.write_whole(path, files.save(tensors, metadata=said))
