@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from masquerade import Options, check_receipt, make_mechanism, release_file
-from masquerade.doors.outputs import IfStanding
+from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
 

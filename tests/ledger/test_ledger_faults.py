@@ -21,14 +21,14 @@ import test_ledger
 from test_ledger import DELTA, FRAME, MECHANISM, kinds, opened, values
 
 from masquerade import Options, check_receipt, release_file, release_value
-from masquerade.doors.outputs import IfStanding
+from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.ledger import Ledger
 from masquerade.ledger.store import Tampered
 from masquerade.release.gaussian_noise import GaussianNoise
 
 address = test_ledger.address
-STEPS = ("doors/releasing.py", "files/atomic.py")
+STEPS = ("doors/recording.py", "doors/publish.py", "doors/bill.py", "files/atomic.py")
 STEPS += ("ledger/ledger.py", "ledger/home.py", "ledger/store.py")
 
 
