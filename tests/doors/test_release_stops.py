@@ -108,16 +108,16 @@ def test_a_terminal_that_goes_is_a_request_to_end(command: Any) -> None:
 
 def stop_at(patch: pytest.MonkeyPatch, place: int, *, is_after: bool) -> None:
     """Ctrl-C before or after the naming of file number ``place``."""
-    plain, numbers = atomic._commit, count(1)
+    plain, numbers = atomic.Part.name, count(1)
 
-    def commit(*words: Any, **named: Any) -> None:
+    def name(part: atomic.Part) -> None:
         is_here = next(numbers) == place
         if is_after or not is_here:
-            plain(*words, **named)
+            plain(part)
         if is_here:
             raise KeyboardInterrupt
 
-    patch.setattr(atomic, "_commit", commit)
+    patch.setattr(atomic.Part, "name", name)
 
 
 @pytest.mark.parametrize("words", [[], ["--overwrite"]])

@@ -24,7 +24,7 @@ from masquerade import Options, check_receipt, release_file, release_value
 from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.ledger import Ledger
-from masquerade.ledger.store import Tampered
+from masquerade.ledger.store import OutOfReach, Tampered
 from masquerade.release.gaussian_noise import GaussianNoise
 
 address = test_ledger.address
@@ -99,12 +99,12 @@ class Scene:
             assert self.ledger.vouches_for(receipt, values(0))
             reserves = [entry for entry in entries if entry.kind == "reserve"]
             is_new = bool(new) and receipt.ledger_sequence == reserves[-1].sequence
-        assert is_new or "settle" not in new, "settled, and no output"
+        assert not is_new or "settle" in new, "an output, and not settled"
         return " ".join([*new, "output" * is_new]).strip() or "nothing"
 
 
 def kill_at_lines(scene: Scene, kills: int) -> set[str]:
-    """Kill runs at lines spread evenly from the first to the last of a release."""
+    """Kill runs at lines spread evenly over a release, and near its end, where it gets its name."""
     (scene.target.parent / "lines").unlink(missing_ok=True)
 
     def counted() -> None:
@@ -117,7 +117,7 @@ def kill_at_lines(scene: Scene, kills: int) -> set[str]:
     assert code_of(fork(counted)) == 0
     lines, states = int((scene.target.parent / "lines").read_text()), {scene.judge()}
 
-    for line in np.linspace(1, lines, kills).astype(int):
+    for line in np.r_[np.linspace(1, lines, kills), lines - np.arange(4, 40, 6)].astype(int):
 
         def run(line: int = line) -> None:
             at_each_line(
@@ -144,7 +144,7 @@ def kill_at_times(scene: Scene, kills: int) -> None:
 def test_kills_inside_every_step_leave_the_books_right(address: str, tmp_path: Path) -> None:
     scene = Scene(address, tmp_path)
     states = kill_at_lines(scene, 18)
-    assert states == {"nothing", "reserve", "reserve output", "reserve settle output"}
+    assert states == {"nothing", "reserve", "reserve settle", "reserve settle output"}
     kill_at_times(scene, 12)
     scene.release()
     assert scene.judge() == "reserve settle output"
@@ -200,7 +200,7 @@ def test_a_crash_while_the_mechanism_runs_leaves_the_budget_spent(
     assert kinds(ledger) == ["open", "add", "reserve"] and not list(tmp_path.glob("out*"))
 
 
-def test_a_crash_before_settling_is_repaired_by_the_second_run(
+def test_a_crash_before_settling_leaves_the_budget_spent_and_no_output(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = opened(address)
@@ -209,11 +209,27 @@ def test_a_crash_before_settling_is_repaired_by_the_second_run(
     def cut(self: Ledger, receipt: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt, match="is spent"):
         patch.setattr(Ledger, "settle", cut)
         release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger)
+    assert kinds(ledger) == ["open", "add", "reserve"] and not list(tmp_path.glob("out*"))
+
+
+def test_an_output_that_stands_unsettled_is_settled_by_the_second_run(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a ledger out of reach leaves it."""
+    ledger = opened(address)
+    np.save(tmp_path / "in.npy", values(0))
+
+    def away(self: Ledger, receipt: object) -> None:
+        raise OutOfReach("It is away.")
+
+    with monkeypatch.context() as patch, pytest.raises(OutOfReach, match="stands and its spend"):
+        patch.setattr(Ledger, "settle", away)
+        release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger)
     assert kinds(ledger) == ["open", "add", "reserve"] and (tmp_path / "out.npy").exists()
-    release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger)
+    assert release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger).stood
     assert kinds(ledger) == ["open", "add", "reserve", "settle"]
 
 
