@@ -23,6 +23,7 @@ from test_ledger import DELTA, FRAME, MECHANISM, kinds, opened, values
 from masquerade import Options, check_receipt, release_file, release_value
 from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
+from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.ledger.store import OutOfReach, Tampered
 from masquerade.release.gaussian_noise import GaussianNoise
@@ -104,7 +105,7 @@ class Scene:
 
 
 def kill_at_lines(scene: Scene, kills: int) -> set[str]:
-    """Kill runs at lines spread evenly over a release, and near its end, where it gets its name."""
+    """Kill runs at lines spread evenly from the first to the last of a release."""
     (scene.target.parent / "lines").unlink(missing_ok=True)
 
     def counted() -> None:
@@ -117,12 +118,33 @@ def kill_at_lines(scene: Scene, kills: int) -> set[str]:
     assert code_of(fork(counted)) == 0
     lines, states = int((scene.target.parent / "lines").read_text()), {scene.judge()}
 
-    for line in np.r_[np.linspace(1, lines, kills), lines - np.arange(4, 40, 6)].astype(int):
+    for line in np.linspace(1, lines, kills).astype(int):
 
         def run(line: int = line) -> None:
             at_each_line(
                 lambda count: os.kill(os.getpid(), signal.SIGKILL) if count >= line else None
             )
+            scene.release()
+
+        assert code_of(fork(run)) == -signal.SIGKILL
+        states.add(scene.judge())
+    return states
+
+
+def kill_at_names(scene: Scene) -> set[str]:
+    """Kill runs before the receipt has its name, and between it and the output."""
+    states = set()
+    for last in ("out.npy.receipt.json", "out.npy"):
+
+        def run(last: str = last) -> None:
+            plain = atomic.Part.name
+
+            def name(part: atomic.Part) -> None:
+                if part.target.name == last:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                plain(part)
+
+            atomic.Part.name = name  # type: ignore[method-assign]
             scene.release()
 
         assert code_of(fork(run)) == -signal.SIGKILL
@@ -143,7 +165,7 @@ def kill_at_times(scene: Scene, kills: int) -> None:
 
 def test_kills_inside_every_step_leave_the_books_right(address: str, tmp_path: Path) -> None:
     scene = Scene(address, tmp_path)
-    states = kill_at_lines(scene, 18)
+    states = kill_at_lines(scene, 18) | kill_at_names(scene)
     assert states == {"nothing", "reserve", "reserve settle", "reserve settle output"}
     kill_at_times(scene, 12)
     scene.release()
