@@ -33,7 +33,7 @@ _LOOK_S = 0.1  # between two looks at how much has come
 _NO_ROOM = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 # pip's words for a place that it could not ask. One that has no such package answers 404 or 410.
 _UNREACHED = re.compile(
-    r"Could not fetch URL (?!.*\b4(?:04|10) Client Error).*|.*connection broken.*|.*HTTP error.*"
+    r"Could not fetch URL (?!.*\b4(?:04|10) Client Error).*|.*HTTP error.*|.*ConnectionPool.*"
     r"|.*Download failed.*|.*not a trusted or secure host.*"
 )
 _FAILED = re.compile(r"^(?:ERROR: (?!Exception)|\u00d7 |[\w.]+Error: ).*", re.MULTILINE)
@@ -106,14 +106,15 @@ def _trouble(asset: Asset, said: str) -> Exception:
             "folder."
         )
     if unreached := _UNREACHED.search(said):
+        words = unreached[0].strip().removesuffix(" - skipping")
         hint = " Set PIP_CERT to your certificates." * ("CERTIFICATE" in said)
         return ConnectionError(
-            f"{what}: {unreached[0].strip()}. Check the network and the index that pip is set up "
-            f"for, then try again.{hint}"
+            f"{what}: {words}. Check the network and the index that pip is set up for, then try "
+            f"again.{hint}"
         )
     if "No matching distribution" in said:
-        looked = ". ".join(re.findall(r"^Looking in .*", said, re.MULTILINE))
-        return BadInput(f"{what}: it is not there. {looked}. Set pip up for an index that has it.")
+        looked = "".join(f"{line}. " for line in re.findall("^Looking in .*", said, re.MULTILINE))
+        return BadInput(f"{what}: it is not there. {looked}Set pip up for an index that has it.")
     failed = _FAILED.search(said)
     words = failed[0].removeprefix("ERROR: ") if failed else " ".join(said.split())
     return BadInput(f"{what}: {words.rstrip('.')}. Mend that, then try again.")
