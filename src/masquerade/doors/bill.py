@@ -52,10 +52,6 @@ class RecordingBill:
         self.charged: dict[str, Any] = {}
         self.spent = ""
 
-    def quote(self) -> None:
-        """Raise what `reserve` would raise, and spend nothing."""
-        self._ledger.quote(self._content(), self._mechanism, with_sound=self._with_sound)
-
     def reserve(self) -> None:
         """Charge every account that holds the recording; the spend is on disk afterwards."""
         content = self._content()
@@ -82,3 +78,18 @@ def refuse_rehearsal(ledger: Ledger | None, noise: Noise) -> None:
         raise ValueError(
             "Expected live noise under a ledger, got a rehearsal; leave out the seed or the ledger."
         )
+
+
+def bill_of(
+    ledger: Ledger | None,
+    noise: Noise,
+    content: Callable[[], Content],
+    mechanism: Mechanism,
+    *,
+    with_sound: bool = False,
+) -> NoBill | RecordingBill:
+    """The ledger's, or one of nothing."""
+    refuse_rehearsal(ledger, noise)
+    if ledger is None:
+        return NoBill()
+    return RecordingBill(ledger, content, mechanism, with_sound=with_sound)

@@ -18,7 +18,7 @@ from masquerade.doors.bill import refuse_rehearsal
 from masquerade.doors.folder import check_names, failed
 from masquerade.doors.folder_plan import Job, Outcome, Work, about_names, plan
 from masquerade.doors.publish import Place, check_room, final_name, recognised
-from masquerade.doors.recording import Options, bill_of, released
+from masquerade.doors.recording import Options, released
 from masquerade.doors.source import Recording, find
 from masquerade.guarantee import UnitName
 from masquerade.ledger import Content, Ledger
@@ -133,7 +133,7 @@ class Preview:
         made = released(found, self.mechanism, target, self.options)
         place = Place(target=target, if_standing=self.options.if_standing)
         if place.stands:
-            recognised(made, place, bill_of(found, made, self.ledger, self.noise))
+            recognised(made, place, made.bill(self.ledger, self.noise))
         return found, place.stands
 
     def _promise(self, source: Path, shapes: Shapes) -> Answer:

@@ -27,9 +27,9 @@ from masquerade.doors.receipt import check_receipt
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.files.signature import SUFFIX as SIGNATURE
-from masquerade.mechanism import Shapes, Stated
+from masquerade.mechanism import Shapes
 from masquerade.noise import Noise
-from masquerade.receipt import SUFFIX, Receipt, Release, write_receipt
+from masquerade.receipt import SUFFIX, Promise, Receipt, Release, write_receipt
 
 
 class IfStanding(StrEnum):
@@ -44,22 +44,16 @@ class Publishable(Protocol):
     """What can be published: it was probed, is known by public words, and can write itself."""
 
     @property
-    def name(self) -> str:
-        """Of the mechanism or the method."""
+    def promise(self) -> Promise:
+        """The mechanism or the method, as the receipt has it."""
 
     @property
     def shapes(self) -> Shapes:
-        """The public numbers that, with the fields, decide the promise."""
+        """The public numbers that, with its fields, decide what is promised."""
 
     @property
     def saved(self) -> Mapping[str, Any]:
         """How it is written, as the receipt has it; empty where there is no choice."""
-
-    def fields(self) -> dict[str, Any]:
-        """The public fields of the mechanism or the method."""
-
-    def stated(self, shapes: Shapes) -> Stated:
-        """The promise, and the same for an accountant."""
 
     def write(self, stream: BinaryIO, noise: Noise) -> None:
         """Do the work, and write what may be seen."""
@@ -173,7 +167,7 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
         with place.staged() as (output, beside):
             thing.write(output.stream, noise)
             receipt = write_receipt(
-                thing,
+                thing.promise,
                 shapes=thing.shapes,
                 noise=noise,
                 output_sha256=output.seal(),
@@ -205,7 +199,7 @@ def recognised(thing: Publishable, place: Place, bill: Bill) -> Receipt:
         receipt = check_receipt(target)
     except ValueError as error:
         raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
-    same = receipt.mechanism == thing.name and receipt.fields == thing.fields()
+    same = (receipt.mechanism, receipt.fields) == (thing.promise.name, thing.promise.fields())
     same = same and all(getattr(receipt, name) == value for name, value in thing.saved.items())
     if not same or receipt.shapes != thing.shapes:
         raise FileExistsError(f"{target} is the output of another release. {remedy}")

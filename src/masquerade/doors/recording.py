@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,14 +13,14 @@ import numpy as np
 
 from masquerade import _check, catalog, video
 from masquerade.compute import device
-from masquerade.doors.bill import NoBill, RecordingBill, refuse_rehearsal
+from masquerade.doors.bill import bill_of
 from masquerade.doors.progress import bars
 from masquerade.doors.publish import Bill, IfStanding, placed, publish, receipt_path
 from masquerade.doors.source import Film, Limits, Recording, Saving, Table, find
 from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
 from masquerade.ledger import Content, Ledger
-from masquerade.mechanism import Mechanism, Shapes, Stated, Streams, Value, arrays_of, shapes_of
+from masquerade.mechanism import Mechanism, Shapes, Streams, Value, arrays_of, shapes_of
 from masquerade.noise import Noise
 from masquerade.receipt import Release, canonical_sha256, write_receipt
 from masquerade.release import expecting
@@ -82,7 +83,7 @@ def release_value(
     noise, shapes = noise or Noise(), shapes_of(value)
     mechanism.guarantee(shapes)
     mechanism.check(value)
-    bill = _bill(ledger, lambda: Content.of(value), mechanism, noise)
+    bill = bill_of(ledger, noise, partial(Content.of, value), mechanism)
     bill.reserve()
     try:
         published = mechanism.apply(value, noise)
@@ -136,29 +137,9 @@ def release_file(
         made = released(found, mechanism, place.target, options)
         if not (place.stands or options.accept_grey or noise.is_rehearsal):
             expecting.refuse_grey(mechanism, source, found.shapes)
-        bill = bill_of(found, made, ledger, noise)
+        bill = made.bill(ledger, noise)
         with device.on(options.device):
             return publish(made, place, noise=noise, bill=bill)
-
-
-def bill_of(found: Recording, made: Released, ledger: Ledger | None, noise: Noise) -> Bill:
-    """Who pays for a release of a file."""
-    has_sound = made.options.saving.keep_sound
-    return _bill(ledger, lambda: found.content, made.mechanism, noise, with_sound=has_sound)
-
-
-def _bill(
-    ledger: Ledger | None,
-    content: Callable[[], Content],
-    mechanism: Mechanism,
-    noise: Noise,
-    *,
-    with_sound: bool = False,
-) -> Bill:
-    refuse_rehearsal(ledger, noise)
-    if ledger is None:
-        return NoBill()
-    return RecordingBill(ledger, content, mechanism, with_sound=with_sound)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -182,6 +163,13 @@ class Released(ABC):
         """The public shapes of what is released."""
         return self.found.shapes
 
+    def bill(self, ledger: Ledger | None, noise: Noise) -> Bill:
+        """Who pays for it."""
+        has_sound = self.options.saving.keep_sound
+        return bill_of(
+            ledger, noise, lambda: self.found.content, self.mechanism, with_sound=has_sound
+        )
+
     @abstractmethod
     def check(self, target: Path) -> None:
         """Refuse what cannot be released or written, before anything is spent."""
@@ -191,22 +179,14 @@ class Released(ABC):
         """Run the mechanism and write what it gives."""
 
     @property
-    def name(self) -> str:
+    def promise(self) -> Mechanism:
         """The mechanism's."""
-        return self.mechanism.name
+        return self.mechanism
 
     @property
     def saved(self) -> Mapping[str, Any]:
         """What the receipt says of the saving."""
         return {"is_exact": self.options.saving.exact, "kept_sound": self.options.saving.keep_sound}
-
-    def fields(self) -> dict[str, Any]:
-        """The mechanism's."""
-        return self.mechanism.fields()
-
-    def stated(self, shapes: Shapes) -> Stated:
-        """The mechanism's promise."""
-        return self.mechanism.stated(shapes)
 
 
 def released(found: Recording, mechanism: Mechanism, target: Path, options: Options) -> Released:
@@ -289,7 +269,7 @@ class ReleasedFilm(Released):
 
     def write(self, stream: BinaryIO, noise: Noise) -> None:
         """Read, release and write as one stream."""
-        assert isinstance(self.mechanism, Streams)  # `under` has seen to it
+        assert isinstance(self.mechanism, Streams)  # `check` has seen to it
         found, shape = self.found, self.found.contents.shape
         same = _Unchanged(found)
         frames = map(same.seen, read.frames(found.path, max_pixels=found.max_pixels))
