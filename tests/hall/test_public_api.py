@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -81,3 +83,9 @@ def test_examples_import_from_masquerade_alone(path: Path) -> None:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
             assert not [name for name in names if name.startswith("masquerade.")], path
+
+
+def test_the_module_can_be_run_like_the_command() -> None:
+    words = [sys.executable, "-m", "masquerade", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.stdout == f"masquerade {mq.__version__}\n" and done.returncode == 0
