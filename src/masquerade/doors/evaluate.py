@@ -146,7 +146,7 @@ class Evaluate:
         if not held_out and not self.private:
             raise BadInput(
                 "Expected recordings that the model did not learn from, got the split "
-                f"{getattr(test, 'split', 'all')}, of which it may have seen all; give a test "
+                f"{test.part_name}, of which it may have seen all; give a test "
                 "split, or --subjects that were left out, or say --private and publish nothing."
             )
         if activities != test.activities:
@@ -176,11 +176,10 @@ class Evaluate:
 
 def _answer(found: Accuracy, test: Collection[Any], *, held_out: str, is_private: bool) -> Answer:
     width = max(map(len, found.per_class))
-    split = getattr(test, "split", "all")
     lines = [
         *([_PRIVATE] if is_private else []),
         f"Top-1 {found.top_1:.4f}, mean over classes {found.mean_per_class:.4f}, "
-        f"{len(test)} recordings of the split {split}.",
+        f"{len(test)} recordings of the split {test.part_name}.",
         *(
             f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
             for name, share in found.per_class.items()
@@ -192,7 +191,7 @@ def _answer(found: Accuracy, test: Collection[Any], *, held_out: str, is_private
         "mean_per_class": found.mean_per_class,
         "per_class": found.per_class,
         "recordings": len(test),
-        "split": split,
+        "split": test.part_name,
         "private": is_private,
         "held_out": held_out or None,
     }
