@@ -258,7 +258,7 @@ def test_joints_are_where_the_camera_sees_them() -> None:
             assert mask[y, x].mean() > 0.9
 
 
-def filmed(kind: str, number: int, world: World, *, has_numba: bool) -> takes.Film:
+def filmed(kind: str, number: int, world: World, *, has_numba: bool) -> takes.StagedFilm:
     take: Take = plan.take(world, number, kind=kind)
     with pytest.MonkeyPatch.context() as patch:
         if not has_numba:

@@ -11,7 +11,7 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.transform import Rotation
 
 from masquerade.data.world import sensors, takes
-from masquerade.data.world.motion import ACTIVITIES, Style, perform
+from masquerade.data.world.motion import ACTIVITIES, MotionStyle, perform
 from masquerade.data.world.plan import World
 from masquerade.data.world.sensors import GRAVITY, SITES, Mount, any_mount
 from masquerade.people import bodies
@@ -37,7 +37,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def moved(body: Body, activity: str, seconds: float, *, seed: int = 0, tempo: float = 1.0) -> Posed:
-    return solve(perform(activity, Style(tempo=tempo), seconds, rng=rng(seed)), body)
+    return solve(perform(activity, MotionStyle(tempo=tempo), seconds, rng=rng(seed)), body)
 
 
 def frozen(body: Body, *, rows: int = 400) -> Posed:
@@ -264,7 +264,7 @@ def test_nothing_jolts_where_one_activity_fades_into_the_next() -> None:
 
 
 def test_a_stride_is_seen_in_the_hip_as_well(body: Body) -> None:
-    pose = perform("walk", Style(), 20.0, rng=rng())
+    pose = perform("walk", MotionStyle(), 20.0, rng=rng())
     posed = solve(pose, body)
     ankle = posed.heads[:, BONES.index("foot.R")] - posed.heads[:, 0]
     hip = frequency(column(pose, "hip_r"), rate_hz=RATE_HZ)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -23,10 +23,7 @@ PRESETS = {
     "medium": World(subjects=84, videos=2_592, photos=2_592, wearers=216),
     "large": World(subjects=210, videos=10_080, photos=10_080, height=128, width=128, wearers=420),
 }
-_OVERRIDES = (
-    *("subjects", "places", "correlation", "bystanders", "shares_subjects", "videos", "frames"),
-    *("height", "width", "rate_hz", "photos", "photo_px", "wearers", "signal_hz"),
-)
+_OVERRIDES = tuple(field.name for field in fields(World) if field.name != "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +127,7 @@ class Stage(Collection[Recording]):
         kind = str(self.kind)
         return store.make(self.world, kind, progress=quiet, num_processes=num_processes)
 
-    def film(self, index: int) -> takes.Film:
+    def film(self, index: int) -> takes.StagedFilm:
         """Everything that is true about a video or photo, of all people in it; it is drawn anew."""
         if self.kind == Kind.SIGNALS:
             raise ValueError("Expected videos or photos, got kind=signals: they are not filmed.")

@@ -27,25 +27,7 @@ _MAKING = 5  # a change in what is made from the same plan makes everyone make i
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """The size of a world.
-
-    Args:
-        seed: another number is another world.
-        subjects: people who are filmed.
-        places: where they can be.
-        correlation: the chance that an activity happens at one of its own places; 0 to 1.
-        bystanders: the chance that a second person stands by in a video.
-        shares_subjects: whether everybody may be in every split.
-        videos: how many.
-        frames: of a video.
-        height: of a frame, in pixels.
-        width: of a frame, in pixels.
-        rate_hz: frames a second.
-        photos: how many.
-        photo_px: height and width of a photo.
-        wearers: people who wear sensors; the first of them are those who are filmed.
-        signal_hz: samples a second.
-    """
+    """The size of a world, in the words of `Stage`, whose documentation says what each means."""
 
     seed: int = 0
     subjects: int = 42

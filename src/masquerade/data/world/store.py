@@ -105,10 +105,11 @@ def _fill(world: World, kind: str, part: Path, progress: Progress, processes: in
                 part / f"{name}.npy", mode="w+", dtype=dtype, shape=(len(numbers), *shape)
             )
     chunks = np.array_split(numbers, -(-len(numbers) // _TOGETHER))
-    work = {"videos": _make_videos, "photos": _make_photos, "signals": _make_signals}[kind]
     pool = Parallel(n_jobs=min(processes, len(chunks)), return_as="generator")
     known: list[dict[str, Any]] = []
-    made: Iterator[Any] = pool(delayed(work)(world, chunk.tolist(), part) for chunk in chunks)
+    made: Iterator[Any] = pool(
+        delayed(_made)(world, kind, chunk.tolist(), part) for chunk in chunks
+    )
     signals = []
     for found, arrays in made:
         known += found
@@ -149,7 +150,7 @@ def unpacked(bits: np.ndarray, height: int, width: int) -> np.ndarray:
     return flat.reshape(*bits.shape[:-1], height, width).astype(bool)
 
 
-def video_arrays(film: takes.Film) -> dict[str, np.ndarray]:
+def video_arrays(film: takes.StagedFilm) -> dict[str, np.ndarray]:
     """What is kept of a film: the mask of all people, the joints of the one who acts."""
     return {
         "frames": film.frames,
@@ -160,7 +161,7 @@ def video_arrays(film: takes.Film) -> dict[str, np.ndarray]:
     }
 
 
-def photo_arrays(film: takes.Film) -> dict[str, np.ndarray]:
+def photo_arrays(film: takes.StagedFilm) -> dict[str, np.ndarray]:
     """What is kept of a photo."""
     found = {name: array[0] for name, array in video_arrays(film).items()}
     head = film.head_box[0, 0]
@@ -188,21 +189,13 @@ def take_labels(world: World, take: plan.Take, visible: np.ndarray | None = None
     }
 
 
-def _make_videos(
-    world: World, numbers: list[int], part: Path
-) -> tuple[list[dict[str, Any]], list[Any]]:
-    return _make_films(world, numbers, part, "videos")
-
-
-def _make_photos(
-    world: World, numbers: list[int], part: Path
-) -> tuple[list[dict[str, Any]], list[Any]]:
-    return _make_films(world, numbers, part, "photos")
-
-
-def _make_films(
-    world: World, numbers: list[int], part: Path, kind: str
-) -> tuple[list[dict[str, Any]], list[Any]]:
+def _made(
+    world: World, kind: str, numbers: list[int], part: Path
+) -> tuple[list[dict[str, Any]], list[tuple[np.ndarray, np.ndarray]]]:
+    """Labels of some recordings; films are in their files then, signals are given back."""
+    if kind == "signals":
+        signals = [takes.session(world, number) for number in numbers]
+        return [wearer_labels(world, number) for number in numbers], signals
     held = {name: np.load(part / f"{name}.npy", mmap_mode="r+") for name in _layout(world, kind)}
     found = []
     for number in numbers:
@@ -213,15 +206,6 @@ def _make_films(
             held[name][number] = array
         found.append(take_labels(world, take, film.visible[0]))
     return found, []
-
-
-def _make_signals(
-    world: World, numbers: list[int], _: Path
-) -> tuple[list[dict[str, Any]], list[tuple[np.ndarray, np.ndarray]]]:
-    return (
-        [wearer_labels(world, number) for number in numbers],
-        [takes.session(world, number) for number in numbers],
-    )
 
 
 def wearer_labels(world: World, number: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -21,7 +20,7 @@ _FADE_S = 0.6  # between two activities of a session
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Film:
+class StagedFilm:
     """One video and all that is true about it; N people, the one who acts first.
 
     Args:
@@ -49,7 +48,7 @@ class Film:
     rows: np.ndarray
 
 
-def film(world: World, take: Take) -> Film:
+def film(world: World, take: Take) -> StagedFilm:
     """Play and draw a video."""
     rng = np.random.default_rng((world.seed, 3, take.number))
     place, camera, light = _set_up(world, take, rng=rng)
@@ -76,7 +75,7 @@ def _set_up(
     return place, camera, places.lit(place, rng=rng)
 
 
-def photo(world: World, take: Take) -> Film:
+def photo(world: World, take: Take) -> StagedFilm:
     """One frame of a take, framed around the person."""
     rng = np.random.default_rng((world.seed, 4, take.number))
     place = _place(take.place, world.seed)
@@ -90,7 +89,7 @@ def photo(world: World, take: Take) -> Film:
     return _drawn([(person, posed)], rows, place=place, camera=framed, light=light)
 
 
-def portrait(world: World, number: int) -> Film:
+def portrait(world: World, number: int) -> StagedFilm:
     """Somebody's head from near by, looking about."""
     rng = np.random.default_rng((world.seed, 7, number))
     place = _place(int(rng.integers(world.places)), world.seed)
@@ -205,7 +204,7 @@ def _drawn(
     place: places.Place,
     camera: Camera,
     light: Light,
-) -> Film:
+) -> StagedFilm:
     model = bodies.model()
     behind = backdrop.draw(place, camera, light)
     cast = [(person, posed.at(rows)) for person, posed in people]
@@ -214,17 +213,15 @@ def _drawn(
         for time in range(len(rows))
     ]
 
-    def over_time(of: Callable[[figure.Drawn], np.ndarray], axis: int) -> np.ndarray:
-        return np.stack([of(one) for one in drawn], axis=axis)
-
-    return Film(
-        frames=over_time(lambda one: one.image, 0),
-        owner=over_time(lambda one: one.owner, 0),
-        joints=over_time(lambda one: one.joints, 1),
+    of_people = {
+        name: np.stack([getattr(one, name) for one in drawn], axis=1)
+        for name in ("joints", "visible", "head_box", "box")
+    }
+    return StagedFilm(
+        frames=np.stack([one.image for one in drawn]),
+        owner=np.stack([one.owner for one in drawn]),
         joints_3d=np.stack([figure.joints_3d(model, *one) for one in cast]),
-        visible=over_time(lambda one: one.visible, 1),
-        head_box=over_time(lambda one: one.head_box, 1),
-        box=over_time(lambda one: one.box, 1),
+        **of_people,
         camera=camera,
         posed=tuple(posed for _, posed in people),
         rows=rows,
