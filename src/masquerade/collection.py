@@ -236,13 +236,17 @@ class Collection(ABC, Generic[Item]):
         changed: Self = replace(cast(Any, self), **changes)
         return changed
 
+    def _place(self, index: int) -> int:
+        """An index counted from the beginning."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"Expected an index below {len(self)}, got {index}.")
+        return index % len(self)
+
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> Item:
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"Expected an index below {len(self)}, got {index}.")
-        return self._load(index % len(self))
+        return self._load(self._place(index))
 
     def __iter__(self) -> Iterator[Item]:
         return (self[index] for index in range(len(self)))

@@ -14,16 +14,18 @@ from masquerade import _check
 from masquerade.collection import About, Collection, Count, Kind, Labels, Recording
 from masquerade.data.world import plan, sensors, store, takes
 from masquerade.data.world.motion import ACTIVITIES
-from masquerade.data.world.plan import Split, World
+from masquerade.data.world.plan import Split, WorldPlan
 from masquerade.people import bodies
 from masquerade.recordings import Photo, Signal, Video
 
 PRESETS = {
-    "small": World(),
-    "medium": World(subjects=84, videos=2_592, photos=2_592, wearers=216),
-    "large": World(subjects=210, videos=10_080, photos=10_080, height=128, width=128, wearers=420),
+    "small": WorldPlan(),
+    "medium": WorldPlan(subjects=84, videos=2_592, photos=2_592, wearers=216),
+    "large": WorldPlan(
+        subjects=210, videos=10_080, photos=10_080, height=128, width=128, wearers=420
+    ),
 }
-_OVERRIDES = tuple(field.name for field in fields(World) if field.name != "seed")
+_OVERRIDES = tuple(field.name for field in fields(WorldPlan) if field.name != "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +107,7 @@ class Stage(Collection[Recording]):
         return tuple(Kind)
 
     @property
-    def world(self) -> World:
+    def world(self) -> WorldPlan:
         """The plan: the preset with what was replaced."""
         given = {name: getattr(self, name) for name in _OVERRIDES}
         wanted = {name: value for name, value in given.items() if value is not None}

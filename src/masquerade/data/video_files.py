@@ -50,9 +50,7 @@ class VideoFiles(Collection[Video]):
             BadInput: if there are fewer than ``stop`` frames, or the file cannot be read.
             ValueError: unless 0 <= start < stop.
         """
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"Expected an index below {len(self)}, got {index}.")
-        index %= len(self)
+        index = self._place(index)
         frames, rate_hz = read.timed_segment(self.path(index), start, stop)
         return self._video(index, frames, rate_hz, start)
 

@@ -26,7 +26,7 @@ _MAKING = 5  # a change in what is made from the same plan makes everyone make i
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class WorldPlan:
     """The size of a world, in the words of `Stage`, whose documentation says what each means."""
 
     seed: int = 0
@@ -126,7 +126,7 @@ def people(split: str, count: int) -> list[int]:
     return [number for number in range(count) if split in ("all", _TURNS[number % len(_TURNS)])]
 
 
-def take(world: World, number: int, *, kind: str) -> Take:
+def take(world: WorldPlan, number: int, *, kind: str) -> Take:
     """The plan of video or photo ``number``."""
     count = world.videos if kind == "videos" else world.photos
     rng = np.random.default_rng((world.seed, 2, ("videos", "photos").index(kind), number))

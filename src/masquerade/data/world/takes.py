@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from masquerade.data.world import backdrop, motion, places, sensors, subjects
-from masquerade.data.world.plan import Take, World
+from masquerade.data.world.plan import Take, WorldPlan
 from masquerade.people import bodies, figure, skeleton
 from masquerade.people.camera import Camera, Light
 from masquerade.people.skeleton import RATE_HZ, Posed
@@ -48,7 +48,7 @@ class StagedFilm:
     rows: np.ndarray
 
 
-def film(world: World, take: Take) -> StagedFilm:
+def film(world: WorldPlan, take: Take) -> StagedFilm:
     """Play and draw a video."""
     rng = np.random.default_rng((world.seed, 3, take.number))
     place, camera, light = _set_up(world, take, rng=rng)
@@ -59,14 +59,14 @@ def film(world: World, take: Take) -> StagedFilm:
     return _drawn(people, _rows(world), place=place, camera=camera, light=light)
 
 
-def empty(world: World, take: Take) -> np.ndarray:
+def empty(world: WorldPlan, take: Take) -> np.ndarray:
     """(H, W, 3): the place of a video as it is without people."""
     rng = np.random.default_rng((world.seed, 3, take.number))
     return backdrop.draw(*_set_up(world, take, rng=rng))[0]
 
 
 def _set_up(
-    world: World, take: Take, *, rng: np.random.Generator
+    world: WorldPlan, take: Take, *, rng: np.random.Generator
 ) -> tuple[places.Place, Camera, Light]:
     place = _place(take.place, world.seed)
     size = {"height": world.height, "width": world.width}
@@ -75,7 +75,7 @@ def _set_up(
     return place, camera, places.lit(place, rng=rng)
 
 
-def photo(world: World, take: Take) -> StagedFilm:
+def photo(world: WorldPlan, take: Take) -> StagedFilm:
     """One frame of a take, framed around the person."""
     rng = np.random.default_rng((world.seed, 4, take.number))
     place = _place(take.place, world.seed)
@@ -89,7 +89,7 @@ def photo(world: World, take: Take) -> StagedFilm:
     return _drawn([(person, posed)], rows, place=place, camera=framed, light=light)
 
 
-def portrait(world: World, number: int) -> StagedFilm:
+def portrait(world: WorldPlan, number: int) -> StagedFilm:
     """Somebody's head from near by, looking about."""
     rng = np.random.default_rng((world.seed, 7, number))
     place = _place(int(rng.integers(world.places)), world.seed)
@@ -111,7 +111,7 @@ def portrait(world: World, number: int) -> StagedFilm:
     return _drawn([person], _rows(world), place=place, camera=near, light=light)
 
 
-def session(world: World, wearer: int) -> tuple[np.ndarray, np.ndarray]:
+def session(world: WorldPlan, wearer: int) -> tuple[np.ndarray, np.ndarray]:
     """What a person's sensors read in a session of all activities, in an order of their own.
 
     Returns:
@@ -135,7 +135,7 @@ def session(world: World, wearer: int) -> tuple[np.ndarray, np.ndarray]:
     return values, label[sensors.times(len(pose), rate_hz=world.signal_hz)]
 
 
-def worn(world: World, take: Take) -> np.ndarray:
+def worn(world: WorldPlan, take: Take) -> np.ndarray:
     """(T, 3) m/s2 at the acting person's wrist, at ``signal_hz``, while a video is made."""
     rng = np.random.default_rng((world.seed, 3, take.number))
     _set_up(world, take, rng=rng)  # draws what the film draws
@@ -148,7 +148,7 @@ def worn(world: World, take: Take) -> np.ndarray:
     return values[(at >= rows[0]) & (at <= rows[-1]), :3]
 
 
-def _rows(world: World) -> np.ndarray:
+def _rows(world: WorldPlan) -> np.ndarray:
     """The rows of a motion that the frames of a video show."""
     after = np.rint(np.arange(world.frames) * RATE_HZ / world.rate_hz).astype(int)
     return np.asarray(round(_PAD_S * RATE_HZ) + after)
@@ -171,7 +171,7 @@ def _joined(poses: list[np.ndarray], labels: list[int]) -> tuple[np.ndarray, np.
     return np.concatenate(whole), np.concatenate(label)
 
 
-def _played(world: World, take: Take, seconds: float, *, rng: np.random.Generator) -> Posed:
+def _played(world: WorldPlan, take: Take, seconds: float, *, rng: np.random.Generator) -> Posed:
     """How the person acts, in the middle of the stage."""
     subject, body = subjects.make(take.subject, seed=world.seed), _body(take.subject, world.seed)
     pose = motion.perform(take.activity, subject.style, seconds + 2 * _PAD_S, rng=rng)
@@ -183,8 +183,8 @@ def _played(world: World, take: Take, seconds: float, *, rng: np.random.Generato
 
 
 def _standing_by(
-    world: World, someone: int, seconds: float, *, rng: np.random.Generator
-) -> tuple[figure.Figure, Posed]:
+    world: WorldPlan, someone: int, seconds: float, *, rng: np.random.Generator
+) -> tuple[figure.Person, Posed]:
     subject, body = subjects.make(someone, seed=world.seed), _body(someone, world.seed)
     pose = motion.perform("stand", subject.style, seconds + 2 * _PAD_S, rng=rng)
     posed = skeleton.solve(pose, body, heading=float(rng.uniform(0, 2 * np.pi)))
@@ -198,7 +198,7 @@ def _moved(posed: Posed, step: np.ndarray) -> Posed:
 
 
 def _drawn(
-    people: list[tuple[figure.Figure, Posed]],
+    people: list[tuple[figure.Person, Posed]],
     rows: np.ndarray,
     *,
     place: places.Place,
@@ -245,7 +245,7 @@ def _body(number: int, seed: int) -> bodies.Body:
 
 
 @lru_cache(maxsize=64)
-def _figure(number: int, seed: int) -> figure.Figure:
+def _figure(number: int, seed: int) -> figure.Person:
     look = subjects.make(number, seed=seed).look
     return figure.figure(bodies.model(), _body(number, seed), look)
 
