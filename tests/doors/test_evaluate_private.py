@@ -87,6 +87,8 @@ def test_a_test_split_is_not_private_and_the_training_split_is(films: Any, comma
     assert said_of(target)["learned"] == LEARNED
     done = command("evaluate", target, *words, "--json").json
     assert (done["private"], done["held_out"], done["split"]) == (False, "split", "test")
+    everything = command("evaluate", target, *words, "--split", "all")
+    assert everything.code == 4 and "the split all" in everything.err
     refused = command("evaluate", target, *words, "--split", "train")
     assert refused.code == 4 and "Top-1" not in refused.out
     shown = command("evaluate", target, *words, "--split", "train", "--private")

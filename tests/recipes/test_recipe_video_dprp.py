@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -53,15 +53,15 @@ SETTING = film_tables.Setting(
 class Films(Few):
     """Six small films to learn from and three for the test."""
 
-    split: str = "all"
+    split: Literal["train", "test", "all"] | None = None
     root: Path | None = None
 
     def _find(self) -> list[Labels]:
-        number = {"train": 6, "test": 3}.get(self.split, 9)
-        return [Labels(name=f"{self.split} {place}") for place in range(number)]
+        number = {"train": 6, "test": 3}.get(self.part_name, 9)
+        return [Labels(name=f"{self.part_name} {place}") for place in range(number)]
 
     def _load(self, index: int) -> Video:
-        rng = np.random.default_rng([index, len(self.split)])
+        rng = np.random.default_rng([index, len(self.part_name)])
         frames = rng.integers(0, 256, SHAPE, np.uint8)
         return Video(frames=frames, rate_hz=10, activity=self.activities[index % 2])
 

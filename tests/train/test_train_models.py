@@ -172,6 +172,8 @@ def test_a_split_that_was_chosen_is_respected() -> None:
     assert split_of(public, "train") is public and split_of(public, "test") is public
     everything = HMDB51(root=Path("videos"), split="all")
     assert split_of(everything, "train") is everything
+    for usual in (Stage(split="all"), HMDB51(root=Path("videos"), split="train")):
+        assert split_of(usual, "test") is usual, "it was said"
     few = Few()
     assert split_of(few, "train") is few, "it has no splits"
 

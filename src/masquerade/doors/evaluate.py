@@ -166,7 +166,7 @@ def evaluate_file(
     if not held_out and not private:
         raise BadInput(
             "Expected recordings that the model did not learn from, got the split "
-            f"{getattr(test, 'split', 'all')}, of which it may have seen all; give a test "
+            f"{test.part_name}, of which it may have seen all; give a test "
             "split, or --subjects that were left out, or say --private and publish nothing."
         )
     if activities != test.activities:
@@ -177,7 +177,7 @@ def evaluate_file(
     return Evaluation(
         accuracy=(signal_accuracy if is_worn else accuracy)(net, test, progress=progress),
         recordings=len(test),
-        split=getattr(test, "split", "all"),
+        split=test.part_name,
         held_out=held_out,
         is_private=is_private,
     )
