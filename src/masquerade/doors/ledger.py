@@ -16,6 +16,7 @@ from masquerade.collection import Collection, Kind
 from masquerade.doors import books, sources
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
+from masquerade.doors.releasing import make_mechanism
 from masquerade.doors.sources import Limits
 from masquerade.doors.splits import enrolled_signals, split_of
 from masquerade.errors import BadInput
@@ -156,7 +157,7 @@ class Add:
         named = zip(map(str, self.files), values, strict=True) if twin is None else ()
         warnings = ledger.doubts(self.account, [self.subject], named)
         shown = [(value, self.subject) for value in values]
-        members = ledger.add_all(self.account, shown, same_as=twin)
+        members = ledger.add_all(self.account, shown, same_as=twin, remake=make_mechanism)
         return Answer(
             data={"account": self.account, "members": members, "warnings": warnings}
             | {"note": NOT_COUNTED},
@@ -209,7 +210,7 @@ class Enroll:
                 found.append((Content.of(recording), subject))
                 progress.advance(task)
         warnings = ledger.doubts(self.account, [subject for _, subject in found])
-        members = ledger.add_all(self.account, found)
+        members = ledger.add_all(self.account, found, remake=make_mechanism)
         return Answer(
             data={"account": self.account, "members": len(members), "warnings": warnings}
             | {"note": NOT_COUNTED},

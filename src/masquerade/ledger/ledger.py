@@ -16,6 +16,7 @@ from masquerade.ledger.book import PUBLIC, Account, Book, Charge
 from masquerade.ledger.content import Content
 from masquerade.ledger.filter import Filter, FilterName, best_order
 from masquerade.ledger.home import Home
+from masquerade.ledger.joining import Joining, Remake
 from masquerade.ledger.runs import Run
 from masquerade.ledger.store import CLOCK, Entry, Session
 from masquerade.mechanism import Mechanism, Value
@@ -93,6 +94,7 @@ class Ledger:
         *,
         subject: str | None = None,
         same_as: Value | Content | None = None,
+        remake: Remake | None = None,
     ) -> str:
         """Put a file's content into an account and return its member.
 
@@ -104,8 +106,11 @@ class Ledger:
             same_as: content of a member that shows the same footage (a trim, a re-encode, a
                 second camera); the two are charged as one. That can be said later as well, as
                 long as nothing was released of it.
+            remake: `masquerade.make_mechanism`, for a file that was released before: what it
+                cost is owed. Without it such a file is refused.
         """
-        return self.add_all(account, [(Content.of(value), subject)], same_as=same_as)[0]
+        shown = [(Content.of(value), subject)]
+        return self.add_all(account, shown, same_as=same_as, remake=remake)[0]
 
     def add_all(
         self,
@@ -113,6 +118,7 @@ class Ledger:
         recordings: Iterable[tuple[Content, str | None]],
         *,
         same_as: Value | Content | None = None,
+        remake: Remake | None = None,
     ) -> list[str]:
         """Put many contents with their subjects into an account, all of them or none.
 
@@ -120,15 +126,18 @@ class Ledger:
             account: the account's name.
             recordings: contents, each with whom it shows.
             same_as: content of a member that shows what all of them show; see `add`.
+            remake: for files that were released before; see `add`.
         """
+        twin = None if same_as is None else Content.of(same_as)
         with self._store.session() as session:
             book = Book.replay(session.entries)
+            coming = Joining(session=session, book=book, remake=remake)
             held = joining.account_of(book, account)
             found = []
             for content, subject in recordings:
-                member, token = joining.member_of(session, book, content, same_as)
+                member, token = coming.member_of(content, twin)
                 found.append((member, token, joining.holder_of(held, member, subject)))
-            joining.add(session, book, held, found)
+            coming.add(held, found)
             return [member for member, _, _ in found]
 
     def doubts(

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -233,7 +232,9 @@ def _checked(device: str) -> Any:
 
 
 def _kernels() -> ModuleType:
-    return import_module("masquerade.noise.kernel")  # importing Triton takes a second
+    from masquerade.noise import kernel  # importing Triton takes a second
+
+    return kernel
 
 
 def _torch() -> Any:
