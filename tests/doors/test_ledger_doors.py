@@ -90,6 +90,8 @@ def test_what_was_spent_before_a_file_joined_an_account_is_charged_to_it(folder:
         ledger.reserve(value, MECHANISM)
     unit = Unit(name=UnitName.FRAME)
     ledger.open_account("later", unit, epsilon=8, delta=1e-5)
+    with pytest.raises(ValueError, match=r"remake=masquerade\.make_mechanism"):
+        ledger.add("later", value)
     ledger.add("later", value, remake=make_mechanism)
     ledger.add("later", value)  # once more changes nothing
     book = ledger.book()
