@@ -60,7 +60,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Poisson:
+class PoissonSteps:
     """Poisson-sampled Gaussian steps, under every relation, and with revealed batches.
 
     Args:
@@ -259,9 +259,7 @@ class Sensitivity:
 
     def run(self) -> Answer:
         """Each distance, L2, for replace_one."""
-        film = sensitivity.Film(
-            frames=self.frames, height=self.height, width=self.width, channels=self.channels
-        )
+        film = (self.frames, self.height, self.width, self.channels)
         unit = Unit(name=_check.choice(UnitName, unit=self.unit), sites=self.pixels)
         itself = sensitivity.of_array(unit, film)
         pooled = sensitivity.of_block_means(unit, film, block=self.block, length=self.length)
@@ -328,7 +326,7 @@ def _said(data: dict[str, Any]) -> Answer:
 
 COMMANDS = {
     "gaussian": Gaussian,
-    "poisson": Poisson,
+    "poisson": PoissonSteps,
     "calibrate": Calibrate,
     "votes": Votes,
     "sensitivity": Sensitivity,

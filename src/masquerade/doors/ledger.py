@@ -224,7 +224,7 @@ class Enroll:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Show:
+class ShowBudget:
     """What is left, in words.
 
     Args:
@@ -312,7 +312,7 @@ class Verify:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clock:
+class AcceptClock:
     """Go on after a clock was ahead: entries of the future would hold the ledger up until then.
 
     Args:
@@ -375,9 +375,9 @@ COMMANDS = {
     "open": Open,
     "add": Add,
     "enroll": Enroll,
-    "show": Show,
+    "show": ShowBudget,
     "history": History,
     "verify": Verify,
-    "clock": Clock,
+    "clock": AcceptClock,
     "export": Export,
 }

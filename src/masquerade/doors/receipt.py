@@ -205,7 +205,7 @@ def _close(one: Any, other: Any) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class CheckReceipt:
     """Tie a published file to its receipt and read the guarantee aloud.
 
     Args:
@@ -251,7 +251,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sign:
+class SignReceipt:
     """Sign the receipt of a published file, after checking it.
 
     Args:
@@ -298,4 +298,4 @@ class Keygen:
         )
 
 
-COMMANDS = {"check": Check, "sign": Sign, "keygen": Keygen}
+COMMANDS = {"check": CheckReceipt, "sign": SignReceipt, "keygen": Keygen}

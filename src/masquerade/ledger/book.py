@@ -14,7 +14,7 @@ from masquerade.events import ComposedDpEvent, DpEvent, event_from_json, event_t
 from masquerade.guarantee import WHOLE_FILE, Relation, Unit, UnitName
 from masquerade.ledger.filter import Filter, FilterName
 from masquerade.ledger.names import key_of
-from masquerade.ledger.store import CLOCK, Entry
+from masquerade.ledger.store import CLOCK, LedgerEntry
 
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
 WHOLE = (*WHOLE_FILE, UnitName.SHARD)
@@ -112,14 +112,14 @@ class Book:
     _members: dict[str, str] = field(default_factory=dict)  # by token
 
     @classmethod
-    def replay(cls, entries: Iterable[Entry]) -> Book:
+    def replay(cls, entries: Iterable[LedgerEntry]) -> Book:
         """Read the ledger from its first entry to its last."""
         book = cls()
         for entry in entries:
             book.apply(entry)
         return book
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: LedgerEntry) -> None:
         """The next entry.
 
         Raises:
@@ -133,7 +133,7 @@ class Book:
                 f"{entry.kind!r} ({error}); if a newer version wrote it, use that one."
             ) from error
 
-    def _apply(self, entry: Entry) -> None:
+    def _apply(self, entry: LedgerEntry) -> None:
         payload = entry.payload
         if entry.kind == "open":
             account = Account.from_payload(payload)

@@ -16,7 +16,15 @@ from sqlalchemy.pool import NullPool
 from masquerade._optional import require
 from masquerade.errors import BadInput
 from masquerade.files import atomic
-from masquerade.ledger.store import LEDGER, TABLES, Entry, OutOfReach, Session, Tampered, reading
+from masquerade.ledger.store import (
+    LEDGER,
+    TABLES,
+    LedgerEntry,
+    OutOfReach,
+    Session,
+    Tampered,
+    reading,
+)
 
 
 class Home:
@@ -70,7 +78,7 @@ class Home:
             yield session
         self._write_witness(session.ledger_id, session.entries)
 
-    def check_witness(self, ledger_id: str, entries: list[Entry]) -> None:
+    def check_witness(self, ledger_id: str, entries: list[LedgerEntry]) -> None:
         """Refuse a ledger that is older than what was once seen of it."""
         path = self._witness(ledger_id)
         if not path.is_file():
@@ -94,7 +102,7 @@ class Home:
                 "an older copy. Restore the newest one: what was spent since is missing here."
             )
 
-    def _write_witness(self, ledger_id: str, entries: list[Entry]) -> None:
+    def _write_witness(self, ledger_id: str, entries: list[LedgerEntry]) -> None:
         path = self._witness(ledger_id)
         if not entries:
             return

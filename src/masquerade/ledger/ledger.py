@@ -18,7 +18,7 @@ from masquerade.ledger.filter import Filter, FilterName, best_order
 from masquerade.ledger.home import Home
 from masquerade.ledger.joining import Joining, Remake
 from masquerade.ledger.runs import Run
-from masquerade.ledger.store import CLOCK, Entry, Session
+from masquerade.ledger.store import CLOCK, LedgerEntry, Session
 from masquerade.mechanism import Mechanism, Value
 from masquerade.receipt import Receipt
 
@@ -270,7 +270,7 @@ class Ledger:
         with self._store.session() as session:
             return sum(session.member_of(each.fingerprint) is not None for each in contents)
 
-    def accept_clock(self) -> Entry:
+    def accept_clock(self) -> LedgerEntry:
         """Go on with the present time although the last entry is of a later one.
 
         For a clock that was once ahead. The entry says so for good; which entries there are is
@@ -289,7 +289,7 @@ class Ledger:
                 )
         return entry
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """Everything that was written, verified."""
         with self._store.session() as session:
             return list(session.entries)
@@ -317,7 +317,7 @@ def fixed_list_epsilon(book: Book, account: Account, holder: str) -> float:
     return up_decimals(epsilon(events, delta=account.cap.delta, relation=account.cap.relation))
 
 
-def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:
+def _entry_of(entries: list[LedgerEntry], receipt: Receipt) -> LedgerEntry | None:
     place = receipt.ledger_sequence or 0
     if not 1 <= place <= len(entries):
         return None
@@ -341,7 +341,7 @@ def _quoted(
     except (ValueError, RuntimeError) as error:
         return error
     payload = {"charges": [charge.to_payload() for charge in charges]}
-    session.entries.append(Entry(0, "", "reserve", payload, ""))
+    session.entries.append(LedgerEntry(0, "", "reserve", payload, ""))
     return None
 
 

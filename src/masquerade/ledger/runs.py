@@ -17,7 +17,7 @@ from masquerade.events import DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import Relation
 from masquerade.ledger.book import PUBLIC, WHOLE, Account, Book, Charge
 from masquerade.ledger.content import Content
-from masquerade.ledger.store import Entry, Session
+from masquerade.ledger.store import LedgerEntry, Session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ def payload_of(session: Session, book: Book, run: Run) -> dict[str, Any]:
     return told | {"charges": [charge.to_payload() for charge in charges]}
 
 
-def standing(session: Session, book: Book, run: Run) -> Entry | None:
+def standing(session: Session, book: Book, run: Run) -> LedgerEntry | None:
     """The entry of this very run, if it was charged before; it is not charged again.
 
     Raises:

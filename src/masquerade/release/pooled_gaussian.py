@@ -97,8 +97,7 @@ class PooledGaussian(GaussianVideo):
     def distance(self, shape: Shape, unit: Unit) -> float:
         """Of the sums of 2 x - 255 over blocks: whole numbers, so there is nothing to round."""
         block, length = self.blocks(shape)
-        film = sensitivity.Film(frames=shape[0], height=shape[1], width=shape[2])
-        means = sensitivity.of_block_means(unit, film, block=block, length=length)
+        means = sensitivity.of_block_means(unit, shape, block=block, length=length)
         return 2 * block**2 * length * means * (1 + 1e-12)
 
     def coordinates(self, shape: Shape, unit: Unit) -> int:

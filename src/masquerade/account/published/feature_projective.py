@@ -10,7 +10,7 @@ from masquerade.guarantee import Relation
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureProjective(PublishedClaim):
+class FeatureProjectiveClaim(PublishedClaim):
     """Feature-projective DP on MPII; delta, batch and epochs are our assumption.
 
     Args:
@@ -70,4 +70,4 @@ class FeatureProjective(PublishedClaim):
         )
 
 
-EXAMPLE = FeatureProjective()
+EXAMPLE = FeatureProjectiveClaim()

@@ -10,7 +10,7 @@ from masquerade.guarantee import Relation
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskDp(PublishedClaim):
+class MaskDpClaim(PublishedClaim):
     """MaskDP on UCF101: one shared Poisson batch for public and private gradients.
 
     Args:
@@ -72,4 +72,4 @@ class MaskDp(PublishedClaim):
         )
 
 
-EXAMPLE = MaskDp()
+EXAMPLE = MaskDpClaim()
