@@ -45,14 +45,14 @@ class ConfidentVotes(Game):
 
     def claim(self) -> Claim:
         """Data-independent, by mu^2 = k / sigma_T^2 + 2 cap / sigma^2."""
+        terms = votes.Terms(
+            aggregator="confident",
+            queries=self.queries,
+            threshold_std=self.threshold_std,
+            cap=self.cap,
+        )
         return Claim(
-            epsilon=votes.confident_epsilon(
-                self.noise_std,
-                threshold_std=self.threshold_std,
-                queries=self.queries,
-                cap=self.cap,
-                delta=self.delta,
-            ),
+            epsilon=terms.epsilon(self.noise_std, delta=self.delta),
             delta=self.delta,
             unit="shard, replace_one",
             source="account votes --aggregator confident",

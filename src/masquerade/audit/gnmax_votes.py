@@ -38,8 +38,9 @@ class GnmaxVotes(Game):
 
     def claim(self) -> Claim:
         """Data-independent, by mu = sqrt(2 k) / sigma."""
+        terms = votes.Terms(aggregator="gnmax", queries=self.queries)
         return Claim(
-            epsilon=votes.gnmax_epsilon(self.noise_std, queries=self.queries, delta=self.delta),
+            epsilon=terms.epsilon(self.noise_std, delta=self.delta),
             delta=self.delta,
             unit="shard, replace_one",
             source="account votes --aggregator gnmax",

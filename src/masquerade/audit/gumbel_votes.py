@@ -39,8 +39,9 @@ class GumbelVotes(Game):
 
     def claim(self) -> Claim:
         """Data-independent, by rho = k gamma^2 / 2."""
+        terms = votes.Terms(aggregator="gumbel", queries=self.queries)
         return Claim(
-            epsilon=votes.gumbel_epsilon(self.gamma, queries=self.queries, delta=self.delta),
+            epsilon=terms.epsilon(1 / self.gamma, delta=self.delta),
             delta=self.delta,
             unit="shard, replace_one",
             source="account votes --aggregator gumbel",

@@ -111,7 +111,7 @@ class Joining:
                     "member": member,
                     "holder": book.name_of(account.name, holder),
                     "token": token,
-                    "carried": [charge.to_payload() for charge in carried],
+                    "carried": carried,
                 },
             )
             book.apply(entry)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from masquerade import _json
 from masquerade._round import up_decimals
 from masquerade.account import epsilon
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent
 from masquerade.guarantee import Relation, Unit
 from masquerade.ledger import doubts, joining, runs
-from masquerade.ledger.book import PUBLIC, Account, Book, Charge
+from masquerade.ledger.book import PUBLIC, Account, Book
 from masquerade.ledger.content import Content
 from masquerade.ledger.filter import Filter, FilterName, best_order
 from masquerade.ledger.home import Home
@@ -21,14 +22,6 @@ from masquerade.ledger.runs import Run
 from masquerade.ledger.store import CLOCK, LedgerEntry, Session
 from masquerade.mechanism import Mechanism, Value
 from masquerade.receipt import Receipt
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reservation:
-    """A spend that is on disk; the mechanism may run now."""
-
-    sequence: int
-    head: str
 
 
 class Ledger:
@@ -84,7 +77,7 @@ class Ledger:
         with self._store.session() as session:
             if name in Book.replay(session.entries).accounts:
                 raise ValueError(f"Expected a new name, got {name!r}; such an account is open.")
-            session.append("open", account.to_payload())
+            session.append("open", _json.encode(account))
         return account
 
     def add(
@@ -178,8 +171,8 @@ class Ledger:
 
     def reserve(
         self, value: Value | Content, mechanism: Mechanism, *, with_sound: bool = False
-    ) -> Reservation:
-        """Charge every account that holds this content, or none.
+    ) -> LedgerEntry:
+        """Charge every account that holds this content, or none; the mechanism may run then.
 
         Args:
             value: what is released.
@@ -196,7 +189,7 @@ class Ledger:
         content = Content.of(value)
         with self._store.session() as session:
             member, charges = _charges(session, content, mechanism, with_sound=with_sound)
-            entry = session.append(
+            return session.append(
                 "reserve",
                 {
                     "member": member,
@@ -205,17 +198,16 @@ class Ledger:
                     "fields": mechanism.fields(),
                     "shapes": [list(shape) for shape in content.shapes],
                     "with_sound": with_sound,
-                    "charges": [charge.to_payload() for charge in charges],
+                    "charges": charges,
                 },
             )
-        return Reservation(sequence=entry.sequence, head=entry.head)
 
     def quote_run(self, run: Run) -> None:
         """Raise what `reserve_run` would raise, and spend nothing."""
         with self._store.session() as session:
             runs.payload_of(session, Book.replay(session.entries), run)
 
-    def reserve_run(self, run: Run) -> Reservation:
+    def reserve_run(self, run: Run) -> LedgerEntry:
         """Charge everyone whose recordings a run learns from, or nobody.
 
         A run that was charged before and has no output yet is taken up, not charged again.
@@ -228,9 +220,7 @@ class Ledger:
         with self._store.session() as session:
             book = Book.replay(session.entries)
             entry = runs.standing(session, book, run)
-            if entry is None:
-                entry = session.append("reserve", runs.payload_of(session, book, run))
-        return Reservation(sequence=entry.sequence, head=entry.head)
+            return entry or session.append("reserve", runs.payload_of(session, book, run))
 
     def settle(self, receipt: Receipt) -> None:
         """Record which output a reservation is for; saying it twice changes nothing.
@@ -340,14 +330,13 @@ def _quoted(
         charges = _charges(session, content, mechanism, with_sound=with_sound)[1]
     except (ValueError, RuntimeError) as error:
         return error
-    payload = {"charges": [charge.to_payload() for charge in charges]}
-    session.entries.append(LedgerEntry(0, "", "reserve", payload, ""))
+    session.entries.append(LedgerEntry(0, "", "reserve", {"charges": charges}, ""))
     return None
 
 
 def _charges(
     session: Session, content: Content, mechanism: Mechanism, *, with_sound: bool
-) -> tuple[str, list[Charge]]:
+) -> tuple[str, list[dict[str, Any]]]:
     """Who is charged what for a release of this content; all of it fits."""
     book = Book.replay(session.entries)
     member = session.member_of(content.fingerprint)
@@ -357,7 +346,7 @@ def _charges(
             "Expected a file that is in an account of this ledger; add it first with: "
             "masquerade ledger add"
         )
-    charges: list[Charge] = []
+    charges: list[dict[str, Any]] = []
     for account in accounts:
         event = joining.event_for(mechanism, content.shapes, account, with_sound=with_sound)
         for holder in book.holders[account.name, member]:

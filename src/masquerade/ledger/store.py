@@ -91,7 +91,7 @@ class Session:
 
     def _verified(self, ledger: Any) -> list[LedgerEntry]:
         found, head = [], ledger.id
-        rows = connection_rows(self._connection)
+        rows = self._connection.execute(sql.select(_ENTRIES).order_by(_ENTRIES.c.sequence))
         for place, row in enumerate(rows, 1):
             head = self._mac(head, row.sequence, row.time, row.kind, row.payload)
             if row.sequence != place or not hmac.compare_digest(head, row.head):
@@ -99,9 +99,8 @@ class Session:
                     f"Expected an untouched ledger; entry {place} was changed or removed. Restore "
                     "the newest good copy, and compare it with: masquerade ledger verify --receipts"
                 )
-            found.append(
-                LedgerEntry(row.sequence, row.time, row.kind, json.loads(row.payload), row.head)
-            )
+            payload = json.loads(row.payload)
+            found.append(LedgerEntry(row.sequence, row.time, row.kind, payload, row.head))
         if (ledger.tip_sequence, ledger.tip_head) != (len(found), head):
             raise Tampered(
                 f"Expected {ledger.tip_sequence} entries in the ledger, found {len(found)}; the "
@@ -228,11 +227,6 @@ class Session:
     def _mac(self, *parts: object) -> str:
         text = json.dumps([str(part) for part in parts])
         return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
-
-
-def connection_rows(connection: sql.Connection) -> list[Any]:
-    """All entries, in order."""
-    return list(connection.execute(sql.select(_ENTRIES).order_by(_ENTRIES.c.sequence)))
 
 
 @contextlib.contextmanager
