@@ -11,7 +11,7 @@ from typing import Any
 
 from masquerade import __version__
 from masquerade._optional import require
-from masquerade.doors import outputs
+from masquerade.doors import publish
 from masquerade.doors.billing import Bill
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
@@ -44,7 +44,7 @@ class Statement:
 
 def new_target(target: Path | str, noise: Noise) -> Path:
     """The model's final name, if it can be one."""
-    target = outputs.final_name(Path(target), noise)
+    target = publish.final_name(Path(target), noise)
     if target.suffix != ".safetensors":
         raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
     if not target.parent.is_dir():
@@ -76,12 +76,16 @@ def write(target: Path, data: bytes, said: Statement, noise: Noise, *, bill: Bil
     receipt = receipt_of(said, data, noise, charged=bill.charged)
     text = receipt.to_json().encode()
     with (
-        atomic.staged(target, atomic.writes(data)) as (_, commit),
-        atomic.staged(outputs.receipt_path(target), atomic.writes(text)) as (_, first),
+        atomic.staged(target) as output,
+        atomic.staged(publish.receipt_path(target)) as beside,
     ):
+        output.stream.write(data)
+        output.seal()
+        beside.stream.write(text)
+        beside.seal()
         bill.settle(receipt)
-        first()
-        commit()
+        beside.name()
+        output.name()
     bill.forget()
     return receipt
 

@@ -13,7 +13,7 @@ from tyro.conf import Positional
 
 from masquerade import __version__, _json, catalog
 from masquerade.doors.answer import Answer
-from masquerade.doors.sources import Limits, find
+from masquerade.doors.source import Limits, find
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
 from masquerade.files import signature

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from masquerade._optional import require
+from masquerade._torch import torch
 from masquerade.collection import Collection
 from masquerade.doors import models
 from masquerade.doors.billing import Bill, Cost
@@ -89,7 +90,7 @@ def teach(
             that were drawn before.
     """
     noise = noise or Noise()
-    if device == "cuda" and not student.torch.cuda.is_available():
+    if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
     classes = len(classes_of(private))
     signals = read(

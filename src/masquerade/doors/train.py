@@ -12,7 +12,7 @@ from tyro.conf import Positional
 from masquerade import _check, _json
 from masquerade._round import shown
 from masquerade.collection import Collection, Kind
-from masquerade.doors import billing, grid, models, outputs, teaching, training
+from masquerade.doors import billing, grid, models, publish, teaching, training
 from masquerade.doors.answer import Answer
 from masquerade.doors.lessons import Memory
 from masquerade.doors.progress import bars, teller
@@ -216,7 +216,7 @@ class Train:
         return Answer(
             data={
                 "model": str(done.value),
-                "receipt": str(outputs.receipt_path(done.value)),
+                "receipt": str(publish.receipt_path(done.value)),
                 "guarantee": _json.encode(done.receipt.guarantee),
                 "ledger_sequence": done.receipt.ledger_sequence,
             },
@@ -297,7 +297,7 @@ class Train:
                 raise ValueError(f"Expected no --{flag} with {why}{shown}; leave it out.")
 
     def _checkpoint(self, target: Path, noise: Noise) -> Path:
-        final = outputs.final_name(target, noise)
+        final = publish.final_name(target, noise)
         return final.with_name(f"{final.name}.private-checkpoint")
 
     def _ways(self, target: Path, noise: Noise) -> training.Ways:
