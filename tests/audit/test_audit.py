@@ -13,7 +13,7 @@ from scipy.stats import binomtest, norm
 from masquerade import Scores
 from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
-from masquerade.account.tradeoff_curve import false_negative_rate
+from masquerade.account.power import false_negative_rate
 from masquerade.audit.bounds import clopper_pearson, gaussian_tradeoff, poisson_tradeoff, upper_rate
 from masquerade.audit.game import Game, MechanismGame, trained
 from masquerade.audit.gnmax_votes import GnmaxVotes

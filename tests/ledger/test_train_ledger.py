@@ -216,7 +216,7 @@ def test_a_rehearsal_and_a_run_without_noise_are_refused(tmp_path: Path) -> None
 
 KILLED = """
 import os, signal, sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests}
 from pathlib import Path
 import test_train_ledger as t
 
@@ -256,7 +256,8 @@ def train_until(folder: Path, steps: int | None) -> list[tuple[str, int, int]]:
 @pytest.mark.parametrize("steps", [0, 5])
 def test_a_killed_run_is_taken_up_and_charged_once(tmp_path: Path, steps: int) -> None:
     ledger = enrolled(tmp_path)
-    code = KILLED.format(tests=str(Path(__file__).parents[1]), folder=str(tmp_path), steps=steps)
+    tests = [str(folder) for folder in Path(__file__).parents[:2]]
+    code = KILLED.format(tests=tests, folder=str(tmp_path), steps=steps)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
     assert done.returncode == -9, done.stderr
     assert spends(ledger) == 1 and not (tmp_path / "m.safetensors").exists()

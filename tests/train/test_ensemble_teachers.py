@@ -15,7 +15,7 @@ import pytest
 from few_signals import PRIVATE, PUBLIC, FewSignals, NearestMean, pate, tempdiff, waves
 from masquerade import catalog
 from masquerade.account import epsilon
-from masquerade.account.votes import gnmax_epsilon
+from masquerade.account.votes import Terms
 from masquerade.doors import models
 from masquerade.doors.billing import Bill
 from masquerade.doors.receipt import check_receipt
@@ -295,7 +295,8 @@ def _said(method: Ensemble, reach: int) -> list[str]:
 
 def test_a_shards_promise_says_what_a_person_has() -> None:
     method = pate(unit="shard")
-    person = gnmax_epsilon(method.ballot(1).scale, queries=10, delta=1e-5, shards_per_subject=3)
+    terms = Terms(aggregator="gnmax", queries=10, shards_per_subject=3)
+    person = terms.epsilon(method.ballot(1).scale, delta=1e-5)
     shown = math.ceil(person * 1e4) / 1e4
     said = "\n".join(_said(method, 3))
     assert f"reaches 3 teachers, the same labels have epsilon {shown:g}." in said

@@ -42,13 +42,13 @@ class ConfidentVotes(VoteGame):
 
     def epsilon(self) -> float:
         """By mu^2 = k / sigma_T^2 + 2 cap / sigma^2."""
-        return votes.confident_epsilon(
-            self.noise_std,
-            threshold_std=self.threshold_std,
+        terms = votes.Terms(
+            aggregator="confident",
             queries=self.queries,
+            threshold_std=self.threshold_std,
             cap=self.cap,
-            delta=self.delta,
         )
+        return terms.epsilon(self.noise_std, delta=self.delta)
 
     def score(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """Maxima, and first counts less second ones, each by its precision: the best test."""

@@ -33,7 +33,8 @@ class GnmaxVotes(VoteGame):
 
     def epsilon(self) -> float:
         """By mu = sqrt(2 k) / sigma."""
-        return votes.gnmax_epsilon(self.noise_std, queries=self.queries, delta=self.delta)
+        terms = votes.Terms(aggregator="gnmax", queries=self.queries)
+        return terms.epsilon(self.noise_std, delta=self.delta)
 
     def score(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """Sum of (second count - first count) over the queries: the likelihood ratio."""

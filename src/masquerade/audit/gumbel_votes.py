@@ -34,7 +34,8 @@ class GumbelVotes(VoteGame):
 
     def epsilon(self) -> float:
         """By rho = k gamma^2 / 2."""
-        return votes.gumbel_epsilon(self.gamma, queries=self.queries, delta=self.delta)
+        terms = votes.Terms(aggregator="gumbel", queries=self.queries)
+        return terms.epsilon(1 / self.gamma, delta=self.delta)
 
     def score(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """How often the second class won: all that the released labels say."""

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from masquerade.account.calibrate import gaussian_sigma
-from masquerade.account.published.video_dprp import VideoDprp
+from masquerade.account.published.video_dprp import VideoDprpClaim
 from masquerade.account.sensitivity import fresh_projection_factor
 from masquerade.audit.game import Claim, Game, in_chunks
 from masquerade.noise import Noise
@@ -33,8 +33,10 @@ class VideoDprpValue(Game):
     delta: float = 1e-4
     trials: int = 200_000
 
-    def _paper(self) -> VideoDprp:
-        return VideoDprp(epsilon=self.epsilon, delta=self.delta, columns=48, height=16, width=16)
+    def _paper(self) -> VideoDprpClaim:
+        return VideoDprpClaim(
+            epsilon=self.epsilon, delta=self.delta, columns=48, height=16, width=16
+        )
 
     def sigma(self) -> float:
         """The noise on the projection."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import math
 import zipfile
@@ -101,7 +102,8 @@ def writer(path: Path, table: Table) -> Callable[[BinaryIO], None]:
         raise ValueError(
             f"Expected one or two axes for a .csv, got {table.arrays[0].ndim}; write a .npy."
         )
-    return {".npy": _write_npy, ".npz": _write_npz, ".csv": _write_csv}[suffix](table)
+    write = {".npy": _write_npy, ".npz": _write_npz, ".csv": _write_csv}[suffix]
+    return functools.partial(write, table)
 
 
 def _read_npy(path: Path, max_bytes: int) -> Table:
@@ -209,30 +211,24 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _write_npy(table: Table) -> Callable[[BinaryIO], None]:
-    return lambda stream: np.lib.format.write_array(stream, table.arrays[0], allow_pickle=False)
+def _write_npy(table: Table, stream: BinaryIO) -> None:
+    np.lib.format.write_array(stream, table.arrays[0], allow_pickle=False)
 
 
-def _write_npz(table: Table) -> Callable[[BinaryIO], None]:
-    def write(stream: BinaryIO) -> None:
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-            for name, array in zip(table.names, table.arrays, strict=True):
-                entry = zipfile.ZipInfo(f"{name}.npy")  # its date is fixed: no clock in the file
-                with archive.open(entry, "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-
-    return write
+def _write_npz(table: Table, stream: BinaryIO) -> None:
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in zip(table.names, table.arrays, strict=True):
+            entry = zipfile.ZipInfo(f"{name}.npy")  # its date is fixed: no clock in the file
+            with archive.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _write_csv(table: Table) -> Callable[[BinaryIO], None]:
-    def write(stream: BinaryIO) -> None:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        rows = csv.writer(text, lineterminator="\n")
-        if table.columns:
-            rows.writerow(table.columns)
-        values = table.arrays[0].reshape(len(table.arrays[0]), -1)
-        rows.writerows([repr(float(cell)) for cell in row] for row in values)
-        text.flush()
-        text.detach()
-
-    return write
+def _write_csv(table: Table, stream: BinaryIO) -> None:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    rows = csv.writer(text, lineterminator="\n")
+    if table.columns:
+        rows.writerow(table.columns)
+    values = table.arrays[0].reshape(len(table.arrays[0]), -1)
+    rows.writerows([repr(float(cell)) for cell in row] for row in values)
+    text.flush()
+    text.detach()

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -232,4 +231,6 @@ def _checked(device: str) -> torch.device:
 
 
 def _kernels() -> ModuleType:
-    return import_module("masquerade.noise.kernel")  # importing Triton takes a second
+    from masquerade.noise import kernel  # importing Triton takes a second
+
+    return kernel

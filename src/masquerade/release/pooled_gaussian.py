@@ -87,8 +87,7 @@ class PooledGaussian(GaussianVideo):
     def distance(self, shape: Shape, unit: Unit) -> float:
         """Of the sums of 2 x - 255 over blocks: whole numbers, so there is nothing to round."""
         length, block, _ = steps = self.steps(shape)
-        film = sensitivity.Film(frames=shape[0], height=shape[1], width=shape[2])
-        means = sensitivity.of_block_means(unit, film, block=block, length=length)
+        means = sensitivity.of_block_means(unit, shape, block=block, length=length)
         return 2 * math.prod(steps) * means * (1 + 1e-12)
 
     def coordinates(self, shape: Shape, unit: Unit) -> int:

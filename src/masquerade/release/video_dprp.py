@@ -120,8 +120,7 @@ class VideoDprp(GaussianVideo):
 
     def distance(self, shape: Shape, unit: Unit) -> float:
         """The video's own distance, stretched by what R can do to it."""
-        film = sensitivity.Film(frames=shape[0], height=shape[1], width=shape[2])
-        apart = sensitivity.of_array(unit, film) * (1 + 1e-12)
+        apart = sensitivity.of_array(unit, shape) * (1 + 1e-12)
         if self.form in ("gaussian", "as_published"):
             return apart * self._stretch(shape)
         frames = covariance.rows_touched(shape, unit)[0]
@@ -162,8 +161,8 @@ class VideoDprp(GaussianVideo):
         mu = gaussian_mu(self.epsilon, self.delta - sum(self._tails())) / 2
         return scale_for(half, mu=mu, coordinates=coordinates)
 
-    def _paper(self, shape: Shape) -> published.VideoDprp:
-        return published.VideoDprp(
+    def _paper(self, shape: Shape) -> published.VideoDprpClaim:
+        return published.VideoDprpClaim(
             epsilon=self.epsilon,
             delta=self.delta,
             columns=self.k(shape),
@@ -295,7 +294,7 @@ class VideoDprp(GaussianVideo):
 
 
 @lru_cache(maxsize=64)
-def _true_epsilon(paper: published.VideoDprp, distance: float, rounding_tail: float) -> float:
+def _true_epsilon(paper: published.VideoDprpClaim, distance: float, rounding_tail: float) -> float:
     return paper.true_epsilon(distance, rounding_tail=rounding_tail)
 
 
