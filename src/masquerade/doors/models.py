@@ -1,50 +1,172 @@
-"""A trained model as a file, with its receipt beside it, and read again."""
+"""Publish a model: read, reserve, learn, write, receipt, settle, name.
+
+The spend is on disk before the first step, and the receipt stands before the model does.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
-import json
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from masquerade import __version__
-from masquerade._optional import require
+from masquerade import __version__, catalog
+from masquerade.collection import Collection
 from masquerade.doors import outputs
-from masquerade.doors.billing import Bill
-from masquerade.errors import BadInput
-from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
+from masquerade.doors.billing import Bill, bill_for, cost_of, cost_of_votes
+from masquerade.doors.splits import public_part_of
+from masquerade.events import NoGuaranteeDpEvent, event_to_json
 from masquerade.files import atomic
-from masquerade.guarantee import Guarantee
+from masquerade.ledger import Ledger
 from masquerade.mechanism import Shapes
-from masquerade.nets import mvit
+from masquerade.nets.network import Network
 from masquerade.noise import Noise
-from masquerade.receipt import Receipt
+from masquerade.receipt import Receipt, Release
+from masquerade.recordings import Signal
+from masquerade.train import learner, model_file
+from masquerade.train.ensemble import teach
+from masquerade.train.ensemble.method import Ensemble
+from masquerade.train.learner import Tell, Ways
+from masquerade.train.method import Method
+from masquerade.train.promise import Promised
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement:
-    """What a receipt says of a model, but for its bytes.
+class Order:
+    """A model that is wanted.
 
     Args:
-        method: its name.
-        fields: its public fields.
-        shapes: public numbers that, with the fields, decide the guarantee.
-        guarantee: the promise.
-        event: the same for an accountant.
+        target: its file, .safetensors.
+        noise: where noise and batches come from; by default the operating system.
+        ledger: that is charged, once, also if the run is stopped and ordered again.
+        tell: called with what is done, how far, and of how much.
     """
 
-    method: str
-    fields: dict[str, Any]
-    shapes: Shapes
-    guarantee: Guarantee
-    event: DpEvent
+    target: Path
+    noise: Noise = field(default_factory=Noise)
+    ledger: Ledger | None = None
+    tell: Tell = lambda what, done, total: None
 
 
-def new_target(target: Path | str, noise: Noise) -> Path:
+def make_method(name: str, /, **fields: Any) -> Any:
+    """The training method or ensemble of that name with these fields.
+
+    Example:
+        >>> make_method("dp_sgd", epsilon=1, unit="video").met.value
+        'zero_out'
+    """
+    return type(catalog.example("train", name))(**fields)
+
+
+def train_file(
+    collection: Collection[Any],
+    order: Order,
+    method: Method,
+    network: Network,
+    *,
+    public: Collection[Any] | Sequence[Signal] = (),
+    ways: Ways | None = None,
+) -> Release[Path]:
+    """Train, and write the model as safetensors with its receipt beside it.
+
+    Under a ledger everyone whose recordings are learned from is charged before the first step. A
+    run that was stopped and is called again is charged once.
+
+    Args:
+        collection: the private training recordings.
+        order: what is wanted, and who pays.
+        method: how it is trained.
+        network: what is trained.
+        public: recordings of other people, used without noise; for worn sensors alone.
+        ways: how the work is done.
+
+    Raises:
+        BudgetExceeded: if somebody cannot afford it.
+        FileExistsError: if a model stands there.
+    """
+    ways, noise, target = ways or Ways(), order.noise, new_target(order)
+    with atomic.alone(target):
+        refuse_standing(target)
+        bill = bill_for(order.ledger, target, noise)
+        ways = replace(ways, work=replace(ways.work, name=bill.run_id))
+        with (
+            _stopped(bill),
+            learner.read(
+                bill.watch(collection),
+                method,
+                network,
+                public=bill.watch(public, is_public=True),
+                ways=ways,
+                tell=order.tell,
+            ) as reading,
+        ):
+            bill.reserve(cost_of(method, [reading.plan], reading.fields), reading.units)
+            net = reading.run(noise)
+        learned = {"part": method.part, "learned": public_part_of(collection)}
+        data = model_file.encoded(net, network, collection.activities, learned)
+        shapes, masks = ((reading.rows.units,),), reading.mask_sha256
+        receipt = receipt_of(
+            method, shapes, data, noise=noise, charged=bill.charged, mask_sha256=masks
+        )
+        return write(target, data, receipt, bill)
+
+
+def teach_file(
+    private: Collection[Any],
+    public: Collection[Any],
+    order: Order,
+    method: Ensemble,
+    *,
+    device: str = "cpu",
+) -> Release[Path]:
+    """Teach a student, and write it as safetensors with its receipt beside it.
+
+    Under a ledger everyone whose recordings are learned from is charged before the first teacher
+    learns; a run that was stopped and is called again is charged once, and its noise drawn once.
+
+    Args:
+        private: the recordings to protect.
+        public: recordings of other people, whose windows are asked and learned from.
+        order: what is wanted, and who pays.
+        method: how it is taught.
+        device: where teachers and student learn.
+
+    Raises:
+        BudgetExceeded: if somebody cannot afford it.
+        FileExistsError: if a model stands there.
+    """
+    noise, target = order.noise, new_target(order)
+    with atomic.alone(target):
+        refuse_standing(target)
+        bill = bill_for(order.ledger, target, noise)
+        with _stopped(bill):
+            school = teach.read(
+                bill.watch(private),
+                bill.watch(public, is_public=True),
+                method,
+                device=device,
+                tell=order.tell,
+            )
+            bill.reserve(cost_of_votes(method, school.reach), school.units)
+            labels = bill.kept(school.queries)
+            if labels is None:
+                labels = school.labels(school.votes(), noise)
+                bill.keep(labels, school.queries)
+            order.tell("votes", len(labels), len(labels))
+            net = school.student(labels)
+        learned = {"learned": public_part_of(private)}
+        data = model_file.encoded(net, school.network, private.activities, learned)
+        shapes = ((method.teachers, school.reach),)
+        receipt = receipt_of(method, shapes, data, noise=noise, charged=bill.charged)
+        return write(target, data, receipt, bill)
+
+
+def new_target(order: Order) -> Path:
     """The model's final name, if it can be one."""
-    target = outputs.final_name(Path(target), noise)
+    target = outputs.final_name(Path(order.target), order.noise)
     if target.suffix != ".safetensors":
         raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
     if not target.parent.is_dir():
@@ -58,44 +180,46 @@ def refuse_standing(target: Path) -> None:
         raise FileExistsError(f"{target} stands already; training again would spend again.")
 
 
-def encoded(net: Any, said: dict[str, Any]) -> bytes:
-    """A network's weights as safetensors, with what is said of it."""
-    files = require("safetensors.torch", extra="train")
-    tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
-    # one key: with several their order would differ from file to file
-    data: bytes = files.save(tensors, metadata={"masquerade": json.dumps(said)})
-    return data
+@contextlib.contextmanager
+def _stopped(bill: Bill) -> Iterator[None]:
+    """When a run is stopped, say what is owed for it."""
+    try:
+        yield
+    except Exception:
+        bill.abandon()
+        raise
+    except KeyboardInterrupt as stop:
+        bill.abandon()
+        raise type(stop)(f"Interrupted; no model was written.{bill.owed}") from stop
 
 
-def write(target: Path, data: bytes, said: Statement, noise: Noise, *, bill: Bill) -> Receipt:
-    """Both files complete on disk, then settled, then the receipt gets its name, then the model.
+def receipt_of(
+    promised: Promised,
+    shapes: Shapes,
+    data: bytes,
+    *,
+    noise: Noise,
+    charged: dict[str, Any],
+    mask_sha256: str | None = None,
+) -> Receipt:
+    """What was done and what is promised, tied to the model's bytes.
 
-    A run is settled first, so that it cannot have a second model; a crash right after costs a new
-    run.
+    Args:
+        promised: the method or ensemble.
+        shapes: the public numbers that, with its fields, decide the promise.
+        data: the model's file.
+        noise: that was used.
+        charged: what is said of a ledger.
+        mask_sha256: fingerprint of the public masks, where there are some.
     """
-    receipt = receipt_of(said, data, noise, charged=bill.charged)
-    text = receipt.to_json().encode()
-    with (
-        atomic.staged(target, atomic.writes(data)) as (_, commit),
-        atomic.staged(outputs.receipt_path(target), atomic.writes(text)) as (_, first),
-    ):
-        bill.settle(receipt)
-        first()
-        commit()
-    bill.forget()
-    return receipt
-
-
-def receipt_of(said: Statement, data: bytes, noise: Noise, *, charged: dict[str, Any]) -> Receipt:
-    """What was done and what is promised, tied to the model's bytes."""
+    guarantee, event = promised.stated(shapes)
     is_rehearsal = noise.is_rehearsal
-    event = NoGuaranteeDpEvent("rehearsal") if is_rehearsal else said.event
     return Receipt(
-        mechanism=said.method,
-        fields=said.fields,
-        shapes=said.shapes,
-        guarantee=said.guarantee.as_rehearsal() if is_rehearsal else said.guarantee,
-        event=event_to_json(event),
+        mechanism=promised.name,
+        fields=promised.fields(mask_sha256=mask_sha256),
+        shapes=shapes,
+        guarantee=guarantee.as_rehearsal() if is_rehearsal else guarantee,
+        event=event_to_json(NoGuaranteeDpEvent("rehearsal") if is_rehearsal else event),
         output_sha256=hashlib.sha256(data).hexdigest(),
         random_source=noise.source,
         is_rehearsal=is_rehearsal,
@@ -105,43 +229,19 @@ def receipt_of(said: Statement, data: bytes, noise: Noise, *, charged: dict[str,
     )
 
 
-def said_of(path: Path) -> dict[str, Any]:
-    """What a model's file says of it; what `encoded` was given."""
-    safetensors = require("safetensors", extra="train")
-    try:
-        with safetensors.safe_open(path, framework="pt") as held:
-            return dict(json.loads((held.metadata() or {})["masquerade"]))
-    except (safetensors.SafetensorError, LookupError, TypeError, ValueError, OSError) as error:
-        raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
+def write(target: Path, data: bytes, receipt: Receipt, bill: Bill) -> Release[Path]:
+    """Both files complete on disk, then settled, then the receipt gets its name, then the model.
 
-
-def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
-    """A model that `masquerade train` wrote, and its classes."""
-    safetensors = require("safetensors", extra="train")
-    said = said_of(path)
-    try:
-        activities = tuple(said["activities"])
-        if said["network"] == "lstm":
-            return _lstm(path, said), activities
-        net = mvit.make(said["network"], classes=len(activities))
-    except (
-        safetensors.SafetensorError,
-        LookupError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-        OSError,
-    ) as error:
-        raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
-    mvit.load_weights(net, path, keep_head=True)
-    return net.eval(), activities
-
-
-def _lstm(path: Path, said: dict[str, Any]) -> Any:
-    """A network of signals; its name and window stand on it."""
-    lstm = require("masquerade.nets.lstm", extra="train")
-    files = require("safetensors.torch", extra="train")
-    net = lstm.LSTM(said["channels"], len(said["activities"]), hidden=said["hidden"])
-    net.load_state_dict(files.load_file(path))
-    net.name, net.window, net.rate_hz = "lstm", int(said["window"]), float(said["rate_hz"])
-    return net.eval()
+    A run is settled first, so that it cannot have a second model; a crash right after costs a new
+    run.
+    """
+    text = receipt.to_json().encode()
+    with (
+        atomic.staged(target, atomic.writes(data)) as (_, commit),
+        atomic.staged(outputs.receipt_path(target), atomic.writes(text)) as (_, first),
+    ):
+        bill.settle(receipt)
+        first()
+        commit()
+    bill.forget()
+    return Release(value=target, receipt=receipt)

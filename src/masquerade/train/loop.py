@@ -23,6 +23,7 @@ from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.noise import Noise
 from masquerade.train import gradients, step
+from masquerade.train.coupling import refuse_coupling
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows, gathered
@@ -34,7 +35,7 @@ _DIGEST = 32  # bytes before a checkpoint's content: its SHA-256
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class Workload:
     """How a run is worked off; nothing here changes what it promises or, rounding aside, gives.
 
     Args:
@@ -80,7 +81,7 @@ def run(
     plan: Plan,
     *,
     noise: Noise,
-    work: Work,
+    work: Workload,
     progress: Callable[[int, int], None],
 ) -> None:
     """Train the tail's trainable weights in place.
@@ -93,6 +94,9 @@ def run(
         noise: of batches and updates.
         work: how it is worked off.
         progress: called with the steps done and their total.
+
+    Raises:
+        ValueError: if one record could move another's gradient, so that no clipping bounds it.
     """
     if plan.sampler.units != rows.units:
         raise ValueError(
@@ -103,7 +107,7 @@ def run(
         raise ValueError("Expected weights to train, got a network without any.")
     if work.precision == "bfloat16" and rows.targets.device.type != "cuda":
         raise ValueError("Expected rows on a GPU for precision=bfloat16; use precision=float32.")
-    _check_classes(method, rows, tail)
+    _check_network(tail, rows, method)
     best = _optimiser(method, list(weights.values()))
     run_id = {"name": work.name}
     if work.checkpoint is not None:
@@ -122,13 +126,25 @@ def run(
             _save(work.checkpoint, weights, best, run_id, number + 1)
 
 
-def _check_classes(method: Method, rows: Rows, tail: Any) -> None:
-    if not method.class_weights:
-        return
-    with torch.no_grad():
-        seen = rows.private[:1].to(rows.targets.device)
-        classes = tail(seen if rows.trunk is None else rows.trunk(seen)).shape[-1]
-    if len(method.class_weights) != classes:
+def _check_network(tail: Any, rows: Rows, method: Method) -> None:
+    """Refuse a network that mixes records, or has another number of classes than weights.
+
+    It is tried on made-up rows in full float32, and torch's own generators are left as they were.
+    """
+    device = rows.targets.device
+    shape, chance = rows.private.shape[1:], torch.Generator().manual_seed(0)
+    made_up = torch.rand((2, *shape), generator=chance).to(rows.private.dtype).to(device)
+    with (
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+        torch.backends.cudnn.flags(enabled=True, allow_tf32=False),
+        torch.no_grad(),
+    ):
+        if rows.trunk is not None:
+            refuse_coupling(rows.trunk, made_up)
+            made_up = rows.trunk(made_up)
+        refuse_coupling(tail, made_up)
+        classes = tail(made_up).shape[-1]
+    if method.class_weights and len(method.class_weights) != classes:
         raise ValueError(
             f"Expected class_weights for {classes} classes, got {len(method.class_weights)}."
         )
@@ -143,7 +159,7 @@ def _gradient(
     number: int,
     *,
     noise: Noise,
-    work: Work,
+    work: Workload,
 ) -> dict[str, Any]:
     """The right-hand side of the equation at one step."""
     held = {name: value.detach() for name, value in weights.items()}
@@ -167,7 +183,7 @@ def _private_cells(
     rows: Rows,
     units: np.ndarray,
     plan: Plan,
-    work: Work,
+    work: Workload,
 ) -> dict[str, Any]:
     """The sum over a batch, in pieces of one shape; the last is filled up with nobody.
 
@@ -198,7 +214,7 @@ def _public_mean(
     weights: Mapping[str, Any],
     rows: Rows,
     units: np.ndarray,
-    work: Work,
+    work: Workload,
 ) -> dict[str, Any] | None:
     if not len(units):
         return {name: torch.zeros_like(value) for name, value in weights.items()}
@@ -207,7 +223,7 @@ def _public_mean(
 
 
 def _lesson(
-    rows: Rows, units: np.ndarray, work: Work, *, is_public: bool = False
+    rows: Rows, units: np.ndarray, work: Workload, *, is_public: bool = False
 ) -> tuple[Any, tuple[Any, Any]]:
     """What the trained part sees of some units, and what it should say."""
     inputs, targets, shares = gathered(rows, units, is_public=is_public)

@@ -15,6 +15,7 @@ import numpy as np
 from masquerade import _check
 from masquerade._optional import require
 from masquerade.errors import BadInput
+from masquerade.nets import lstm_stack
 from masquerade.train.ensemble.features import features
 
 torch = require("torch", extra="train")
@@ -26,7 +27,7 @@ _TREES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class StudentCourse:
     """How a student learns.
 
     Args:
@@ -57,7 +58,7 @@ def learn(
     *,
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: Course,
+    course: StudentCourse,
     progress: Progress,
 ) -> Any:
     """A network that takes windows as they were recorded.
@@ -109,7 +110,7 @@ def _by_forest(
     labels: np.ndarray,
     rest: np.ndarray,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: Course,
+    course: StudentCourse,
 ) -> np.ndarray:
     """(R, K): the share of trees for each class; few labels teach a forest more than a network."""
     forests = require("sklearn.ensemble", extra="train")
@@ -131,16 +132,15 @@ def _fitted(
     labels: np.ndarray,
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: Course,
+    course: StudentCourse,
     progress: Progress,
 ) -> Any:
-    stacks = require("masquerade.nets.lstm_stack", extra="train")
     rows = np.flatnonzero(labels >= 0)
     mean, scale = normalisation
     values = ((windows[rows] - mean) / scale).astype(np.float32)
     torch.manual_seed(course.seed)
-    stack = stacks.Stack(1, windows.shape[2], classes, hidden=course.hidden).to(course.device)
-    stacks.fit(
+    stack = lstm_stack.Stack(1, windows.shape[2], classes, hidden=course.hidden).to(course.device)
+    lstm_stack.fit(
         stack,
         values[None],
         labels[rows][None],
