@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from tyro.conf import Positional
 
-from masquerade import _check, _json
+from masquerade import _check, _json, catalog
 from masquerade._round import shown
 from masquerade.collection import Collection, Kind
 from masquerade.doors import billing, models, outputs
@@ -34,6 +34,10 @@ from masquerade.train.model_file import said_of
 from masquerade.train.units import count_units
 from masquerade.wording import explain
 
+if TYPE_CHECKING:
+    NetworkName = str
+else:
+    NetworkName = Literal[catalog.names("nets")]  # the choices of the command line
 _OF_NETWORKS = ("weights", "from_scratch", "keep_head", "lstm_window", "lstm_hidden")  # flags
 
 
@@ -78,7 +82,7 @@ class Train:
     ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("method", "train"), ("data", "data"))
 
     target: Positional[Path]
-    network: str | None = None
+    network: NetworkName | None = None
     weights: Path | None = None
     from_scratch: bool = False
     keep_head: bool = False

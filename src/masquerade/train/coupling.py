@@ -50,9 +50,10 @@ def _outputs(net: Any, inputs: Any) -> dict[str, Any]:
     for name, layer in net.named_modules():
         if not list(layer.children()) or layer is net:
 
-            def keep(_: Any, __: Any, out: Any, name: str = name or "the whole network") -> None:
-                if isinstance(out, torch.Tensor) and out.dim():
-                    found.setdefault(name, out.detach())
+            def keep(_: Any, given: Any, out: Any, name: str = name or "the whole network") -> None:
+                for what, held in ((f"what comes before {name}", given[0]), (name, out)):
+                    if isinstance(held, torch.Tensor) and held.dim():
+                        found.setdefault(what, held.detach())
 
             hooks.append(layer.register_forward_hook(keep))
     try:

@@ -141,6 +141,7 @@ def read(
         rows,
         units,
     ):
+        loop.check_network(tail, rows, method)  # as the loop will, before anybody is charged
         name = f"{ways.work.name} {begun} {marks.hexdigest()}" if marks else ""
         yield Reading(
             method=method,

@@ -107,7 +107,7 @@ def run(
         raise ValueError("Expected weights to train, got a network without any.")
     if work.precision == "bfloat16" and rows.targets.device.type != "cuda":
         raise ValueError("Expected rows on a GPU for precision=bfloat16; use precision=float32.")
-    _check_network(tail, rows, method)
+    check_network(tail, rows, method)
     best = _optimiser(method, list(weights.values()))
     run_id = {"name": work.name}
     if work.checkpoint is not None:
@@ -126,7 +126,7 @@ def run(
             _save(work.checkpoint, weights, best, run_id, number + 1)
 
 
-def _check_network(tail: Any, rows: Rows, method: Method) -> None:
+def check_network(tail: Any, rows: Rows, method: Method) -> None:
     """Refuse a network that mixes records, or has another number of classes than weights.
 
     It is tried on made-up rows in full float32, and torch's own generators are left as they were.
