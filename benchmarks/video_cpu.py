@@ -26,7 +26,7 @@ import tyro
 
 from masquerade.account.published import video_dprp as paper
 from masquerade.assets import fetch
-from masquerade.doors.releasing import Options, release_file
+from masquerade.doors.recording import Options, release_file
 from masquerade.mechanism import VideoMechanism
 from masquerade.noise import Noise
 from masquerade.release import precision

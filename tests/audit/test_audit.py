@@ -21,7 +21,7 @@ from masquerade.audit.mask_dp_batches import MaskDpBatches
 from masquerade.audit.tempdiff_votes import TempdiffVotes
 from masquerade.audit.video_dprp_value import VideoDprpValue
 from masquerade.doors.audit import audit, find_game, games
-from masquerade.doors.releasing import make_mechanism
+from masquerade.doors.recording import make_mechanism
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.tradeoff import gaussian_epsilon

@@ -17,7 +17,7 @@ import pytest
 from masquerade.audit.bounds import clopper_pearson, upper_rate
 from masquerade.audit.game import MechanismGame
 from masquerade.doors.audit import audit
-from masquerade.doors.releasing import make_mechanism
+from masquerade.doors.recording import make_mechanism
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 

@@ -19,7 +19,7 @@ import pytest
 from few_films import Few, same, trains
 from masquerade.cli import main
 from masquerade.data.stage import Stage
-from masquerade.doors import models, progress
+from masquerade.doors import progress
 from masquerade.doors import train as door
 from masquerade.errors import BadInput
 from masquerade.files import atomic
@@ -257,7 +257,7 @@ def test_a_model_that_another_process_wrote_meanwhile_stays(
             path.write_bytes(b"the other's")
             yield
 
-    monkeypatch.setattr(models.atomic, "alone", waited)
+    monkeypatch.setattr(atomic, "alone", waited)
     with pytest.raises(FileExistsError):
         trains(target)
 

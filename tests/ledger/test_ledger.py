@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from masquerade import Options, make_mechanism, release_file, release_value
-from masquerade.doors.outputs import IfStanding
+from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger import Ledger

@@ -21,14 +21,15 @@ import test_ledger
 from test_ledger import DELTA, FRAME, MECHANISM, kinds, opened, values
 
 from masquerade import Options, check_receipt, release_file, release_value
-from masquerade.doors.outputs import IfStanding
+from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
+from masquerade.files import atomic
 from masquerade.ledger import Ledger
-from masquerade.ledger.store import Tampered
+from masquerade.ledger.store import OutOfReach, Tampered
 from masquerade.release.gaussian_noise import GaussianNoise
 
 address = test_ledger.address
-STEPS = ("doors/releasing.py", "files/atomic.py")
+STEPS = ("doors/recording.py", "doors/publish.py", "doors/bill.py", "files/atomic.py")
 STEPS += ("ledger/ledger.py", "ledger/home.py", "ledger/store.py")
 
 
@@ -99,7 +100,7 @@ class Scene:
             assert self.ledger.vouches_for(receipt, values(0))
             reserves = [entry for entry in entries if entry.kind == "reserve"]
             is_new = bool(new) and receipt.ledger_sequence == reserves[-1].sequence
-        assert is_new or "settle" not in new, "settled, and no output"
+        assert not is_new or "settle" in new, "an output, and not settled"
         return " ".join([*new, "output" * is_new]).strip() or "nothing"
 
 
@@ -130,6 +131,27 @@ def kill_at_lines(scene: Scene, kills: int) -> set[str]:
     return states
 
 
+def kill_at_names(scene: Scene) -> set[str]:
+    """Kill runs before the receipt has its name, and between it and the output."""
+    states = set()
+    for last in ("out.npy.receipt.json", "out.npy"):
+
+        def run(last: str = last) -> None:
+            plain = atomic.Part.name
+
+            def name(part: atomic.Part) -> None:
+                if part.target.name == last:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                plain(part)
+
+            atomic.Part.name = name  # type: ignore[method-assign]
+            scene.release()
+
+        assert code_of(fork(run)) == -signal.SIGKILL
+        states.add(scene.judge())
+    return states
+
+
 def kill_at_times(scene: Scene, kills: int) -> None:
     """Kill runs at any moment, inside SQLite and the system as well."""
     rng = np.random.default_rng(5)
@@ -143,8 +165,8 @@ def kill_at_times(scene: Scene, kills: int) -> None:
 
 def test_kills_inside_every_step_leave_the_books_right(address: str, tmp_path: Path) -> None:
     scene = Scene(address, tmp_path)
-    states = kill_at_lines(scene, 18)
-    assert states == {"nothing", "reserve", "reserve output", "reserve settle output"}
+    states = kill_at_lines(scene, 18) | kill_at_names(scene)
+    assert states == {"nothing", "reserve", "reserve settle", "reserve settle output"}
     kill_at_times(scene, 12)
     scene.release()
     assert scene.judge() == "reserve settle output"
@@ -200,7 +222,7 @@ def test_a_crash_while_the_mechanism_runs_leaves_the_budget_spent(
     assert kinds(ledger) == ["open", "add", "reserve"] and not list(tmp_path.glob("out*"))
 
 
-def test_a_crash_before_settling_is_repaired_by_the_second_run(
+def test_a_crash_before_settling_leaves_the_budget_spent_and_no_output(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = opened(address)
@@ -209,11 +231,27 @@ def test_a_crash_before_settling_is_repaired_by_the_second_run(
     def cut(self: Ledger, receipt: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt, match="is spent"):
         patch.setattr(Ledger, "settle", cut)
         release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger)
+    assert kinds(ledger) == ["open", "add", "reserve"] and not list(tmp_path.glob("out*"))
+
+
+def test_an_output_that_stands_unsettled_is_settled_by_the_second_run(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a ledger out of reach leaves it."""
+    ledger = opened(address)
+    np.save(tmp_path / "in.npy", values(0))
+
+    def away(self: Ledger, receipt: object) -> None:
+        raise OutOfReach("It is away.")
+
+    with monkeypatch.context() as patch, pytest.raises(OutOfReach, match="stands and its spend"):
+        patch.setattr(Ledger, "settle", away)
+        release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger)
     assert kinds(ledger) == ["open", "add", "reserve"] and (tmp_path / "out.npy").exists()
-    release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger)
+    assert release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger).stood
     assert kinds(ledger) == ["open", "add", "reserve", "settle"]
 
 

@@ -15,7 +15,7 @@ import pytest
 from few_films import Few, trains
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.group import group_event
-from masquerade.doors import billing, outputs
+from masquerade.doors import billing, publish
 from masquerade.doors.models import make_method
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import event_from_json
@@ -329,7 +329,7 @@ def test_a_run_is_settled_before_its_model_stands(
     ledger, target = enrolled(tmp_path), tmp_path / "m.safetensors"
 
     def away(self: Ledger, receipt: Receipt) -> None:
-        assert not target.exists() and not outputs.receipt_path(target).exists()
+        assert not target.exists() and not publish.receipt_path(target).exists()
         parts = list(tmp_path.glob(".masquerade-*.part"))
         assert len(parts) == 2 and all(part.stat().st_mode & 0o077 == 0 for part in parts)
         raise BadInput("the server is away")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 from dataclasses import replace
@@ -16,15 +17,13 @@ from few_signals import PRIVATE, PUBLIC, FewSignals, NearestMean, pate, tempdiff
 from masquerade import catalog
 from masquerade.account import epsilon
 from masquerade.account.votes import gnmax_epsilon
-from masquerade.doors import models
-from masquerade.doors.billing import Bill
 from masquerade.doors.models import make_method
 from masquerade.doors.receipt import check_receipt
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
 from masquerade.nets.lstm import normalisation
 from masquerade.noise import Noise
-from masquerade.receipt import SUFFIX
+from masquerade.receipt import SUFFIX, write_receipt
 from masquerade.train.ensemble import teachers
 from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.ensemble.teach import partition_of
@@ -321,9 +320,12 @@ def test_a_receipt_states_what_the_method_does_and_no_other_reach(
 ) -> None:
     method, path = replace(method, unit=unit), tmp_path / "m.safetensors"
     shapes = ((method.teachers, 3),)
-    assert method.stated(shapes) == (method.guarantee(3), method.event(3, method.met))
-    receipt = models.receipt_of(method, shapes, b"a student", noise=Noise(), charged={})
-    models.write(path, b"a student", receipt, Bill())
+    said = method.stated(shapes)
+    assert (said.guarantee, said.event) == (method.guarantee(3), method.event(3, method.met))
+    path.write_bytes(b"a student")
+    digest = hashlib.sha256(b"a student").hexdigest()
+    receipt = write_receipt(method, shapes=shapes, noise=Noise(), output_sha256=digest)
+    path.with_name(path.name + SUFFIX).write_text(receipt.to_json())
     assert check_receipt(path).guarantee == method.guarantee(3)
     beside = path.with_name(path.name + SUFFIX)
     told = json.loads(beside.read_text())

@@ -123,8 +123,8 @@ def test_whatever_is_learned_from_mixed_records_are_refused(
     with learner.read(data, FREE, network, public=public) as reading:
         mixed = nn.Sequential(nn.BatchNorm1d(width), reading.tail)
         with pytest.raises(ValueError, match=f"{MIXED} '0'"):
-            replace(reading, tail=mixed).run(Noise())
-        reading.run(Noise())
+            replace(reading, tail=mixed).learn(Noise())
+        reading.learn(Noise())
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_network_for_videos_is_accepted_on_a_gpu(part: str) -> None:
     ways = learner.Ways(memory=learner.Memory(device="cuda"))
     with learner.read(Few(), method, network, ways=ways) as reading:
         before = torch.cuda.get_rng_state()
-        reading.run(Noise())
+        reading.learn(Noise())
         assert torch.equal(torch.cuda.get_rng_state(), before)
     with pytest.raises(ValueError, match=MIXED):
         run(nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 2)), rows("cuda"))

@@ -14,7 +14,6 @@ import pytest
 from masquerade import catalog
 from masquerade.account import epsilon
 from masquerade.account.renyi import renyi_epsilon
-from masquerade.doors import models
 from masquerade.doors.models import make_method
 from masquerade.errors import BadInput
 from masquerade.events import (
@@ -25,10 +24,11 @@ from masquerade.events import (
 )
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation
 from masquerade.noise import Noise
-from masquerade.receipt import Receipt
+from masquerade.receipt import Receipt, write_receipt
 from masquerade.train.mask_dp import MaskDp
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
+from masquerade.train.promise import WithMasks
 from masquerade.wording import explain
 
 _ALL = [catalog.example("train", name) for name in catalog.names("train")]
@@ -62,8 +62,10 @@ def promise(method: Method) -> Guarantee:
 def receipt_of(
     method: Method, noise: Noise | None = None, mask_sha256: str | None = None
 ) -> Receipt:
-    given: dict[str, Any] = {"noise": noise or Noise(), "mask_sha256": mask_sha256}
-    return models.receipt_of(method, ((UNITS,),), b"model", charged={}, **given)
+    promise = WithMasks(method=method, mask_sha256=mask_sha256) if mask_sha256 else method
+    return write_receipt(
+        promise, shapes=((UNITS,),), noise=noise or Noise(), output_sha256="0" * 64
+    )
 
 
 def made(method: Method, **fields: Any) -> Method:

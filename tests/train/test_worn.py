@@ -131,7 +131,7 @@ def test_a_model_is_trained_published_and_read_again(unit: str, name: str, tmp_p
 def test_a_model_without_noise_learns_what_people_do() -> None:
     how = method(segments=12, epochs=30.0, batch=3, optimiser="adam", learning_rate=0.05)
     with learner.read(PRIVATE, how, replace(LSTM, hidden=8), public=KNOWN) as reading:
-        net = reading.run(Noise(seed=1))
+        net = reading.learn(Noise(seed=1))
     assert reading.plan.steps == 60
     assert accuracy(net, FewSignals(subjects=tuple("uvw"))).top_1 > 0.8
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from masquerade.collection import Collection
+from masquerade.doors.bill import NoBill, refuse_rehearsal
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent, DpEvent, NoOpDpEvent
 from masquerade.files import atomic
@@ -72,21 +73,13 @@ class Watched:
         return recording
 
 
-class Bill:
-    """What is owed for one run, from its first recording to its model: without a ledger, nothing.
-
-    `run_id` names the run, `charged` is what the receipt says of the ledger, and `owed` what a stop
-    in the middle leaves, in words.
-    """
+class NoRunBill(NoBill):
+    """There is no ledger: nothing is owed for the run, and nothing is kept."""
 
     run_id = ""
-    owed = ""
-
-    def __init__(self) -> None:
-        self.charged: dict[str, Any] = {}
 
     def watch(self, recordings: Any, *, is_public: bool = False) -> Any:
-        """The same recordings; whoever pays is noted as they are read.
+        """The same recordings; under a ledger each is noted as it is handed out.
 
         Args:
             recordings: a collection, or a list.
@@ -94,24 +87,11 @@ class Bill:
         """
         return recordings
 
-    def reserve(self, cost: Cost, units: Sequence[int]) -> None:
-        """Charge everyone, once; the spend is on disk when this returns.
-
-        Args:
-            cost: of one unit.
-            units: the unit of each recording that was read.
-        """
+    def owe(self, cost: Cost, units: Sequence[int]) -> None:
+        """What will be reserved: the cost of one unit, and the unit of each recording."""
 
     def kept(self, asked: np.ndarray) -> np.ndarray | None:
-        """Labels that this run has drawn before.
-
-        Args:
-            asked: the public windows that they are of.
-
-        Raises:
-            BadInput: if other windows were asked when they were drawn.
-        """
-        return None
+        """Labels of these public windows that this run has drawn before."""
 
     def keep(self, labels: np.ndarray, asked: np.ndarray) -> None:
         """Remember what was drawn, so that noise is drawn once."""
@@ -119,30 +99,22 @@ class Bill:
     def abandon(self) -> None:
         """Forget a run that stopped before anybody was charged."""
 
-    def settle(self, receipt: Receipt) -> None:
-        """Record which model the charge is for; another one is refused."""
-
     def forget(self) -> None:
         """The model stands: nothing is left to take up."""
 
 
-class LedgerBill(Bill):
-    """A bill that a ledger is charged with.
+class RunBill(NoRunBill):
+    """What is owed for one run, from its first recording to its model.
 
     Args:
         ledger: that is charged.
         target: the model; the slip stands beside it.
-        noise: refused if it is a rehearsal's.
     """
 
-    def __init__(self, ledger: Ledger, target: Path, noise: Noise) -> None:
+    def __init__(self, ledger: Ledger, target: Path) -> None:
         super().__init__()
-        if noise.is_rehearsal:
-            raise ValueError(
-                "Expected live noise under a ledger, got a rehearsal; leave out the seed or the "
-                "ledger."
-            )
         self._ledger = ledger
+        self._cost, self._units = Cost(method="", fields={}, events={}), tuple[int, ...]()
         self._seen: dict[int, tuple[Content, bytes]] = {}
         self._public: dict[int, Content] = {}
         self._slip = target.with_name(f"{target.name}{_SLIP}")
@@ -163,11 +135,15 @@ class LedgerBill(Bill):
 
         return Watched(recordings, note)
 
-    def reserve(self, cost: Cost, units: Sequence[int]) -> None:
-        """Charge everyone whose recording was read."""
+    def owe(self, cost: Cost, units: Sequence[int]) -> None:
+        """By whoever's recordings were read."""
+        self._cost, self._units = cost, tuple(units)
+
+    def reserve(self) -> None:
+        """Charge everyone, once; the spend is on disk when this returns."""
         _refuse_protected(self._ledger, list(self._public.values()))
         seen = [self._seen[index] for index in sorted(self._seen)]
-        run = _run(self.run_id, cost, seen, units)
+        run = _run(self.run_id, self._cost, seen, self._units)
         try:
             reservation = self._ledger.reserve_run(run)
         except Exception as error:
@@ -180,12 +156,12 @@ class LedgerBill(Bill):
                 ) from error
             raise
         self.charged = {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
-        self.owed = (
-            " What was reserved for it is spent; the same command goes on with the same run."
+        self.spent = (
+            "What was reserved for it is spent; the same command goes on with the same run."
         )
 
     def kept(self, asked: np.ndarray) -> np.ndarray | None:
-        """From the file beside the slip."""
+        """From the file beside the slip; other windows than those asked then are refused."""
         if not self._labels.is_file():
             return None
         held = json.loads(self._labels.read_text(encoding="utf-8"))
@@ -210,7 +186,7 @@ class LedgerBill(Bill):
             self._slip.unlink(missing_ok=True)
 
     def settle(self, receipt: Receipt) -> None:
-        """In the ledger."""
+        """Record which model the charge is for, before it stands; another one is refused."""
         self._ledger.settle(receipt)
 
     def forget(self) -> None:
@@ -219,9 +195,10 @@ class LedgerBill(Bill):
         self._labels.unlink(missing_ok=True)
 
 
-def bill_for(ledger: Ledger | None, target: Path, noise: Noise) -> Bill:
+def bill_for(ledger: Ledger | None, target: Path, noise: Noise) -> NoRunBill:
     """The ledger's, or one of nothing."""
-    return Bill() if ledger is None else LedgerBill(ledger, target, noise)
+    refuse_rehearsal(ledger, noise)
+    return NoRunBill() if ledger is None else RunBill(ledger, target)
 
 
 def cost_of(method: Method, plans: Sequence[Plan], fields: dict[str, Any]) -> Cost:

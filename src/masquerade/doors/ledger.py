@@ -13,10 +13,10 @@ from masquerade import _check, _json
 from masquerade._printed import counted
 from masquerade.account.calibrate import calibrate, sampled_gaussian
 from masquerade.collection import Collection, Kind
-from masquerade.doors import books, sources
+from masquerade.doors import books, source
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
-from masquerade.doors.sources import Limits
+from masquerade.doors.source import Limits
 from masquerade.doors.splits import enrolled_signals, split_of
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
@@ -169,7 +169,7 @@ class Add:
 
     def _read(self, path: Path) -> Content:
         limits = Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes)
-        return sources.find(path, heading=self.heading, limits=limits).content
+        return source.find(path, heading=self.heading, limits=limits).content
 
 
 @dataclass(frozen=True, kw_only=True)

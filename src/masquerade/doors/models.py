@@ -1,37 +1,30 @@
-"""Publish a model: read, reserve, learn, write, receipt, settle, name.
-
-The spend is on disk before the first step, and the receipt stands before the model does.
-"""
+"""Publish a model or a student: it reads before anything is owed, and learns when it is written."""
 
 from __future__ import annotations
 
 import contextlib
-import datetime
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, ClassVar
 
-from masquerade import __version__, catalog
+from masquerade import catalog
 from masquerade.collection import Collection
-from masquerade.doors import outputs
-from masquerade.doors.billing import Bill, bill_for, cost_of, cost_of_votes
+from masquerade.doors.billing import NoRunBill, bill_for, cost_of, cost_of_votes
+from masquerade.doors.publish import Place, final_name, placed, publish
 from masquerade.doors.splits import public_part_of
-from masquerade.events import NoGuaranteeDpEvent, event_to_json
-from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Shapes
 from masquerade.nets.network import Network
 from masquerade.noise import Noise
-from masquerade.receipt import Receipt, Release
+from masquerade.receipt import Promise, Release
 from masquerade.recordings import Signal
 from masquerade.train import learner, model_file
 from masquerade.train.ensemble import teach
 from masquerade.train.ensemble.method import Ensemble
-from masquerade.train.learner import Tell, Ways
+from masquerade.train.ensemble.teach import School
+from masquerade.train.learner import Reading, Tell, Ways
 from masquerade.train.method import Method
-from masquerade.train.promise import Promised
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,31 +80,19 @@ def train_file(
         BudgetExceeded: if somebody cannot afford it.
         FileExistsError: if a model stands there.
     """
-    ways, noise, target = ways or Ways(), order.noise, new_target(order)
-    with atomic.alone(target):
-        refuse_standing(target)
-        bill = bill_for(order.ledger, target, noise)
-        ways = replace(ways, work=replace(ways.work, name=bill.run_id))
-        with (
-            _stopped(bill),
-            learner.read(
-                bill.watch(collection),
-                method,
-                network,
-                public=bill.watch(public, is_public=True),
-                ways=ways,
-                tell=order.tell,
-            ) as reading,
-        ):
-            bill.reserve(cost_of(method, [reading.plan], reading.fields), reading.units)
-            net = reading.run(noise)
-        learned = {"part": method.part, "learned": public_part_of(collection)}
-        data = model_file.encoded(net, network, collection.activities, learned)
-        shapes, masks = ((reading.rows.units,),), reading.mask_sha256
-        receipt = receipt_of(
-            method, shapes, data, noise=noise, charged=bill.charged, mask_sha256=masks
-        )
-        return write(target, data, receipt, bill)
+    with _begun(order) as (place, bill):
+        ways = ways or Ways()
+        with learner.read(
+            bill.watch(collection),
+            method,
+            network,
+            public=bill.watch(public, is_public=True),
+            ways=replace(ways, work=replace(ways.work, name=bill.run_id)),
+            tell=order.tell,
+        ) as reading:
+            bill.owe(cost_of(method, [reading.plan], reading.promise.fields()), reading.units)
+            model = _Model(run=reading, network=network, of=collection, bill=bill)
+            return publish(model, place, noise=order.noise, bill=bill)
 
 
 def teach_file(
@@ -138,40 +119,57 @@ def teach_file(
         BudgetExceeded: if somebody cannot afford it.
         FileExistsError: if a model stands there.
     """
-    noise, target = order.noise, new_target(order)
-    with atomic.alone(target):
-        refuse_standing(target)
-        bill = bill_for(order.ledger, target, noise)
-        with _stopped(bill):
-            school = teach.read(
-                bill.watch(private),
-                bill.watch(public, is_public=True),
-                method,
-                device=device,
-                tell=order.tell,
-            )
-            bill.reserve(cost_of_votes(method, school.reach), school.units)
-            labels = bill.kept(school.queries)
-            if labels is None:
-                labels = school.labels(school.votes(), noise)
-                bill.keep(labels, school.queries)
-            order.tell("votes", len(labels), len(labels))
-            net = school.student(labels)
-        learned = {"learned": public_part_of(private)}
-        data = model_file.encoded(net, school.network, private.activities, learned)
-        shapes = ((method.teachers, school.reach),)
-        receipt = receipt_of(method, shapes, data, noise=noise, charged=bill.charged)
-        return write(target, data, receipt, bill)
+    with _begun(order) as (place, bill):
+        watched = bill.watch(private), bill.watch(public, is_public=True)
+        school = teach.read(*watched, method, device=device, tell=order.tell)
+        bill.owe(cost_of_votes(method, school.reach), school.units)
+        student = _Model(run=school, network=school.network, of=private, bill=bill)
+        return publish(student, place, noise=order.noise, bill=bill)
 
 
-def new_target(order: Order) -> Path:
-    """The model's final name, if it can be one."""
-    target = outputs.final_name(Path(order.target), order.noise)
-    if target.suffix != ".safetensors":
-        raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
-    if not target.parent.is_dir():
-        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
-    return target
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Model:
+    """What learns when it is written.
+
+    Args:
+        run: that can begin.
+        network: what is trained.
+        of: what it learns from.
+        bill: which keeps the labels that votes gave.
+    """
+
+    saved: ClassVar[Mapping[str, Any]] = {}  # there is one way to write it
+
+    run: Reading | School
+    network: Network
+    of: Collection[Any]
+    bill: NoRunBill
+
+    @property
+    def promise(self) -> Promise:
+        return self.run.promise
+
+    @property
+    def shapes(self) -> Shapes:
+        return self.run.shapes
+
+    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        learned: dict[str, Any] = {"learned": public_part_of(self.of)}
+        if isinstance(self.run, Reading):
+            net = self.run.learn(noise)
+            learned = {"part": self.run.method.part} | learned
+        else:
+            net = self._taught(self.run, noise)
+        stream.write(model_file.encoded(net, self.network, self.of.activities, learned))
+
+    def _taught(self, school: School, noise: Noise) -> Any:
+        """A student; labels that were drawn before the run was stopped are drawn no more."""
+        labels = self.bill.kept(school.queries)
+        if labels is None:
+            labels = school.labels(school.votes(), noise)
+            self.bill.keep(labels, school.queries)
+        school.tell("votes", len(labels), len(labels))
+        return school.student(labels)
 
 
 def refuse_standing(target: Path) -> None:
@@ -181,67 +179,23 @@ def refuse_standing(target: Path) -> None:
 
 
 @contextlib.contextmanager
-def _stopped(bill: Bill) -> Iterator[None]:
-    """When a run is stopped, say what is owed for it."""
-    try:
-        yield
-    except Exception:
-        bill.abandon()
-        raise
-    except KeyboardInterrupt as stop:
-        bill.abandon()
-        raise type(stop)(f"Interrupted; no model was written.{bill.owed}") from stop
-
-
-def receipt_of(
-    promised: Promised,
-    shapes: Shapes,
-    data: bytes,
-    *,
-    noise: Noise,
-    charged: dict[str, Any],
-    mask_sha256: str | None = None,
-) -> Receipt:
-    """What was done and what is promised, tied to the model's bytes.
-
-    Args:
-        promised: the method or ensemble.
-        shapes: the public numbers that, with its fields, decide the promise.
-        data: the model's file.
-        noise: that was used.
-        charged: what is said of a ledger.
-        mask_sha256: fingerprint of the public masks, where there are some.
-    """
-    guarantee, event = promised.stated(shapes)
-    is_rehearsal = noise.is_rehearsal
-    return Receipt(
-        mechanism=promised.name,
-        fields=promised.fields(mask_sha256=mask_sha256),
-        shapes=shapes,
-        guarantee=guarantee.as_rehearsal() if is_rehearsal else guarantee,
-        event=event_to_json(NoGuaranteeDpEvent("rehearsal") if is_rehearsal else event),
-        output_sha256=hashlib.sha256(data).hexdigest(),
-        random_source=noise.source,
-        is_rehearsal=is_rehearsal,
-        code_version=__version__,
-        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        **charged,
-    )
-
-
-def write(target: Path, data: bytes, receipt: Receipt, bill: Bill) -> Release[Path]:
-    """Both files complete on disk, then settled, then the receipt gets its name, then the model.
-
-    A run is settled first, so that it cannot have a second model; a crash right after costs a new
-    run.
-    """
-    text = receipt.to_json().encode()
-    with (
-        atomic.staged(target, atomic.writes(data)) as (_, commit),
-        atomic.staged(outputs.receipt_path(target), atomic.writes(text)) as (_, first),
-    ):
-        bill.settle(receipt)
-        first()
-        commit()
-    bill.forget()
-    return Release(value=target, receipt=receipt)
+def _begun(order: Order) -> Iterator[tuple[Place, NoRunBill]]:
+    """The model's place, and a bill; when the run is stopped, say what is owed for it."""
+    target = final_name(Path(order.target), order.noise)
+    if target.suffix != ".safetensors":
+        raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
+    with placed(order.target, noise=order.noise) as place:
+        refuse_standing(target)
+        bill = bill_for(order.ledger, target, order.noise)
+        try:
+            yield place, bill
+        except Exception:
+            bill.abandon()
+            raise
+        except KeyboardInterrupt as stop:
+            bill.abandon()
+            if target.exists():
+                raise
+            said = f"Interrupted; no model was written. {bill.spent}".strip()
+            raise type(stop)(said) from stop
+        bill.forget()

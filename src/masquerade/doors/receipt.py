@@ -13,7 +13,7 @@ from tyro.conf import Positional
 
 from masquerade import __version__, _json, catalog
 from masquerade.doors.answer import Answer
-from masquerade.doors.sources import Limits, find
+from masquerade.doors.source import Limits, find
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
 from masquerade.files import signature
@@ -181,8 +181,8 @@ def _trained(receipt: Receipt) -> tuple[Guarantee, DpEvent]:
         raise ValueError("the masks that it speaks of are not named (mask_sha256)")
     if method.fields() != {name: receipt.fields[name] for name in fields}:
         raise ValueError("some of its fields are missing")
-    stated: tuple[Guarantee, DpEvent] = method.stated(receipt.shapes)
-    return stated
+    stated = method.stated(receipt.shapes)
+    return stated.guarantee, stated.event
 
 
 def _alike(one: DpEvent, other: DpEvent) -> bool:

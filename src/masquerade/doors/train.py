@@ -13,9 +13,10 @@ from tyro.conf import Positional
 from masquerade import _check, _json, catalog
 from masquerade._round import shown
 from masquerade.collection import Collection, Kind
-from masquerade.doors import billing, models, outputs
+from masquerade.doors import billing, models
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars, teller
+from masquerade.doors.publish import final_name, receipt_path
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import signals_of, split_of
 from masquerade.ledger import Ledger
@@ -203,7 +204,7 @@ class Train:
     def _train(self, target: Path, method: Method, meant: _Meant) -> Release[Path]:
         with bars() as progress:
             order = self._order(target, teller(progress))
-            final = outputs.final_name(target, order.noise)
+            final = final_name(target, order.noise)
             checkpoint = final.with_name(f"{final.name}.private-checkpoint")
             done = models.train_file(
                 meant.private,
@@ -225,7 +226,7 @@ class Train:
         return Answer(
             data={
                 "model": str(done.value),
-                "receipt": str(outputs.receipt_path(done.value)),
+                "receipt": str(receipt_path(done.value)),
                 "guarantee": _json.encode(done.receipt.guarantee),
                 "ledger_sequence": done.receipt.ledger_sequence,
             },

@@ -43,6 +43,11 @@ class Ledger:
     def __init__(self, address: str | Path) -> None:
         self._store = Home(address)
 
+    @property
+    def address(self) -> str:
+        """Where it is, so that another process can open it."""
+        return self._store.address
+
     def open_account(
         self,
         name: str,

@@ -51,6 +51,11 @@ class Noise:
         _LIVE.add(self)
 
     @property
+    def seed(self) -> int | None:
+        """Of a rehearsal."""
+        return self._seed
+
+    @property
     def is_rehearsal(self) -> bool:
         """Whether the stream is seeded and so protects nothing."""
         return self._seed is not None

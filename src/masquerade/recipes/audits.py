@@ -20,7 +20,7 @@ from masquerade.audit.video_dprp_value import VideoDprpValue
 from masquerade.doors.answer import Answer
 from masquerade.doors.audit import audit
 from masquerade.doors.progress import bars
-from masquerade.doors.releasing import make_mechanism
+from masquerade.doors.recording import make_mechanism
 from masquerade.files import atomic
 from masquerade.scores import Evidence
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade.doors.outputs import IfStanding
-from masquerade.doors.releasing import Options, make_mechanism, release_file
+from masquerade.doors.publish import IfStanding
+from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.errors import BudgetExceeded
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Ledger

@@ -16,9 +16,9 @@ from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.verdict import Verdict
 from masquerade.doors.answer import Answer
-from masquerade.doors.outputs import IfStanding, receipt_path
 from masquerade.doors.progress import bars, teller
-from masquerade.doors.releasing import Options, make_mechanism, release_file
+from masquerade.doors.publish import IfStanding, receipt_path
+from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
 from masquerade.receipt import Receipt

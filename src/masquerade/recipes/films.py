@@ -12,8 +12,8 @@ from masquerade import _round
 from masquerade.audit.game import Claim, MechanismGame
 from masquerade.audit.video_dprp_value import VideoDprpValue
 from masquerade.doors.audit import audit
-from masquerade.doors.outputs import IfStanding
-from masquerade.doors.releasing import Options, make_mechanism, release_file
+from masquerade.doors.publish import IfStanding
+from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.doors.utility import measure_files
 from masquerade.mechanism import Heuristic, Mechanism
 from masquerade.receipt import Receipt

@@ -15,15 +15,15 @@ import numpy as np
 from masquerade import catalog
 from masquerade._round import shown as rounded
 from masquerade.doors.answer import Answer
-from masquerade.doors.expecting import Sight, expected
 from masquerade.doors.progress import bars
-from masquerade.doors.releasing import make_mechanism, release_value
+from masquerade.doors.recording import make_mechanism, release_value
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.files import atomic
 from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Mechanism
 from masquerade.recipes import world
 from masquerade.recordings import Video
+from masquerade.release.expecting import Sight, expected
 from masquerade.utility import picture
 from masquerade.utility.picture import PictureQuality
 from masquerade.video import write as writer

@@ -1,7 +1,7 @@
 """Private training in plain sequence: read every recording, know the cost, then learn.
 
 What a run costs is known from the number of units, before it learns anything. Whoever publishes the
-model reserves the budget between `read` and `Reading.run`.
+model reserves the budget between `read` and `Reading.learn`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from masquerade._optional import require
 from masquerade.collection import Collection, Kind
+from masquerade.mechanism import Shapes
 from masquerade.nets.network import Network
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
@@ -27,6 +28,7 @@ from masquerade.train.films import Films
 from masquerade.train.memory import Memory, Sink
 from masquerade.train.method import Method, planned
 from masquerade.train.plan import Plan
+from masquerade.train.promise import WithMasks
 from masquerade.train.rows import Rows, slots_of
 from masquerade.train.units import classes_of, owner_of, units_of
 from masquerade.train.worn import Wearers
@@ -75,11 +77,18 @@ class Reading:
     tell: Tell
 
     @property
-    def fields(self) -> dict[str, Any]:
-        """What the receipt says of the method, and of the masks."""
-        return self.method.fields(mask_sha256=self.mask_sha256)
+    def shapes(self) -> Shapes:
+        """The public number of units."""
+        return ((self.rows.units,),)
 
-    def run(self, noise: Noise) -> Any:
+    @property
+    def promise(self) -> Method | WithMasks:
+        """What the receipt is made from."""
+        if self.mask_sha256 is None:
+            return self.method
+        return WithMasks(method=self.method, mask_sha256=self.mask_sha256)
+
+    def learn(self, noise: Noise) -> Any:
         """The trained network."""
         loop.run(
             self.tail,

@@ -12,9 +12,9 @@ from masquerade._round import shown
 from masquerade.account.power import power_of
 from masquerade.events import DpEvent, NoGuaranteeDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName
-from masquerade.mechanism import Shapes
+from masquerade.mechanism import Shapes, Stated
 from masquerade.train.plan import Plan, calibrated
-from masquerade.train.promise import Promised, Stated, check_seed
+from masquerade.train.promise import Promised, check_seed
 from masquerade.train.sampling import Poisson
 from masquerade.wording import delta_caveat
 
@@ -158,7 +158,7 @@ class Method(Promised):
     def stated(self, shapes: Shapes) -> Stated:
         """What a receipt with these public shapes, the number of units, must say."""
         plan = planned(self, shapes[0][0])
-        return Stated(self.guarantee(plan), self.event(plan))
+        return Stated(guarantee=self.guarantee(plan), event=self.event(plan))
 
     def _public(self, plan: Plan) -> tuple[str, ...]:
         sampler = plan.sampler

@@ -11,21 +11,11 @@ import math
 import typing
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json, catalog
-from masquerade.events import DpEvent
-from masquerade.guarantee import Guarantee, Relation, UnitName, units_help
-from masquerade.mechanism import Shapes
-
-MASKS = "mask_sha256"  # in a receipt's fields: the fingerprint of the public masks
-
-
-class Stated(NamedTuple):
-    """What a receipt says: the promise, and the same for an accountant."""
-
-    guarantee: Guarantee
-    event: DpEvent
+from masquerade.guarantee import Relation, UnitName, units_help
+from masquerade.mechanism import Shapes, Stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +70,41 @@ class Promised(ABC):
         """The relation whose epsilon is met."""
         return self.HEADLINE if self.relation is None else Relation(self.relation)
 
-    def fields(self, *, mask_sha256: str | None = None) -> dict[str, Any]:
-        """The public fields, as plain JSON values, with the public masks that are spoken of."""
+    def fields(self) -> dict[str, Any]:
+        """The public fields, as plain JSON values."""
         found = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         found["epsilon"] = None if self.epsilon == math.inf else self.epsilon
-        masks = {} if mask_sha256 is None else {MASKS: mask_sha256}
-        return dict(_json.encode(found)) | masks
+        return dict(_json.encode(found))
 
     @abstractmethod
     def stated(self, shapes: Shapes) -> Stated:
         """What a receipt with these public numbers must say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithMasks:
+    """The promise of a method whose receipt says of which public masks it speaks.
+
+    Args:
+        method: whose.
+        mask_sha256: their fingerprint.
+    """
+
+    method: Promised
+    mask_sha256: str
+
+    @property
+    def name(self) -> str:
+        """The method's."""
+        return self.method.name
+
+    def fields(self) -> dict[str, Any]:
+        """The method's, and the fingerprint."""
+        return self.method.fields() | {"mask_sha256": self.mask_sha256}
+
+    def stated(self, shapes: Shapes) -> Stated:
+        """The method's."""
+        return self.method.stated(shapes)
 
 
 def check_seed(seed: object) -> None:

@@ -12,11 +12,11 @@ from masquerade._round import shown
 from masquerade.account.power import power_of
 from masquerade.events import DpEvent
 from masquerade.guarantee import Guarantee, Kind, Relation, Unit, UnitName
-from masquerade.mechanism import Shapes
+from masquerade.mechanism import Shapes, Stated
 from masquerade.train.ensemble import votes
 from masquerade.train.ensemble.partition import By
 from masquerade.train.ensemble.votes import Ballot
-from masquerade.train.promise import Promised, Stated, check_seed
+from masquerade.train.promise import Promised, check_seed
 from masquerade.wording import delta_caveat
 
 _NUMERICS = (
@@ -122,7 +122,7 @@ class Ensemble(Promised):
         teachers, reach = shapes[0]
         if teachers != self.teachers:
             raise ValueError(f"it has {self.teachers} teachers, not {teachers}")
-        return Stated(self.guarantee(reach), self.event(reach, self.met))
+        return Stated(guarantee=self.guarantee(reach), event=self.event(reach, self.met))
 
     def guarantee(self, reach: int) -> Guarantee:
         """What is promised for the labels, and so for the student."""

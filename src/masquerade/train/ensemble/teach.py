@@ -16,6 +16,7 @@ import numpy as np
 from masquerade._optional import require
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
+from masquerade.mechanism import Shapes
 from masquerade.nets.lstm import LstmNetwork, normalisation
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
@@ -61,6 +62,16 @@ class School:
     def reach(self) -> int:
         """Teachers that one person's data reaches; public."""
         return self.partition.max_teachers_per_subject
+
+    @property
+    def shapes(self) -> Shapes:
+        """The public numbers of teachers, and of those that a person reaches."""
+        return ((self.method.teachers, self.reach),)
+
+    @property
+    def promise(self) -> Ensemble:
+        """What the receipt is made from."""
+        return self.method
 
     @property
     def queries(self) -> np.ndarray:

