@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from masquerade.collection import About, Collection, Count, Kind, Labels
-from masquerade.doors.models import Order, make_method, train_file
+from masquerade.doors.models import make_method, train_file
 from masquerade.nets.mvit_small import MvitSmall
 from masquerade.noise import Noise
 from masquerade.recordings import Video
@@ -60,9 +60,16 @@ def trains(
     fields = {"epsilon": float("inf"), "unit": "video", "part": "head", "batch": 4, "epochs": 2.0}
     ways, tell = other.pop("ways", None), other.pop("progress", lambda *told: None)
     ledger = other.pop("ledger", None)
-    order = Order(target=path, noise=noise or Noise(), ledger=ledger, tell=tell)
-    method, network = make_method(name, **(fields | other)), MvitSmall(from_scratch=True)
-    return train_file(data or Few(), order, method, network, ways=ways)
+    return train_file(
+        data or Few(),
+        path,
+        make_method(name, **(fields | other)),
+        MvitSmall(from_scratch=True),
+        noise=noise or Noise(),
+        ledger=ledger,
+        ways=ways,
+        progress=tell,
+    )
 
 
 def same(one: Path, other: Path) -> bool:

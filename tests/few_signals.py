@@ -12,7 +12,7 @@ import numpy as np
 
 from masquerade.collection import About, Collection, Count, Kind, Labels
 from masquerade.data import watch
-from masquerade.doors.models import Order, teach_file, train_file
+from masquerade.doors.models import teach_file, train_file
 from masquerade.events import event_from_json
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
@@ -117,24 +117,14 @@ def pate(**fields: Any) -> Pate:
 
 def teaches(path: Path, method: Any = None, **other: Any) -> Any:
     private, public = other.pop("private", PRIVATE), other.pop("public", PUBLIC)
-    device = other.pop("device", "cpu")
-    order = ordered(path, **other)
-    return teach_file(private, public, order, method or tempdiff(), device=device)
+    return teach_file(private, public, path, method or tempdiff(), **other)
 
 
 def wears(path: Path, method: Any, **other: Any) -> Any:
     """Train an LSTM on the signals themselves."""
     private, public = other.pop("private", PRIVATE), other.pop("public", PUBLIC)
     network = other.pop("network", LstmNetwork(window=20, hidden=4))
-    ways = other.pop("ways", None)
-    order = ordered(path, **other)
-    return train_file(private, order, method, network, public=public, ways=ways)
-
-
-def ordered(path: Path, **other: Any) -> Order:
-    if "progress" in other:
-        other["tell"] = other.pop("progress")
-    return Order(target=path, **other)
+    return train_file(private, path, method, network, public=public, **other)
 
 
 def enrolled(folder: Path, data: Any = PRIVATE, **other: Any) -> Ledger:

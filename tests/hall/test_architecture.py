@@ -16,7 +16,7 @@ ROOT = Path(masquerade.__file__).parent
 REPO = ROOT.parent.parent
 SHELVES = ("files", "compute", "account", "assets", "video", "nets", "people", "sight")  # in order
 ROOMS = {"data", "release", "train", "ledger", "attack", "audit", "utility", "report"}
-DOORS = {"doors", "recipes", "cli"}
+DOORS = {"doors", "recipes", "cli", "__main__"}
 FILES = sorted(ROOT.rglob("*.py"))
 
 

@@ -27,7 +27,7 @@ from masquerade.recipes.tempdiff_cells import (
     taught,
 )
 from masquerade.recipes.tempdiff_text import Found, Score, markdown, plots, sentences
-from masquerade.train.ensemble.teachers import Private
+from masquerade.train.ensemble.teachers import Statistics
 from masquerade.train.tempdiff import Tempdiff
 
 pytest.importorskip("torch").set_num_threads(1)
@@ -54,8 +54,8 @@ def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Foun
     ]
     return Found(
         ensembles={
-            ("tempdiff", 10): (1, 0.5, Private(agreement=0.7, failed=0)),
-            ("pate", 10): (1, 0.5, Private(agreement=pate, failed=2)),
+            ("tempdiff", 10): (1, 0.5, Statistics(agreement=0.7, failed=0)),
+            ("pate", 10): (1, 0.5, Statistics(agreement=pate, failed=2)),
         },
         noise={("tempdiff", 10): (0.1, 0.9), ("pate", 10): (0.1, 0.8)},
         gammas=(0.01, 0.1),

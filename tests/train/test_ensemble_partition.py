@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from few_signals import PRIVATE, PUBLIC, FewSignals, NearestMean, pate, tempdiff
 from masquerade.errors import BadInput
-from masquerade.nets.lstm import normalisation
+from masquerade.nets.channels import normalisation
 from masquerade.recordings import Signal
 from masquerade.train.ensemble import teachers
 from masquerade.train.ensemble.partition import Extent, Partition, Stretch, partition, windows_of

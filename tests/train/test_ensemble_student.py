@@ -11,7 +11,8 @@ import pytest
 
 from few_signals import PRIVATE, PUBLIC
 from masquerade.errors import BadInput
-from masquerade.nets.lstm import LstmNetwork, normalisation
+from masquerade.nets.channels import normalisation
+from masquerade.nets.lstm import LstmNetwork
 from masquerade.train import model_file
 from masquerade.train.ensemble import student
 from masquerade.train.ensemble.features import features

@@ -21,7 +21,7 @@ from masquerade.doors.models import make_method
 from masquerade.doors.receipt import check_receipt
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
-from masquerade.nets.lstm import normalisation
+from masquerade.nets.channels import normalisation
 from masquerade.noise import Noise
 from masquerade.receipt import SUFFIX, write_receipt
 from masquerade.train.ensemble import teachers

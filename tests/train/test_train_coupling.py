@@ -12,7 +12,7 @@ import pytest
 
 from few_films import Few
 from few_signals import PRIVATE, PUBLIC, charges, enrolled
-from masquerade.doors.models import Order, make_method, train_file
+from masquerade.doors.models import make_method, train_file
 from masquerade.ledger.filter import FilterName
 from masquerade.nets.lstm import LstmNetwork
 from masquerade.nets.mvit_small import MvitSmall
@@ -139,9 +139,9 @@ def test_nobody_is_charged_for_a_network_that_mixes_records(
     data: Any, network: Any, public: Any, tmp_path: Path
 ) -> None:
     ledger = enrolled(tmp_path, data, rule=FilterName.RENYI, epsilon=20.0)
-    order = Order(target=tmp_path / "m.safetensors", ledger=ledger)
+    method, given = replace(FREE, epsilon=2.0), {"public": public, "ledger": ledger}
     with pytest.raises(ValueError, match=f"{MIXED} '0'"):
-        train_file(data, order, replace(FREE, epsilon=2.0), network, public=public)
+        train_file(data, tmp_path / "m.safetensors", method, network, **given)
     assert not charges(ledger) and not list(tmp_path.glob("m*"))
 
 

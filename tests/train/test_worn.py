@@ -20,7 +20,8 @@ from masquerade.doors.evaluate import accuracy
 from masquerade.doors.models import make_method
 from masquerade.doors.receipt import check_receipt
 from masquerade.errors import BadInput
-from masquerade.nets.lstm import LstmNetwork, normalisation
+from masquerade.nets.channels import normalisation
+from masquerade.nets.lstm import LstmNetwork
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.train import gradients, learner, loop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -15,7 +15,7 @@ from masquerade.doors.publish import Place, final_name, placed, publish
 from masquerade.doors.splits import public_part_of
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Shapes
-from masquerade.nets.network import Network
+from masquerade.nets.network import Network, network_class
 from masquerade.noise import Noise
 from masquerade.receipt import Promise, Release
 from masquerade.recordings import Signal
@@ -25,23 +25,6 @@ from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.ensemble.teach import School
 from masquerade.train.learner import Reading, Tell, Ways
 from masquerade.train.method import Method
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """A model that is wanted.
-
-    Args:
-        target: its file, .safetensors.
-        noise: where noise and batches come from; by default the operating system.
-        ledger: that is charged, once, also if the run is stopped and ordered again.
-        tell: called with what is done, how far, and of how much.
-    """
-
-    target: Path
-    noise: Noise = field(default_factory=Noise)
-    ledger: Ledger | None = None
-    tell: Tell = lambda what, done, total: None
 
 
 def make_method(name: str, /, **fields: Any) -> Any:
@@ -54,14 +37,27 @@ def make_method(name: str, /, **fields: Any) -> Any:
     return type(catalog.example("train", name))(**fields)
 
 
+def make_network(name: str, /, **fields: Any) -> Network:
+    """The network of that name, before it is trained, with these fields.
+
+    Example:
+        >>> make_network("lstm", window=64).length
+        64
+    """
+    return network_class(name)(**fields)
+
+
 def train_file(
     collection: Collection[Any],
-    order: Order,
+    target: Path | str,
     method: Method,
     network: Network,
     *,
     public: Collection[Any] | Sequence[Signal] = (),
+    noise: Noise | None = None,
+    ledger: Ledger | None = None,
     ways: Ways | None = None,
+    progress: Tell = lambda what, done, total: None,
 ) -> Release[Path]:
     """Train, and write the model as safetensors with its receipt beside it.
 
@@ -70,38 +66,44 @@ def train_file(
 
     Args:
         collection: the private training recordings.
-        order: what is wanted, and who pays.
+        target: the model, a .safetensors file.
         method: how it is trained.
         network: what is trained.
         public: recordings of other people, used without noise; for worn sensors alone.
+        noise: where noise and batches come from; by default the operating system.
+        ledger: that is charged.
         ways: how the work is done.
+        progress: called with what is done, how far, and of how much.
 
     Raises:
         BudgetExceeded: if somebody cannot afford it.
         FileExistsError: if a model stands there.
     """
-    with _begun(order) as (place, bill):
-        ways = ways or Ways()
+    ways, noise = ways or Ways(), noise or Noise()
+    with _begun(Path(target), noise, ledger) as (place, bill):
         with learner.read(
             bill.watch(collection),
             method,
             network,
             public=bill.watch(public, is_public=True),
             ways=replace(ways, work=replace(ways.work, name=bill.run_id)),
-            tell=order.tell,
+            tell=progress,
         ) as reading:
             bill.owe(cost_of(method, [reading.plan], reading.promise.fields()), reading.units)
             model = _Model(run=reading, network=network, of=collection, bill=bill)
-            return publish(model, place, noise=order.noise, bill=bill)
+            return publish(model, place, noise=noise, bill=bill)
 
 
 def teach_file(
     private: Collection[Any],
     public: Collection[Any],
-    order: Order,
+    target: Path | str,
     method: Ensemble,
     *,
+    noise: Noise | None = None,
+    ledger: Ledger | None = None,
     device: str = "cpu",
+    progress: Tell = lambda what, done, total: None,
 ) -> Release[Path]:
     """Teach a student, and write it as safetensors with its receipt beside it.
 
@@ -111,20 +113,24 @@ def teach_file(
     Args:
         private: the recordings to protect.
         public: recordings of other people, whose windows are asked and learned from.
-        order: what is wanted, and who pays.
+        target: the student, a .safetensors file.
         method: how it is taught.
+        noise: of the votes; by default the operating system.
+        ledger: that is charged.
         device: where teachers and student learn.
+        progress: called with what is done, how far, and of how much.
 
     Raises:
         BudgetExceeded: if somebody cannot afford it.
         FileExistsError: if a model stands there.
     """
-    with _begun(order) as (place, bill):
+    noise = noise or Noise()
+    with _begun(Path(target), noise, ledger) as (place, bill):
         watched = bill.watch(private), bill.watch(public, is_public=True)
-        school = teach.read(*watched, method, device=device, tell=order.tell)
+        school = teach.read(*watched, method, device=device, tell=progress)
         bill.owe(cost_of_votes(method, school.reach), school.units)
         student = _Model(run=school, network=school.network, of=private, bill=bill)
-        return publish(student, place, noise=order.noise, bill=bill)
+        return publish(student, place, noise=noise, bill=bill)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -179,14 +185,14 @@ def refuse_standing(target: Path) -> None:
 
 
 @contextlib.contextmanager
-def _begun(order: Order) -> Iterator[tuple[Place, NoRunBill]]:
+def _begun(target: Path, noise: Noise, ledger: Ledger | None) -> Iterator[tuple[Place, NoRunBill]]:
     """The model's place, and a bill; when the run is stopped, say what is owed for it."""
-    target = final_name(Path(order.target), order.noise)
     if target.suffix != ".safetensors":
+        target = final_name(target, noise)
         raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
-    with placed(order.target, noise=order.noise) as place:
-        refuse_standing(target)
-        bill = bill_for(order.ledger, target, order.noise)
+    with placed(target, noise=noise) as place:
+        refuse_standing(place.target)
+        bill = bill_for(ledger, place.target, noise)
         try:
             yield place, bill
         except Exception:
@@ -194,7 +200,7 @@ def _begun(order: Order) -> Iterator[tuple[Place, NoRunBill]]:
             raise
         except KeyboardInterrupt as stop:
             bill.abandon()
-            if target.exists():
+            if place.target.exists():
                 raise
             said = f"Interrupted; no model was written. {bill.spent}".strip()
             raise type(stop)(said) from stop

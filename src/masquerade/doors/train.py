@@ -165,9 +165,14 @@ class Train:
         if self.dry_run:
             return self._promise(method, parts["train"], parts["public"])
         with bars() as progress:
-            order = self._order(self.target, teller(progress))
             done = models.teach_file(
-                parts["train"], parts["public"], order, method, device=self.device
+                parts["train"],
+                parts["public"],
+                self.target,
+                method,
+                device=self.device,
+                progress=teller(progress),
+                **self._terms(),
             )
         return self._answer(done)
 
@@ -202,25 +207,26 @@ class Train:
         )
 
     def _train(self, target: Path, method: Method, meant: _Meant) -> Release[Path]:
+        final = final_name(target, Noise(seed=self.rehearsal_seed))
+        checkpoint = final.with_name(f"{final.name}.private-checkpoint")
         with bars() as progress:
-            order = self._order(target, teller(progress))
-            final = final_name(target, order.noise)
-            checkpoint = final.with_name(f"{final.name}.private-checkpoint")
             done = models.train_file(
                 meant.private,
-                order,
+                target,
                 method,
                 meant.network,
                 public=meant.public,
                 ways=self._ways(checkpoint if self.checkpoint_every else None),
+                progress=teller(progress),
+                **self._terms(),
             )
         checkpoint.unlink(missing_ok=True)
         return done
 
-    def _order(self, target: Path, tell: learner.Tell) -> models.Order:
+    def _terms(self) -> dict[str, Any]:
+        """Whose noise, and who pays."""
         ledger = None if self.ledger is None else Ledger(self.ledger)
-        noise = Noise(seed=self.rehearsal_seed)
-        return models.Order(target=target, noise=noise, ledger=ledger, tell=tell)
+        return {"noise": Noise(seed=self.rehearsal_seed), "ledger": ledger}
 
     def _answer(self, done: Release[Path]) -> Answer:
         return Answer(

@@ -9,13 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._torch import torch
 from masquerade.collection import Kind
 from masquerade.nets import mvit
 from masquerade.nets.network import Network
 from masquerade.recordings import Signal
-
-torch = require("torch", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ import numpy as np
 from masquerade import _check
 from masquerade._optional import require
 from masquerade.collection import Kind
+from masquerade.nets.channels import normalisation
 from masquerade.nets.lstm_time import tiny_is_zero, unroll, unroll_back
 from masquerade.nets.network import Network
 from masquerade.recordings import Signal
@@ -256,13 +257,6 @@ class LstmNetwork(Network):
         net.load_state_dict(files.load_file(path))
         net.eval()
         return network.marked(net, float(said["rate_hz"]))
-
-
-def normalisation(values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and scale of each channel over arrays whose last axis is channels."""
-    flat = np.concatenate([each.reshape(-1, each.shape[-1]) for each in values])
-    scale = flat.std(axis=0)
-    return flat.mean(axis=0), np.where(scale > 0, scale, 1.0).astype(np.float32)
 
 
 EXAMPLE = LstmNetwork(window=16, hidden=4)

@@ -11,7 +11,7 @@ import numpy as np
 from masquerade import _round
 from masquerade.recipes.tempdiff_cells import Claimed
 from masquerade.report import plot
-from masquerade.train.ensemble.teachers import Private
+from masquerade.train.ensemble.teachers import Statistics
 
 KINDS = {"forest": "forests", "lstm": "LSTMs", "nearest": "nearest neighbours"}
 _NEAR = 5.0  # points
@@ -77,7 +77,7 @@ class Found:
         seconds: it took.
     """
 
-    ensembles: Mapping[tuple[str, int], tuple[int, float, Private]]
+    ensembles: Mapping[tuple[str, int], tuple[int, float, Statistics]]
     noise: Mapping[tuple[str, int], tuple[float, ...]]
     gammas: tuple[float, ...]
     scores: tuple[Score, ...]

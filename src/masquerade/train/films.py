@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from masquerade._optional import require
+import numpy as np
+
+from masquerade._torch import torch
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.nets.network import Network
@@ -17,7 +19,6 @@ from masquerade.train.method import Method
 from masquerade.train.units import classes_of
 from masquerade.train.views import Private
 
-torch = require("torch", extra="train")
 _BATCH = 8
 
 
@@ -67,7 +68,7 @@ def guesses(
     collection: Collection[Any],
     *,
     progress: Callable[[int, int], None],
-) -> tuple[list[int], list[int]]:
+) -> tuple[np.ndarray, np.ndarray]:
     """What a network says of every recording's middle segment, and what is right."""
     device = next(net.parameters()).device
     found: list[int] = []
@@ -83,7 +84,7 @@ def guesses(
         progress(index + 1, len(collection))
     if not right:
         raise BadInput("Expected at least one recording to test on, got none.")
-    return found, right
+    return np.array(found), np.array(right)
 
 
 def _films_of(collection: Collection[Any], network: Network) -> Iterator[tuple[Any, int]]:

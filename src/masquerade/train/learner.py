@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._torch import torch
 from masquerade.collection import Collection, Kind
 from masquerade.mechanism import Shapes
 from masquerade.nets.network import Network
@@ -33,7 +33,6 @@ from masquerade.train.rows import Rows, slots_of
 from masquerade.train.units import classes_of, owner_of, units_of
 from masquerade.train.worn import Wearers
 
-torch = require("torch", extra="train")
 Tell: TypeAlias = Callable[[str, int, int], None]  # what is done, how far, of how much
 
 

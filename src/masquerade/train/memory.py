@@ -15,10 +15,8 @@ from typing import Any, get_args
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._torch import torch
 from masquerade.train.loop import Precision
-
-torch = require("torch", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True)

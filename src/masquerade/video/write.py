@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -15,7 +14,7 @@ from typing import BinaryIO
 import av
 import numpy as np
 from av.bitstream import BitStreamFilterContext
-from av.container import InputContainer, OutputContainer
+from av.container import OutputContainer
 from av.video.reformatter import ColorRange
 from av.video.stream import VideoStream
 
@@ -193,10 +192,6 @@ def _room() -> Iterator[None]:
         ) from error
 
 
-def _opened(file: BinaryIO) -> AbstractContextManager[tuple[InputContainer, VideoStream]]:
-    return source.opened(Path(f"/dev/fd/{file.fileno()}"), max_pixels=formats.MAX_PIXELS)
-
-
 def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
     """Read back what was written: all packets, and the frames from the last keyframe on.
 
@@ -207,8 +202,9 @@ def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
     """
     tail: list[av.Packet[VideoStream]] = []
     count, size = 0, (0, 0)
+    path = Path(f"/dev/fd/{file.fileno()}")
     try:
-        with _opened(file) as (container, stream):
+        with source.opened(path, max_pixels=formats.MAX_PIXELS) as (container, stream):
             source.prepare(stream, threads=_THREADS)
             for packet in source.packets(container, stream):
                 if packet.is_keyframe:
@@ -288,7 +284,7 @@ def _add_video(container: OutputContainer, form: formats.Format, film: Film) -> 
     context = video.codec_context
     context.height, context.width = film.height, film.width
     is_even = context.height % 2 == 0 and context.width % 2 == 0
-    context.pix_fmt = form.pixel_format if is_even else form.odd_format
+    context.pix_fmt = form.pixel_format if is_even else form.odd_format or form.pixel_format
     context.sample_aspect_ratio = film.aspect
     if context.pix_fmt in ("yuv420p", "yuv444p"):
         colour.tag(context, height=context.height)

@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from masquerade import _check
 from masquerade._optional import require
+from masquerade._torch import nn, torch
 from masquerade.errors import BadInput
 from masquerade.nets import lstm_stack
+from masquerade.nets.lstm import LSTM
 from masquerade.train.ensemble.features import features
 
-torch = require("torch", extra="train")
 Progress: TypeAlias = Callable[[int, int], None]
 Unlabelled: TypeAlias = Literal["forest", "self", "none"]
 _BATCH = 256
@@ -60,7 +61,7 @@ def learn(
     normalisation: tuple[np.ndarray, np.ndarray],
     course: StudentCourse,
     progress: Progress,
-) -> Any:
+) -> LSTM:
     """A network that takes windows as they were recorded.
 
     Args:
@@ -93,7 +94,7 @@ def learn(
     return _fitted(windows, labels, classes, normalisation, course, progress)
 
 
-def probabilities(net: Any, windows: np.ndarray) -> np.ndarray:
+def probabilities(net: nn.Module, windows: np.ndarray) -> np.ndarray:
     """(N, K) of windows as they were recorded."""
     device = next(net.parameters()).device
     net.eval()
@@ -134,12 +135,12 @@ def _fitted(
     normalisation: tuple[np.ndarray, np.ndarray],
     course: StudentCourse,
     progress: Progress,
-) -> Any:
+) -> LSTM:
     rows = np.flatnonzero(labels >= 0)
     mean, scale = normalisation
     values = ((windows[rows] - mean) / scale).astype(np.float32)
     torch.manual_seed(course.seed)
-    stack = lstm_stack.Stack(1, windows.shape[2], classes, hidden=course.hidden).to(course.device)
+    stack = lstm_stack.drawn(1, windows.shape[2], classes, hidden=course.hidden).to(course.device)
     lstm_stack.fit(
         stack,
         values[None],

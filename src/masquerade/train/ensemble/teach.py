@@ -14,10 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from masquerade._optional import require
+from masquerade._torch import torch
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.mechanism import Shapes
-from masquerade.nets.lstm import LstmNetwork, normalisation
+from masquerade.nets.channels import normalisation
+from masquerade.nets.lstm import LstmNetwork
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.train import worn
@@ -154,7 +156,7 @@ def read(
         device: where teachers and student learn.
         tell: called with what is done, how far, and of how much.
     """
-    if device == "cuda" and not student.torch.cuda.is_available():
+    if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
     classes = len(classes_of(private))
     signals = worn.read(

@@ -10,20 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import joblib
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
-from masquerade.nets import lstm_stack
-from masquerade.nets.lstm import normalisation
+from masquerade._optional import Later
+from masquerade.nets.channels import normalisation
 from masquerade.recordings import Signal
 from masquerade.train.ensemble.features import features
 from masquerade.train.ensemble.partition import Partition, windows_of
 
-torch = require("torch", extra="train")
+if TYPE_CHECKING:
+    from masquerade._torch import torch
+    from masquerade.nets import lstm_stack
+else:
+    torch = Later("torch", extra="train")
+    lstm_stack = Later("masquerade.nets.lstm_stack", extra="train")
+
 Progress: TypeAlias = Callable[[int, int], None]
 _OVERLAP = 2  # a window begins every half window
 
@@ -31,7 +36,7 @@ _OVERLAP = 2  # a window begins every half window
 class Estimator(Protocol):
     """Anything that learns classes from rows of numbers, as scikit-learn's classifiers do."""
 
-    def fit(self, rows: np.ndarray, classes: np.ndarray) -> Any:
+    def fit(self, rows: np.ndarray, classes: np.ndarray) -> object:
         """Learn."""
 
     def predict(self, rows: np.ndarray) -> np.ndarray:
@@ -68,7 +73,7 @@ class TeacherCourse:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
+class Statistics:
     """Statistics of the teachers: exact functions of private data, never to be published.
 
     Args:
@@ -182,10 +187,10 @@ def counts_of(votes: np.ndarray, classes: int) -> np.ndarray:
     return np.stack([(votes == number).sum(axis=0) for number in range(classes)], axis=1)
 
 
-def private_statistics(votes: np.ndarray, classes: int) -> Agreement:
+def private_statistics(votes: np.ndarray, classes: int) -> Statistics:
     """How much teachers agree, and how many learned nothing; for made-up data and rehearsals."""
     share = counts_of(votes, classes).max(axis=1) / len(votes)
-    return Agreement(
+    return Statistics(
         agreement=float(share.mean()),
         failed=int((votes == votes[:, :1]).all(axis=1).sum()) if votes.shape[1] > 1 else 0,
     )
@@ -220,7 +225,7 @@ def _stacked(
         values[number, :size], targets[number, :size] = lesson.values, lesson.classes
         present[number, :size] = True
     torch.manual_seed(course.seed)
-    stack = lstm_stack.Stack(len(lessons), channels, classes, hidden=course.hidden)
+    stack = lstm_stack.drawn(len(lessons), channels, classes, hidden=course.hidden)
     stack = stack.to(course.device)
     lstm_stack.fit(
         stack,
