@@ -246,6 +246,7 @@ class Train:
         private = meant.private
         units = count_units(private, str(methods[0].unit))
         plans = [planned(method, units) for method in methods]
+        promises = [method.guarantee(plan) for method, plan in zip(methods, plans, strict=True)]
         lines: list[str] = []
         if self.ledger is not None:
             with bars() as progress:
@@ -259,21 +260,21 @@ class Train:
                     public=meant.public,
                 )
             lines.append(f"The ledger affords it: {len(plans)} runs.")
-        for method, plan in zip(methods, plans, strict=True):
+        for plan, promise in zip(plans, promises, strict=True):
             lines += [
                 f"{units} units of the split {getattr(private, 'split', 'all')}, "
                 f"{plan.sampler.expected} in a batch on average, {plan.steps} steps, "
                 f"noise multiplier {plan.noise_multiplier:.4g}; nothing was written.",
-                *explain(method.guarantee(plan)),
+                *explain(promise),
             ]
         data = [
             {
                 "units": units,
                 "steps": plan.steps,
                 "noise_multiplier": plan.noise_multiplier,
-                "guarantee": _json.encode(method.guarantee(plan)),
+                "guarantee": _json.encode(promise),
             }
-            for method, plan in zip(methods, plans, strict=True)
+            for plan, promise in zip(plans, promises, strict=True)
         ]
         return Answer(data=data[0] if len(data) == 1 else {"runs": data}, lines=lines)
 

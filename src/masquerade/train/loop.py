@@ -6,32 +6,25 @@ time, never a loss.
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
-from masquerade.errors import BadInput
-from masquerade.files import atomic
+from masquerade._torch import torch
 from masquerade.noise import Noise
-from masquerade.train import gradients, step
+from masquerade.train import checkpoint, gradients, step
 from masquerade.train.coupling import refuse_coupling
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows, gathered
 from masquerade.train.sampling import PublicBatches
 
-torch = require("torch", extra="train")
 Precision = Literal["float32", "bfloat16"]
-_DIGEST = 32  # bytes before a checkpoint's content: its SHA-256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +104,8 @@ def run(
     best = _optimiser(method, list(weights.values()))
     run_id = {"name": work.name}
     if work.checkpoint is not None:
-        run_id |= _identity(plan, method, tail, rows.trunk)
-    done = _resume(work.checkpoint, weights, best, run_id)
+        run_id |= checkpoint.identity(plan, method, tail, rows.trunk)
+    done = checkpoint.resume(work.checkpoint, weights, best, run_id)
     loss = _loss(tail, method, rows, precision=work.precision)
     for number in range(done, plan.steps):
         found = _gradient(loss, weights, rows, method, plan, number, noise=noise, work=work)
@@ -123,7 +116,7 @@ def run(
         best.step()
         progress(number + 1, plan.steps)
         if work.checkpoint is not None and (number + 1) % work.every == 0:
-            _save(work.checkpoint, weights, best, run_id, number + 1)
+            checkpoint.save(work.checkpoint, weights, best, run_id, number + 1)
 
 
 def check_network(tail: Any, rows: Rows, method: Method) -> None:
@@ -277,60 +270,3 @@ def _optimiser(method: Method, weights: list[Any]) -> Any:
     if method.optimiser == "adam":
         return torch.optim.Adam(weights, lr=method.learning_rate)
     return torch.optim.SGD(weights, lr=method.learning_rate, momentum=0.9)
-
-
-def _save(
-    path: Path, weights: Mapping[str, Any], best: Any, run_id: dict[str, Any], done: int
-) -> None:
-    """All that a run needs to go on; batches and noise are drawn anew, so no state of theirs.
-
-    The steps after it may be run twice, with other noise: the file is as private as the recordings.
-    """
-    state = {
-        "run": json.dumps(run_id),
-        "done": done,
-        "weights": {name: value.detach().cpu() for name, value in weights.items()},
-        "optimiser": best.state_dict(),
-    }
-    stream = io.BytesIO()
-    torch.save(state, stream)
-    data = stream.getvalue()
-    atomic.write_whole(path, hashlib.sha256(data).digest() + data, is_private=True)
-
-
-def _resume(
-    path: Path | None, weights: Mapping[str, Any], best: Any, run_id: dict[str, Any]
-) -> int:
-    if path is None or not path.is_file():
-        return 0
-    held = path.read_bytes()
-    if hashlib.sha256(held[_DIGEST:]).digest() != held[:_DIGEST]:
-        raise BadInput(f"Expected a whole checkpoint in {path}, got a damaged one; delete it.")
-    state = torch.load(io.BytesIO(held[_DIGEST:]), weights_only=True)
-    is_same = json.loads(state["run"]) == run_id
-    if not is_same:
-        raise BadInput(
-            f"Expected the checkpoint of this very run in {path}, got another run's; delete it or "
-            "choose another output."
-        )
-    with torch.no_grad():
-        for name, value in weights.items():
-            value.copy_(state["weights"][name])
-    best.load_state_dict(state["optimiser"])
-    return int(state["done"])
-
-
-def _identity(plan: Plan, method: Method, tail: Any, trunk: Any | None) -> dict[str, Any]:
-    """What makes a run this run: its plan, its method, and the network but for what is trained."""
-    frozen, shapes = hashlib.sha256(), {}
-    trained = {name for name, held in tail.named_parameters() if held.requires_grad}
-    for name, held in tail.state_dict().items():
-        shapes[name] = list(held.shape)
-        if name not in trained:
-            frozen.update(held.detach().cpu().contiguous().numpy().tobytes())
-    for held in trunk.state_dict().values() if trunk is not None else ():
-        frozen.update(held.detach().cpu().contiguous().numpy().tobytes())
-    known = {"plan": asdict(plan), "method": method.name, "fields": method.fields()}
-    known |= {"weights": shapes, "frozen": frozen.hexdigest()}
-    found: dict[str, Any] = json.loads(json.dumps(known))
-    return found

@@ -26,9 +26,9 @@ from masquerade.train import worn
 from masquerade.train.ensemble import student, teachers
 from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.ensemble.partition import Extent, Partition, partition
+from masquerade.train.learner import Tell
 from masquerade.train.units import classes_of, owner_of, units_of
 
-Tell: TypeAlias = Callable[[str, int, int], None]  # what is done, how far, of how much
 MakeTeacher: TypeAlias = Callable[[int], teachers.Estimator]  # for a public seed
 
 
