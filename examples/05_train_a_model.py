@@ -16,7 +16,7 @@ method = mq.make_method("dp_sgd", epsilon=EPSILON, unit="video", batch=BATCH, ep
 
 with tempfile.TemporaryDirectory() as folder:
     target = Path(folder) / "model.safetensors"
-    trained = mq.train_file(private, target, method, mq.Network())
+    trained = mq.train_file(private, target, method, mq.make_network("mvit_small"))
     print(mq.explain(mq.check_receipt(target).guarantee)[0])
 
     found = mq.evaluate_file(target, mq.make_collection("stage", **WORLD))

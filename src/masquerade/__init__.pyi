@@ -9,6 +9,10 @@ from masquerade.doors.evaluate import Evaluation as Evaluation
 from masquerade.doors.evaluate import evaluate_file as evaluate_file
 from masquerade.doors.folder import release_folder as release_folder
 from masquerade.doors.folder_plan import Work as Work
+from masquerade.doors.models import make_method as make_method
+from masquerade.doors.models import make_network as make_network
+from masquerade.doors.models import teach_file as teach_file
+from masquerade.doors.models import train_file as train_file
 from masquerade.doors.publish import IfStanding as IfStanding
 from masquerade.doors.receipt import check_receipt as check_receipt
 from masquerade.doors.receipt import sign_receipt as sign_receipt
@@ -19,10 +23,6 @@ from masquerade.doors.recording import release_value as release_value
 from masquerade.doors.report import write_report as write_report
 from masquerade.doors.source import Limits as Limits
 from masquerade.doors.source import Saving as Saving
-from masquerade.doors.teaching import teach_file as teach_file
-from masquerade.doors.training import Network as Network
-from masquerade.doors.training import make_method as make_method
-from masquerade.doors.training import train_file as train_file
 from masquerade.doors.utility import measure_files as measure_files
 from masquerade.errors import BadInput as BadInput
 from masquerade.errors import BudgetExceeded as BudgetExceeded
@@ -35,6 +35,7 @@ from masquerade.guarantee import Unit as Unit
 from masquerade.guarantee import UnitName as UnitName
 from masquerade.ledger import Ledger as Ledger
 from masquerade.mechanism import Mechanism as Mechanism
+from masquerade.nets.network import Network as Network
 from masquerade.noise import Noise as Noise
 from masquerade.receipt import Receipt as Receipt
 from masquerade.receipt import Release as Release

@@ -15,10 +15,10 @@ from masquerade.data.hmdb51 import HMDB51
 from masquerade.data.stage import Stage
 from masquerade.data.ucf101 import UCF101
 from masquerade.data.watch import Watch
-from masquerade.doors.models import said_of
 from masquerade.doors.splits import held_out_by, public_part_of
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
+from masquerade.train.model_file import said_of
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -23,8 +23,8 @@ NAMES = """
     Ledger Limits Mechanism MechanismGame MissingExtra Network Noise Options Photo Receipt Relation
     Release Saving Scores Signal Unit UnitName Utility Video Work __version__ account audit_game
     check_receipt evaluate_file events explain find_game make_collection make_mechanism make_method
-    measure_files probe_file read_video release_file release_folder release_value sign_receipt
-    teach_file train_file write_report
+    make_network measure_files probe_file read_video release_file release_folder release_value
+    sign_receipt teach_file train_file write_report
 """.split()
 
 

@@ -19,10 +19,11 @@ from masquerade import catalog
 from masquerade.account.compose import epsilon
 from masquerade.collection import Labels
 from masquerade.data.stage import Stage
-from masquerade.doors.training import Network, make_method
+from masquerade.doors.models import make_method
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Heuristic, Streams
+from masquerade.nets.mvit_small import MvitSmall
 from masquerade.recipes import film_learning, film_promises, film_rows, film_tables, video_dprp
 from masquerade.recipes.film_learning import Bench, Course, Row, Score
 from masquerade.recipes.film_promises import Promise
@@ -204,7 +205,7 @@ def test_both_splits_are_released_and_each_recording_once(monkeypatch: pytest.Mo
         Kept(origin=Films(split=split), numbers=tuple(range(count)))
         for split, count in (("train", 6), ("test", 3))
     )
-    course = Course(network=Network(from_scratch=True), batch=4, epochs=1.0)
+    course = Course(network=MvitSmall(from_scratch=True), batch=4, epochs=1.0)
     told: list[int] = []
     bench = Bench(course=course, train=train, test=test, tell=lambda what, n: told.append(n))
     specs = [

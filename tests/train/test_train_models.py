@@ -20,12 +20,12 @@ from masquerade.data.hmdb51 import HMDB51
 from masquerade.data.stage import Stage
 from masquerade.data.watch import EXAMPLE as WATCH
 from masquerade.doors import receipt as receipts
-from masquerade.doors.models import load_model, said_of
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import split_of
 from masquerade.errors import BadInput
 from masquerade.noise import Noise
 from masquerade.train import method
+from masquerade.train.model_file import load_model, said_of
 from masquerade.train.plan import Plan
 from masquerade.train.sampling import Poisson
 

@@ -10,20 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 from tyro.conf import Positional
 
-from masquerade._optional import require
-from masquerade.collection import Collection
+from masquerade import catalog
+from masquerade.collection import Collection, Kind
 from masquerade.doors.answer import Answer
-from masquerade.doors.lessons import films_of
-from masquerade.doors.models import load_model, said_of
 from masquerade.doors.progress import bars, teller
-from masquerade.doors.signals import labelled_windows, read
 from masquerade.doors.splits import held_out_by, split_of, tested_signals
 from masquerade.errors import BadInput
 from masquerade.ledger import Content, Ledger
-from masquerade.train.ensemble.student import probabilities
+from masquerade.nets.network import Network
+from masquerade.train import films, worn
+from masquerade.train.model_file import load_model, said_of
 
-torch = require("torch", extra="train")
-_BATCH, _BAR = 8, 40
+_BAR = 40
 _PRIVATE = (
     "PRIVATE: computed from recordings that the model may have learned from; not covered by any "
     "epsilon; do not publish."
@@ -58,58 +56,14 @@ def accuracy(
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Accuracy:
-    """Test a network on every recording's middle segment."""
-    device = next(net.parameters()).device
-    held: list[Any] = []
-    guessed: list[int] = []
-    right: list[int] = []
-
-    def flush() -> None:
-        with torch.no_grad():
-            guessed.extend(net(torch.cat(held).to(device)).argmax(dim=1).tolist())
-        held.clear()
-
-    net.eval()
-    for film, target in films_of(collection, net.name, progress=progress):
-        held.append(film)
-        right.append(target)
-        if len(held) == _BATCH:
-            flush()
-    if held:
-        flush()
-    if not right:
-        raise BadInput("Expected at least one recording to test on, got none.")
-    return _accuracy(np.array(guessed), np.array(right), collection.activities)
-
-
-def signal_accuracy(
-    net: Any,
-    collection: Collection[Any],
-    *,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Accuracy:
-    """Test a network of worn sensors on every window that one activity fills."""
-    signals = read(collection, progress=progress)
-    for signal in signals:
-        if signal.rate_hz != net.rate_hz or signal.values.shape[1] != len(net.mean):
-            raise BadInput(
-                f"Expected the sensors of the model, {len(net.mean)} channels at a rate of "
-                f"{net.rate_hz:g} Hz, got {signal.values.shape[1]} at {signal.rate_hz:g} Hz."
-            )
-        if signal.activity is None:
-            raise BadInput("Expected labelled signals to test on, got one without labels.")
-    windows, right = labelled_windows(signals, net.window, classes=len(collection.activities))
-    if not len(right):
-        raise BadInput("Expected at least one window with a known activity, got none.")
-    guessed = probabilities(net, windows).argmax(axis=1)
-    return _accuracy(guessed, right, collection.activities)
-
-
-def _accuracy(guessed: np.ndarray, right: np.ndarray, names: tuple[str, ...]) -> Accuracy:
-    is_right = guessed == right
+    """Test a network on every recording's middle segment, or every window of one activity."""
+    network: Network = catalog.example("nets", net.name)
+    test = worn.guesses if network.KIND is Kind.SIGNALS else films.guesses
+    found, right = test(net.eval(), network, collection, progress=progress)
+    is_right = found == right
     per_class = {
         name: float(is_right[right == number].mean())
-        for number, name in enumerate(names)
+        for number, name in enumerate(collection.activities)
         if (right == number).any()
     }
     return Accuracy(top_1=float(is_right.mean()), per_class=per_class)
@@ -158,7 +112,7 @@ def evaluate_file(
     """
     model = Path(model)
     net, activities = load_model(model)
-    is_worn = net.name == "lstm"
+    is_worn = catalog.example("nets", net.name).KIND is Kind.SIGNALS
     test = tested_signals(collection) if is_worn else split_of(collection, "test")
     learned = said_of(model).get("learned")
     held_out = held_out_by(test, learned if isinstance(learned, dict) else {})
@@ -175,7 +129,7 @@ def evaluate_file(
             "set with others."
         )
     return Evaluation(
-        accuracy=(signal_accuracy if is_worn else accuracy)(net, test, progress=progress),
+        accuracy=accuracy(net, test, progress=progress),
         recordings=len(test),
         split=test.part_name,
         held_out=held_out,
