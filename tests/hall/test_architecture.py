@@ -17,7 +17,7 @@ ROOT = Path(masquerade.__file__).parent
 REPO = ROOT.parent.parent
 SHELVES = ("files", "compute", "account", "assets", "video", "nets", "people", "sight")  # in order
 ROOMS = {"data", "release", "train", "ledger", "attack", "audit", "utility", "report"}
-DOORS = {"doors", "recipes", "cli"}
+DOORS = {"doors", "recipes", "cli", "__main__"}
 FILES = sorted(ROOT.rglob("*.py"))
 BY_NAME = {  # may import what a string names, each for its reason
     "__init__.py": "public names, fetched when they are first used",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.nets import lstm, lstm_stack
+from masquerade.nets import lstm, lstm_stack, lstm_time
 from masquerade.nets.lstm import LSTM
 from masquerade.nets.lstm_stack import Stack
 
@@ -132,9 +132,9 @@ def test_tiny_numbers_count_again_afterwards() -> None:
         return bool(torch.tensor(1e-39) * 0.5)
 
     assert counts()
-    with lstm.tiny_is_zero():
+    with lstm_time.tiny_is_zero():
         assert not counts()
-        with lstm.tiny_is_zero():
+        with lstm_time.tiny_is_zero():
             assert not counts()
         assert not counts()
     assert counts()

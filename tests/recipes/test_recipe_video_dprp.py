@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -19,10 +19,11 @@ from masquerade import catalog
 from masquerade.account.compose import epsilon
 from masquerade.collection import Labels
 from masquerade.data.stage import Stage
-from masquerade.doors.training import Network, make_method
+from masquerade.doors.models import make_method
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Heuristic, Streams
+from masquerade.nets.mvit_small import MvitSmall
 from masquerade.recipes import film_learning, film_promises, film_rows, film_tables, video_dprp
 from masquerade.recipes.film_learning import Bench, Course, Row, Score
 from masquerade.recipes.film_promises import Promise
@@ -53,15 +54,15 @@ SETTING = film_tables.Setting(
 class Films(Few):
     """Six small films to learn from and three for the test."""
 
-    split: str = "all"
+    split: Literal["train", "test", "all"] | None = None
     root: Path | None = None
 
     def _find(self) -> list[Labels]:
-        number = {"train": 6, "test": 3}.get(self.split, 9)
-        return [Labels(name=f"{self.split} {place}") for place in range(number)]
+        number = {"train": 6, "test": 3}.get(self.part_name, 9)
+        return [Labels(name=f"{self.part_name} {place}") for place in range(number)]
 
     def _load(self, index: int) -> Video:
-        rng = np.random.default_rng([index, len(self.split)])
+        rng = np.random.default_rng([index, len(self.part_name)])
         frames = rng.integers(0, 256, SHAPE, np.uint8)
         return Video(frames=frames, rate_hz=10, activity=self.activities[index % 2])
 
@@ -204,7 +205,7 @@ def test_both_splits_are_released_and_each_recording_once(monkeypatch: pytest.Mo
         Kept(origin=Films(split=split), numbers=tuple(range(count)))
         for split, count in (("train", 6), ("test", 3))
     )
-    course = Course(network=Network(from_scratch=True), batch=4, epochs=1.0)
+    course = Course(network=MvitSmall(from_scratch=True), batch=4, epochs=1.0)
     told: list[int] = []
     bench = Bench(course=course, train=train, test=test, tell=lambda what, n: told.append(n))
     specs = [

@@ -175,10 +175,9 @@ class Enroll:
 
     def run(self, data: Collection[Any]) -> Answer:
         """Read and hash all of them, then add them."""
-        kind = getattr(data, "kind", data.ABOUT.kind)
-        if kind == Kind.PHOTOS:
+        if data.kind == Kind.PHOTOS:
             raise BadInput("Expected a data set of videos or signals, got photos.")
-        data = split_of(data, "train") if kind == Kind.VIDEOS else enrolled_signals(data)
+        data = split_of(data, "train") if data.kind == Kind.VIDEOS else enrolled_signals(data)
         ledger = Ledger(self.ledger)
         accounts = ledger.book().accounts
         if self.account not in accounts:

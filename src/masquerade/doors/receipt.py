@@ -18,7 +18,7 @@ from masquerade.errors import BadInput
 from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
 from masquerade.files import signature
 from masquerade.guarantee import Guarantee
-from masquerade.mechanism import Shapes, Stated
+from masquerade.mechanism import Shapes
 from masquerade.receipt import SUFFIX, Receipt
 from masquerade.video.formats import MAX_PIXELS
 from masquerade.wording import explain
@@ -126,8 +126,6 @@ def _compared_with_mechanism(receipt: Receipt) -> Receipt:
     """The receipt, in the words of this version, if it promises what the mechanism does."""
     try:
         stated = _promise(receipt).stated(receipt.shapes)
-        if isinstance(stated, tuple):
-            stated = Stated(guarantee=stated[0], event=stated[1])
     except ImportError:
         raise
     except Exception as error:  # its fields may be anything

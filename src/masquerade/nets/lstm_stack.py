@@ -20,7 +20,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._torch import Tensor, nn, torch
-from masquerade.nets import lstm
+from masquerade.nets import lstm, lstm_time
 
 _WARM = 3  # steps before one is captured
 _IN_THREAD = 2  # networks a thread trains at once, so that threads wait less for each other
@@ -117,7 +117,7 @@ class _Layer(torch.autograd.Function):
     def forward(ctx: Any, flow: Tensor, into: Tensor, over: Tensor, bias: Tensor) -> Tensor:
         """(T, L, B, C) to hidden states (T, L, B, H)."""
         gates = torch.baddbmm(bias[:, None], flow.flatten(1, 2), into.mT)
-        trace = lstm.unroll(gates.unflatten(1, flow.shape[1:3]), over)
+        trace = lstm_time.unroll(gates.unflatten(1, flow.shape[1:3]), over)
         ctx.save_for_backward(flow, into, over, *trace)
         hidden: Tensor = trace.hidden
         return hidden
@@ -126,7 +126,7 @@ class _Layer(torch.autograd.Function):
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of the input, both weights and the bias."""
         flow, into, over, *trace = ctx.saved_tensors
-        slopes = lstm.unroll_back(lstm.Trace(*trace), over, given)  # (T, L, B, 4H)
+        slopes = lstm_time.unroll_back(lstm_time.Trace(*trace), over, given)  # (T, L, B, 4H)
         flat = slopes.flatten(1, 2)
         later, before = slopes[:, 1:].flatten(1, 2), trace[1][:, :-1].flatten(1, 2)
         below = torch.bmm(flat, into).view_as(flow) if ctx.needs_input_grad[0] else None
@@ -281,7 +281,7 @@ def _fit_some(
     step = _Step(stack, *(each.to(device) for each in records), rate=rate, batch=table.shape[2])
     rows, every = torch.from_numpy(table).to(device), max(ends) // epochs
     kept = {t: _weights(stack, t) for t, end in enumerate(ends) if not end}
-    with lstm.tiny_is_zero():
+    with lstm_time.tiny_is_zero():
         for number, row in enumerate(rows, 1):
             step.take(row)
             if number < len(rows):

@@ -18,24 +18,26 @@ from typing import Any
 import joblib
 import numpy as np
 
+from masquerade._torch import torch
 from masquerade.collection import Collection
 from masquerade.compute import device
-from masquerade.doors import training
-from masquerade.doors.lessons import Memory, lessons
+from masquerade.doors.models import make_method
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.mechanism import Heuristic, Mechanism, Shape, Streams
 from masquerade.nets import mvit
+from masquerade.nets.network import Network
 from masquerade.noise import Noise
 from masquerade.recipes import film_promises
 from masquerade.recipes.film_promises import Promise
 from masquerade.recipes.film_releases import Released
 from masquerade.recipes.film_rows import DELTA, SEGMENTS, Spec
 from masquerade.recordings import Video
-from masquerade.train import loop
+from masquerade.train import learner, loop
+from masquerade.train.films import Films
+from masquerade.train.memory import Memory
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows
 
-torch = training.torch
 _CHUNK, _CHUNK_BYTES = 12, 1 << 26  # the most that a process treats before it reports
 _TOGETHER = 64  # units, or test recordings, that are computed at once
 
@@ -54,7 +56,7 @@ class Course:
         jobs: processes.
     """
 
-    network: training.Network
+    network: Network
     part: str = "head"
     batch: int = 128
     epochs: float = 20.0
@@ -64,7 +66,7 @@ class Course:
 
     def method(self, spec: Spec) -> Any:
         """A row's training method; its noise meets epsilon under replace_one, like releases."""
-        return training.make_method(
+        return make_method(
             spec.method,
             epsilon=spec.epsilon,
             delta=DELTA,
@@ -184,25 +186,24 @@ def _see(
     segments: int,
 ) -> Seen:
     """The same for a few, in a process of its own; noise is live there as everywhere."""
-    net, trunk = _frozen(course, len(classes))
+    trunk = _frozen(course, len(classes))
     source = Released(films=films, classes=classes, mechanism=mechanism, noise=Noise())
     method = course.method(Spec(table=0, name="", segments=segments))
-    memory = Memory(device=course.device)
+    reader, memory = Films(method, course.network, classes), Memory(device=course.device)
     with (
         device.on(course.device),
-        lessons(source, method, net, trunk, memory=memory, progress=lambda *_: None) as found,
+        learner.rows_of(source, reader, trunk, memory=memory) as (rows, _),
     ):
         return Seen(
-            rows=found.rows,
+            rows=rows,
             shapes=frozenset(source.shapes),
             changed=tuple(source.changed),
         )
 
 
 @lru_cache(maxsize=1)
-def _frozen(course: Course, classes: int) -> tuple[Any, Any]:
-    net = copy.deepcopy(_begun(course, classes, 0))
-    return net, mvit.split(net, course.part)[0]
+def _frozen(course: Course, classes: int) -> Any:
+    return mvit.split(copy.deepcopy(_begun(course, classes, 0)), course.part)[0]
 
 
 @lru_cache(maxsize=4)
@@ -227,7 +228,7 @@ def learn(course: Course, spec: Spec, rows: Rows, plan: Plan, classes: int, seed
         dataclasses.replace(course.method(spec), public_seed=seed),
         plan,
         noise=Noise(),
-        work=loop.Work(physical=_TOGETHER),
+        work=loop.Workload(physical=_TOGETHER),
         progress=lambda done, total: None,
     )
     return tail

@@ -11,7 +11,7 @@ from typing import Any
 from masquerade import _round
 from masquerade.audit.game import Claim, MechanismGame
 from masquerade.audit.video_dprp_value import VideoDprpValue
-from masquerade.doors.audit import audit
+from masquerade.doors.audit import audit_game
 from masquerade.doors.publish import IfStanding
 from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.doors.utility import measure_files
@@ -85,9 +85,9 @@ def _played(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:
         return None
     if mechanism.guarantee((1, 16, 16, 3)).published_claim is not None:
         published = VideoDprpValue()  # one number of a frame is enough to refute it
-        return published.claim(), audit(published)
+        return published.claim(), audit_game(published)
     game = MechanismGame(mechanism=mechanism, trials=TRIALS)
-    return game.claim(), audit(game)
+    return game.claim(), audit_game(game)
 
 
 def row(shown: Shown) -> tuple[str, ...]:

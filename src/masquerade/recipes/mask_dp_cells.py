@@ -252,7 +252,7 @@ def _cell(
             setting.method(name, epsilon, public_seed=seed),
             plan,
             noise=Noise(),
-            work=loop.Work(physical=min(physical, rows.units)),
+            work=loop.Workload(physical=min(physical, rows.units)),
             progress=lambda done, total: None,
         )
         inputs = tested.films if row.from_scratch else tested.middle

@@ -14,17 +14,17 @@ import numpy as np
 
 from masquerade._optional import require
 from masquerade.collection import Collection
-from masquerade.doors import teaching, training
-from masquerade.doors.lessons import Memory
-from masquerade.doors.signals import labelled_windows, public_windows, read
-from masquerade.doors.worn import Worn
 from masquerade.errors import BadInput
+from masquerade.nets.channels import normalisation
+from masquerade.nets.lstm import LstmNetwork
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
-from masquerade.train import loop
+from masquerade.train import learner, loop
 from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.ensemble import student, teachers, votes
+from masquerade.train.ensemble import student, teach, teachers, votes
 from masquerade.train.ensemble.method import Ensemble
+from masquerade.train.memory import Memory
+from masquerade.train.worn import labelled_windows, public_windows, read
 
 torch = require("torch", extra="train")
 Progress = Callable[[int, int], None]
@@ -68,7 +68,7 @@ class World:
     @property
     def scale(self) -> tuple[np.ndarray, np.ndarray]:
         """The public normalisation."""
-        return teachers.normalisation([signal.values for signal in self.public])
+        return normalisation([signal.values for signal in self.public])
 
     def asked(self, window: int, count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Public windows that one activity fills, in a public order, and that activity."""
@@ -126,21 +126,29 @@ def taught(
     world: World, method: Ensemble, *, queries: int, progress: Progress, device: str = "cpu"
 ) -> Taught:
     """Train the teachers of a method and ask them."""
-    split = teaching.split_of_signals(world.private, world.signals, method)
+    split = teach.partition_of(world.private, world.signals, method)
     asked, truth = world.asked(max(method.windows), queries, seed=method.public_seed)
     if len(truth) < method.queries:
         raise BadInput(
             f"Expected at least {method.queries} public windows of one activity to ask, got "
             f"{len(truth)}; lower --queries or name more public subjects."
         )
-    lessons = teachers.lessons_of(world.signals, split, classes=world.classes, public=world.scale)
-    found = teaching.votes_of(
-        lessons, asked, method, world.classes, device=device, progress=progress
+    school = teach.School(
+        method=replace(method, normalise="public"),
+        signals=world.signals,
+        known=world.public,
+        units=(),
+        partition=split,
+        windows=asked,
+        asked=np.arange(len(asked)),
+        classes=world.classes,
+        device=device,
+        tell=lambda what, done, total: progress(done, total),
     )
     return Taught(
         method=method,
         reach=split.max_teachers_per_subject,
-        votes=found,
+        votes=school.votes(),
         queries=asked,
         truth=truth,
         classes=world.classes,
@@ -190,7 +198,7 @@ class Exam:
     tested: np.ndarray
     truth: np.ndarray
     classes: int
-    course: student.Course
+    course: student.StudentCourse
 
     @classmethod
     def of(cls, world: World, method: Ensemble) -> Exam:
@@ -203,7 +211,7 @@ class Exam:
             tested=tested,
             truth=truth,
             classes=world.classes,
-            course=teaching.course_of(method),
+            course=teach.student_course(method),
         )
 
     def share(self, net: Any) -> float:
@@ -240,12 +248,12 @@ def private_accuracy(
 ) -> float:
     """An LSTM that DP-SGD trained on the private signals themselves."""
     torch.set_num_threads(1)
-    network = Worn(public=public, window=exam.tested.shape[1], hidden=exam.course.hidden)
-    ways = training.Ways(
-        memory=Memory(device=device), work=loop.Work(physical=min(16, method.batch))
+    network = LstmNetwork(window=exam.tested.shape[1], hidden=exam.course.hidden)
+    ways = learner.Ways(
+        memory=Memory(device=device), work=loop.Workload(physical=min(16, method.batch))
     )
-    net, _, _ = training.train(private, method, network, ways=ways)
-    return exam.share(net)
+    with learner.read(private, method, network, public=public, ways=ways) as reading:
+        return exam.share(reading.learn(Noise()))
 
 
 def open_accuracy(exam: Exam, world: World, *, seed: int) -> float:

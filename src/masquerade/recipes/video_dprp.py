@@ -12,11 +12,11 @@ import joblib
 import numpy as np
 
 from masquerade import _check, catalog
+from masquerade._torch import torch
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
-from masquerade.doors import training
 from masquerade.doors.answer import Answer
-from masquerade.doors.lessons import classes_of
+from masquerade.doors.models import make_network
 from masquerade.doors.progress import bars
 from masquerade.doors.splits import split_of
 from masquerade.errors import BadInput
@@ -27,6 +27,7 @@ from masquerade.recipes.film_releases import Kept
 from masquerade.recipes.film_tables import Setting
 from masquerade.recipes.mask_dp import _sized
 from masquerade.recipes.results import Results
+from masquerade.train.units import classes_of
 
 _QUICK = 300  # training recordings
 
@@ -87,7 +88,7 @@ class VideoDprpTables:
                 "findings": film_tables.findings(rows, setting),
             },
             seconds=time.perf_counter() - begun,
-            device=training.torch.cuda.get_device_name(0) if self.device == "cuda" else "cpu",
+            device=torch.cuda.get_device_name(0) if self.device == "cuda" else "cpu",
             plots=film_tables.plots(rows),
         )
         lines = found.write(self.out)
@@ -103,7 +104,7 @@ def tables(plan: VideoDprpTables, data: Collection[Any]) -> tuple[list[Row], Set
         data = _sized(data)
     train, test = _splits(plan, data)
     course = Course(
-        network=training.Network(network=plan.network, weights=plan.weights),
+        network=make_network(plan.network, weights=plan.weights),
         part=plan.part,
         batch=plan.batch,
         epochs=plan.epochs,

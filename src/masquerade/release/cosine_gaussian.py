@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
 from masquerade.release import precision, wiener
 from masquerade.release import visible as sight
-from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, take
+from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, gathered
 from masquerade.release.precision import Band, Precision, Size
 from masquerade.tradeoff import gaussian_mu
 
@@ -116,10 +115,9 @@ class CosineGaussian(GaussianVideo):
         plan = self.plan(chunk)
         rows = [_matrices(plan.size, band, np.float64) for band in plan.bands]
         sums: list[Array] = [0.0] * len(rows)
-        frames = take(frames, chunk)
         together = device.batch_frames(*chunk.size[1:])
         for start in range(0, chunk.length, together):
-            batch = device.gather(itertools.islice(frames, together))
+            batch = gathered(frames, chunk, start=start, count=together)
             when = range(start, start + len(batch))
             for c, plane in enumerate(_planes(batch)):
                 time, high, wide = rows[c]

@@ -19,7 +19,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.account.compose import epsilon
-from masquerade.compute.device import Array, fetch
+from masquerade.compute.device import Array, fetch, gather
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
 from masquerade.guarantee import (
@@ -280,19 +280,27 @@ def _in_words(unit: Unit) -> str:
     return "single sites" if unit.sites == 1 else f"{unit.sites} sites"
 
 
-def take(frames: Iterator[Array], chunk: Chunk) -> Iterator[Array]:
-    """The chunk's frames, checked: a stream that ends early or changes size is refused."""
-    seen = 0
-    for frame in frames:
+def gathered(frames: Iterator[Array], chunk: Chunk, *, start: int, count: int) -> Array:
+    """The chunk's next frames along a new first axis, on the chosen device.
+
+    A stream that ends early or changes its size is refused.
+
+    Args:
+        frames: of the chunk, of which ``start`` were taken before.
+        chunk: that they are of.
+        start: in the chunk.
+        count: at most; fewer at its end.
+    """
+    several = list(itertools.islice(frames, min(count, chunk.length - start)))
+    for frame in several:
         if tuple(frame.shape) != chunk.shape[1:]:
             raise BadInput(
                 f"Expected frames of shape {chunk.shape[1:]}, got {frame.shape}; cut the video "
                 "where its size changes."
             )
-        seen += 1
-        yield frame
-    if seen != chunk.length:
+    if len(several) < min(count, chunk.length - start):
         raise BadInput(
-            f"Expected {chunk.shape[0]} frames, got {chunk.start + seen}; the file changed while "
-            "it was read."
+            f"Expected {chunk.shape[0]} frames, got {chunk.start + start + len(several)}; the file "
+            "changed while it was read."
         )
+    return gather(several)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
 from masquerade.release import precision, wiener
 from masquerade.release import visible as sight
-from masquerade.release.gaussian_video import Chunk, GaussianVideo, take
+from masquerade.release.gaussian_video import Chunk, GaussianVideo, gathered
 from masquerade.release.precision import Size
 
 _FRAMES = 256  # a chunk holds about this many
@@ -135,11 +134,11 @@ class PooledGaussian(GaussianVideo):
         length, *_ = steps = self.steps(chunk.shape)
         sums = device.zeros((*_grid(chunk.size, steps), 3), np.int64)
         together = device.batch_frames(*chunk.size[1:])
-        frames, start = take(frames, chunk), 0
+        start = 0
         while start < chunk.length:
             layer, done = divmod(start, length)
             whole = length * (together // length) or min(together, length - done)
-            batch = device.gather(itertools.islice(frames, whole))
+            batch = gathered(frames, chunk, start=start, count=whole)
             pooled = _pooled(batch, steps)
             sums[layer : layer + len(pooled)] += pooled
             start += len(batch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from masquerade._round import up_significant
 from masquerade.account import sensitivity
 from masquerade.account.power import power_of
 from masquerade.account.published import video_dprp as published
-from masquerade.compute.device import Array, batch_frames, concat, fetch, gather, send, to_bytes
+from masquerade.compute.device import Array, batch_frames, concat, fetch, send, to_bytes
 from masquerade.events import (
     ComposedDpEvent,
     DpEvent,
@@ -29,7 +28,7 @@ from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise, Scale, grid_for, rounded_bound, scale_for
 from masquerade.release import covariance, projection
 from masquerade.release import visible as sight
-from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, take
+from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, gathered
 from masquerade.release.projection import GaussianProjection, OrthonormalProjection, Projection
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
@@ -257,12 +256,14 @@ class VideoDprp(GaussianVideo):
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The projected rows of a chunk, flat; for truncated, the covariance behind them."""
-        drawn, frames = self._projection(chunk.seed, chunk.shape), take(frames, chunk)
+        drawn, middle = self._projection(chunk.seed, chunk.shape), self._middle()
         size = _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
-        rows = []
-        while batch := list(itertools.islice(frames, size)):
-            rows.append(drawn.forward(gather(batch), middle=self._middle()))
-        projected = concat(rows)
+        projected = concat(
+            [
+                drawn.forward(gathered(frames, chunk, start=start, count=size), middle=middle)
+                for start in range(0, chunk.length, size)
+            ]
+        )
         if self.form != "truncated":
             return projected.reshape(-1)
         kept = covariance.clipped(fetch(projected), self._radius(chunk.shape))

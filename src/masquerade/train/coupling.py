@@ -46,10 +46,14 @@ def _outputs(net: nn.Module, inputs: Tensor) -> dict[str, Tensor]:
         if not list(layer.children()) or layer is net:
 
             def keep(
-                _: nn.Module, __: object, out: object, name: str = name or "the whole network"
+                _: nn.Module,
+                given: tuple[object, ...],
+                out: object,
+                name: str = name or "the whole network",
             ) -> None:
-                if isinstance(out, torch.Tensor) and out.dim():
-                    found.setdefault(name, out.detach())
+                for what, held in ((f"what comes before {name}", given[0]), (name, out)):
+                    if isinstance(held, torch.Tensor) and held.dim():
+                        found.setdefault(what, held.detach())
 
             hooks.append(layer.register_forward_hook(keep))
     try:

@@ -28,7 +28,7 @@ _TREES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class StudentCourse:
     """How a student learns.
 
     Args:
@@ -59,7 +59,7 @@ def learn(
     *,
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: Course,
+    course: StudentCourse,
     progress: Progress,
 ) -> LSTM:
     """A network that takes windows as they were recorded.
@@ -111,7 +111,7 @@ def _by_forest(
     labels: np.ndarray,
     rest: np.ndarray,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: Course,
+    course: StudentCourse,
 ) -> np.ndarray:
     """(R, K): the share of trees for each class; few labels teach a forest more than a network."""
     forests = require("sklearn.ensemble", extra="train")
@@ -133,7 +133,7 @@ def _fitted(
     labels: np.ndarray,
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: Course,
+    course: StudentCourse,
     progress: Progress,
 ) -> LSTM:
     rows = np.flatnonzero(labels >= 0)

@@ -17,6 +17,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import Later
+from masquerade.nets.channels import normalisation
 from masquerade.recordings import Signal
 from masquerade.train.ensemble.features import features
 from masquerade.train.ensemble.partition import Partition, windows_of
@@ -60,7 +61,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class TeacherCourse:
     """How LSTM teachers learn."""
 
     hidden: int = 64
@@ -82,13 +83,6 @@ class Statistics:
 
     agreement: float
     failed: int
-
-
-def normalisation(values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and scale of each channel over arrays whose last axis is channels."""
-    flat = np.concatenate([each.reshape(-1, each.shape[-1]) for each in values])
-    scale = flat.std(axis=0)
-    return flat.mean(axis=0), np.where(scale > 0, scale, 1.0).astype(np.float32)
 
 
 @np.errstate(all="ignore")
@@ -127,7 +121,7 @@ def votes_by_lstm(
     queries: np.ndarray,
     *,
     classes: int,
-    course: Course,
+    course: TeacherCourse,
     progress: Progress,
 ) -> np.ndarray:
     """(T, Q): the vote of each teacher for each query; teachers of one window learn together.
@@ -218,7 +212,7 @@ def _stacked(
     queries: np.ndarray,
     numbers: Sequence[int],
     classes: int,
-    course: Course,
+    course: TeacherCourse,
 ) -> np.ndarray:
     """The votes of teachers of one window length."""
     most = max(1, max(len(lesson.classes) for lesson in lessons))

@@ -1,10 +1,11 @@
-"""Whose unit each recording is in."""
+"""What is public about a data set: whose unit each recording is in, and what can be learned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from masquerade.collection import Collection
 from masquerade.errors import BadInput
 
 
@@ -30,3 +31,24 @@ def units_of(owners: Sequence[str | int]) -> tuple[int, ...]:
     """
     numbers = {owner: number for number, owner in enumerate(dict.fromkeys(owners))}
     return tuple(numbers[owner] for owner in owners)
+
+
+def count_units(collection: Collection[Any], unit: str) -> int:
+    """How many there are, by the lists alone; no recording is read."""
+    if unit != "subject":
+        return len(collection)
+    people = {labels.subject for labels in collection.labels}
+    if None in people:
+        raise BadInput("Expected to know who is in every recording for --unit subject.")
+    return len(people)
+
+
+def classes_of(collection: Collection[Any]) -> tuple[str, ...]:
+    """The public list of classes.
+
+    Raises:
+        BadInput: if the data set has none.
+    """
+    if len(collection.activities) < 2:
+        raise BadInput("Expected a data set with at least two activities to learn, got fewer.")
+    return collection.activities
