@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from masquerade._round import shown
@@ -11,13 +11,13 @@ from masquerade.data.stage import Stage
 from masquerade.data.watch import Watch
 from masquerade.doors.splits import signals_of
 from masquerade.noise import Noise
-from masquerade.recipes import tempdiff_cells as cells
-from masquerade.recipes.tempdiff_cells import Exam, Taught, World
+from masquerade.recipes import bench
+from masquerade.recipes.tempdiff import exam as exams
+from masquerade.recipes.tempdiff.exam import Exam, Taught, World
 from masquerade.report import page
 from masquerade.train.ensemble import teachers, votes
 from masquerade.train.tempdiff import Tempdiff
 
-Told = Callable[[str, int, int], None]
 HEADING = (
     *("worn sensors", "private people", "teachers", "they agree", "labels by", "labels true"),
     *("student's top-1", "epsilon, one teacher's data", "epsilon, one person"),
@@ -66,35 +66,21 @@ class Line:
     figure: float | None
 
 
-def learn(told: Told = lambda what, done, total: None) -> list[Line]:
-    """Teach on Stage and on a real watch, with our votes, with the papers', and with the truth.
-
-    Args:
-        told: called with what is done, how far, and of how much.
-    """
+def learn(told: bench.Told = bench.quiet) -> list[Line]:
+    """Teach on Stage and on a real watch, with our votes, with the papers', and with the truth."""
     stage = signals_of(STAGE)
-    stage["train"].make(progress=lambda done, total: told("wearers", done, total))  # type: ignore[attr-defined]
+    stage["train"].make(progress=partial(told, "wearers"))  # type: ignore[attr-defined]
     watch = signals_of(Watch(), public="8,9", test="10")
     pairs = [("Stage", stage, PEOPLE), ("a real watch", watch, REAL)]
     found: list[Line] = []
     for name, parts, method in pairs:
         world = World.of(parts)
-        held = cells.taught(
-            world, method, queries=method.queries, progress=lambda done, total: None
-        )
+        held = exams.taught(world, method, queries=method.queries)
         exam = Exam.of(world, method)
-        for ballot in (_ours(held), _published(held), None):
+        for ballot in (method.ballot(held.reach), exams.published(held, GAMMA), None):
             found.append(_line(name, world, held, exam, ballot))
             told("teaching", len(found), 3 * len(pairs))
     return found
-
-
-def _ours(held: Taught) -> votes.Ballot:
-    return held.method.ballot(held.reach)
-
-
-def _published(held: Taught) -> votes.Ballot:
-    return votes.Ballot(aggregator="lnmax", queries=held.method.queries, scale=1 / GAMMA)
 
 
 def _line(name: str, world: World, held: Taught, exam: Exam, ballot: votes.Ballot | None) -> Line:
@@ -116,7 +102,7 @@ def _line(name: str, world: World, held: Taught, exam: Exam, ballot: votes.Ballo
         agreement=teachers.private_statistics(held.votes, held.classes).agreement,
         labels=f"{said}, gamma {GAMMA:g}, as published" if figure is not None else said,
         right=float((labels == held.truth).mean()),
-        top_1=cells.student_accuracy(exam, held.queries, labels, seed=0),
+        top_1=exams.student_accuracy(exam, held.queries, labels, seed=0),
         teacher_epsilon=teacher,
         person_epsilon=person,
         figure=figure,

@@ -6,7 +6,7 @@ the agreement of teachers are exact functions of private data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from masquerade.doors.signals import labelled_windows, public_windows, read
 from masquerade.doors.worn import Worn
 from masquerade.errors import BadInput
 from masquerade.noise import Noise
+from masquerade.recipes import bench
 from masquerade.recordings import Signal
 from masquerade.train import loop
 from masquerade.train.dp_sgd import DpSgd
@@ -27,7 +28,6 @@ from masquerade.train.ensemble import student, teachers, votes
 from masquerade.train.ensemble.method import Ensemble
 
 torch = require("torch", extra="train")
-Progress = Callable[[int, int], None]
 WINDOWS = 32  # of one person in a step of DP-SGD, spread over their recordings
 
 
@@ -123,9 +123,14 @@ class Taught:
 
 
 def taught(
-    world: World, method: Ensemble, *, queries: int, progress: Progress, device: str = "cpu"
+    world: World,
+    method: Ensemble,
+    *,
+    queries: int,
+    device: str = "cpu",
+    journal: bench.Journal | None = None,
 ) -> Taught:
-    """Train the teachers of a method and ask them."""
+    """Train the teachers of a method and ask them, unless the journal has their votes."""
     split = teaching.split_of_signals(world.private, world.signals, method)
     asked, truth = world.asked(max(method.windows), queries, seed=method.public_seed)
     if len(truth) < method.queries:
@@ -133,14 +138,24 @@ def taught(
             f"Expected at least {method.queries} public windows of one activity to ask, got "
             f"{len(truth)}; lower --queries or name more public subjects."
         )
-    lessons = teachers.lessons_of(world.signals, split, classes=world.classes, public=world.scale)
-    found = teaching.votes_of(
-        lessons, asked, method, world.classes, device=device, progress=progress
-    )
+
+    def ask() -> Any:
+        public = world.scale
+        lessons = teachers.lessons_of(world.signals, split, classes=world.classes, public=public)
+        return teaching.votes_of(
+            lessons,
+            asked,
+            method,
+            world.classes,
+            device=device,
+            progress=lambda done, total: None,
+        ).tolist()
+
+    name = f"votes of {method.name}, {method.teachers} teachers"
     return Taught(
         method=method,
         reach=split.max_teachers_per_subject,
-        votes=found,
+        votes=np.array((journal or bench.Journal()).measured(name, ask)),
         queries=asked,
         truth=truth,
         classes=world.classes,
@@ -254,11 +269,15 @@ def open_accuracy(exam: Exam, world: World, *, seed: int) -> float:
     return student_accuracy(exam, windows, truth, seed=seed, is_alone=True)
 
 
+def published(held: Taught, gamma: float) -> votes.Ballot:
+    """LNMax, as papers have it."""
+    return votes.Ballot(aggregator="lnmax", queries=held.method.queries, scale=1 / gamma)
+
+
 def noisy_accuracy(held: Taught, gamma: float) -> float:
     """How often LNMax's label is the true one."""
     some = held.first(held.method.queries)
-    ballot = votes.Ballot(aggregator="lnmax", queries=len(some.queries), scale=1 / gamma)
-    return float((ballot.answers(some.counts, Noise()) == some.truth).mean())
+    return float((published(held, gamma).answers(some.counts, Noise()) == some.truth).mean())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +300,7 @@ class Claimed:
 def claimed(held: Taught, gamma: float) -> Claimed:
     """For labels by LNMax at this gamma."""
     some = held.first(held.method.queries)
-    ballot = votes.Ballot(aggregator="lnmax", queries=len(some.queries), scale=1 / gamma)
+    ballot = published(held, gamma)
     person = replace(ballot, teachers_per_subject=held.reach)
     told = votes.data_dependent_epsilon(some.counts, ballot, delta=held.method.delta)
     return Claimed(

@@ -1,9 +1,8 @@
-"""The demo's videos: one clip released in six ways, with claim, evidence, quality and time."""
+"""The demo's video: one clip released in six ways, with claim, evidence, quality and time."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,16 @@ from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.doors.utility import measure_files
 from masquerade.mechanism import Heuristic, Mechanism
 from masquerade.receipt import Receipt
-from masquerade.recipes import world
+from masquerade.recipes import bench
+from masquerade.recipes.stage import world
 from masquerade.report import page
 from masquerade.scores import Evidence
 from masquerade.utility.picture import PictureQuality
 from masquerade.wording import explain
 
 HEADING = ("release", "guarantee", "evidence: at least", "PSNR dB", "SSIM", "seconds")
-TRIALS = 1500
+SAID = "A person of Stage, who never lived."
+_TRIALS = 1500
 _TARGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
 
 
@@ -53,13 +54,18 @@ class Shown:
     played: tuple[Claim, Evidence] | None
 
 
-def release_all(
-    folder: Path, told: Callable[[str], None] = lambda _: None
-) -> tuple[str, Path, list[Shown]]:
+@dataclass(frozen=True, kw_only=True)
+class Clips:
+    """The private original, and its releases."""
+
+    original: Path
+    shown: list[Shown]
+
+
+def release_all(folder: Path, told: bench.Told = bench.quiet) -> Clips:
     """Release the clip in every way; the original stays beside, marked private."""
-    original = folder / "clip.private.mp4"
-    world.write(original)
-    found = []
+    original = world.write(folder / "clip.private.mp4")
+    found: list[Shown] = []
     for name, mechanism in ways().items():
         target, start = folder / f"clip-{name}.mp4", time.perf_counter()
         again = Options(if_standing=IfStanding.OVERWRITE, accept_grey=True)  # to compare with
@@ -75,8 +81,8 @@ def release_all(
                 played=_played(mechanism),
             )
         )
-        told(name)
-    return "A person of Stage, who never lived.", original, found
+        told("releasing a video", len(found), len(ways()))
+    return Clips(original=original, shown=found)
 
 
 def _played(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:
@@ -86,7 +92,7 @@ def _played(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:
     if mechanism.guarantee((1, 16, 16, 3)).published_claim is not None:
         published = VideoDprpValue()  # one number of a frame is enough to refute it
         return published.claim(), audit(published)
-    game = MechanismGame(mechanism=mechanism, trials=TRIALS)
+    game = MechanismGame(mechanism=mechanism, trials=_TRIALS)
     return game.claim(), audit(game)
 
 
@@ -114,15 +120,12 @@ def row(shown: Shown) -> tuple[str, ...]:
     )
 
 
-def sections(said: str, original: Path, found: list[Shown]) -> list[page.Section]:
+def sections(clips: Clips) -> list[page.Section]:
     """The clip before and after, each with its guarantee in plain words."""
-    table = page.table(HEADING, [row(shown) for shown in found])
-    first = page.Section(
-        title="A released video",
-        body=page.paragraphs([said, "Before:"]) + page.film(original.read_bytes()) + table,
-        has_originals=True,
-    )
-    return [first, *(_section(shown) for shown in found)]
+    before = page.paragraphs([SAID, "Before:"]) + page.film(clips.original.read_bytes())
+    table = page.table(HEADING, [row(shown) for shown in clips.shown])
+    first = page.Section(title="A released video", body=before + table, has_originals=True)
+    return [first, *(_section(shown) for shown in clips.shown)]
 
 
 def _section(shown: Shown) -> page.Section:
