@@ -274,7 +274,7 @@ def test_table_and_json_agree(tmp_path: Path) -> None:
 
 def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, trained = replace(TINY, out=tmp_path), []
-    real = run.loop.run
+    real = seen.loop.run
 
     def stopped(*given: Any, **options: Any) -> None:
         trained.append("run")
@@ -282,7 +282,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             raise KeyboardInterrupt
         real(*given, **options)
 
-    monkeypatch.setattr(run.loop, "run", stopped)
+    monkeypatch.setattr(seen.loop, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
         plan.run(Noisy())
     kept = bench.Journal.of(plan, Noisy())
@@ -300,13 +300,13 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_from_scratch_trains_the_whole_network(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = MaskDpTables(seeds=1, batch=3, epochs=1.0, scratch_epochs=0.5)
     trained: list[int] = []
-    real = run.loop.run
+    real = seen.loop.run
 
     def watched(tail: Any, *rest: Any, **options: Any) -> None:
         trained.append(sum(p.numel() for p in tail.parameters() if p.requires_grad))
         real(tail, *rest, **options)
 
-    monkeypatch.setattr(run.loop, "run", watched)
+    monkeypatch.setattr(seen.loop, "run", watched)
     wanted = {"DP from scratch": (5.0,), "public part only": (5.0,)}
     found = run.measure(plan, wanted, Noisy(), journal=bench.Journal())
     one = found.cells[0]

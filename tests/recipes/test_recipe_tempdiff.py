@@ -18,6 +18,7 @@ from masquerade.errors import BadInput
 from masquerade.recipes import bench
 from masquerade.recipes.demo import sensor_model
 from masquerade.recipes.tempdiff import TempdiffTables
+from masquerade.recipes.tempdiff import exam as exams
 from masquerade.recipes.tempdiff import run as runs
 from masquerade.recipes.tempdiff.exam import (
     Claimed,
@@ -191,6 +192,42 @@ def test_a_tiny_run_writes_its_tables(command: Any, tmp_path: Path) -> None:
     page = (tmp_path / "p.md").read_text()
     assert "TEMPDIFF with nearest neighbours: Stage" in page
     assert "tempdiff --wearers 18 --sizes 2 4 --queries 20" in page
+
+
+def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = TempdiffTables(
+        out=tmp_path,
+        sizes=(2, 4),
+        queries=10,
+        windows=(10, 20),
+        teacher="nearest",
+        quick=True,
+        num_processes=1,
+        student_epochs=1,
+    )
+    world, taught_real, learned = world_of(PRIVATE), exams.teaching.votes_of, exams.student_accuracy
+    asked: list[int] = []
+    monkeypatch.setattr(exams, "private_accuracy", lambda *given, device: 0.5)
+    monkeypatch.setattr(
+        exams.teaching, "votes_of", lambda *a, **k: asked.append(1) or taught_real(*a, **k)
+    )
+
+    def stopped(*given: Any, seed: int, is_alone: bool = False) -> float:
+        asked.append(2)
+        if asked.count(2) == 4:
+            raise KeyboardInterrupt
+        return learned(*given, seed=seed, is_alone=is_alone)
+
+    monkeypatch.setattr(exams, "student_accuracy", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        runs.measure(plan, world, journal=bench.Journal.of(plan, PRIVATE))
+    journal = bench.Journal.of(plan, PRIVATE)
+    assert len(journal.held) == 4 + 3, "votes of four ensembles, three students"
+    known = {name: one["top_1"] for name, one in list(journal.held.items())[4:]}
+    found = runs.measure(plan, world, journal=journal)
+    assert asked.count(1) == 4, "no ensemble is taught twice"
+    assert asked.count(2) == 4 + 16 - 3, "students that were finished are not taught again"
+    assert [one.top_1[0] for one in found.scores[:3]] == list(known.values())
 
 
 def test_the_demos_table_says_what_each_unit_pays() -> None:

@@ -19,7 +19,7 @@ from masquerade import catalog
 from masquerade.account.compose import epsilon
 from masquerade.collection import Labels
 from masquerade.data.stage import Stage
-from masquerade.doors.training import Network, make_method
+from masquerade.doors.training import make_method
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Heuristic, Streams
@@ -30,7 +30,7 @@ from masquerade.recipes.video_dprp import rows as rows_of
 from masquerade.recipes.video_dprp import run as runs
 from masquerade.recipes.video_dprp.promises import Promise
 from masquerade.recipes.video_dprp.rows import Row, Score, Setting, Spec
-from masquerade.recipes.video_dprp.run import Course, Kept
+from masquerade.recipes.video_dprp.run import Kept
 from masquerade.recordings import Video
 from masquerade.release.mosaic import Mosaic
 from masquerade.train.plan import Plan
@@ -206,14 +206,14 @@ def test_both_splits_are_released_and_each_recording_once(monkeypatch: pytest.Mo
         Kept(origin=Films(split=split), numbers=tuple(range(count)))
         for split, count in (("train", 6), ("test", 3))
     )
-    course = Course(network=Network(from_scratch=True), batch=4, epochs=1.0)
+    plan = VideoDprpTables(batch=4, epochs=1.0, seeds=1, jobs=1)
     told: list[int] = []
     specs = [
         Spec(table=1, name="mosaic", mechanism="mosaic"),
         Spec(table=2, name="again, 3 segments", mechanism="mosaic", segments=3, tested=3),
     ]
     found = runs.measure(
-        course,
+        plan,
         (train, test),
         specs,
         journal=bench.Journal(),
@@ -225,6 +225,38 @@ def test_both_splits_are_released_and_each_recording_once(monkeypatch: pytest.Mo
     for row in found:
         assert len(row.raw.top_1) == len(row.released.top_1) == 1
         assert 0.9 < (row.changed or 0) <= 1
+
+
+def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = VideoDprpTables(out=tmp_path, batch=4, epochs=1.0, seeds=1, jobs=1)
+    specs = [
+        Spec(table=1, name=name, line=name, mechanism=mechanism)
+        for name, mechanism in (("raw", None), ("mosaic", "mosaic"), ("blur", "blur"))
+    ]
+    monkeypatch.setattr("masquerade.recipes.video_dprp.all_rows", lambda shape, is_quick: specs)
+    real, groups = runs._taught, []
+
+    def stopped(plan: Any, group: Any, *rest: Any) -> Any:
+        groups.append(group[0].name)
+        if len(groups) == 3:
+            raise KeyboardInterrupt
+        return real(plan, group, *rest)
+
+    monkeypatch.setattr(runs, "_taught", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        plan.run(Films())
+    kept = bench.Journal.of(plan, Films())
+    assert len(kept.held) == 2 and not bench.Journal.of(replace(plan, part="all"), Films()).held
+    found = plan.run(Films()).data["rows"]
+    assert groups == ["raw", "mosaic", "blur", "blur"], "what was finished is not done again"
+    assert [row["name"] for row in found] == ["raw", "mosaic", "blur"]
+    (raw,), (mosaic,) = kept.held.values()
+    assert [found[0]["top_1_raw"], found[1]["top_1_raw"]] == [
+        raw["raw"]["top_1"],
+        mosaic["raw"]["top_1"],
+    ]
+    assert found[1]["said"] == mosaic["promise"]["said"] and found[1]["changed"] > 0.9
+    assert not (tmp_path / "cells.json").exists()
 
 
 def test_json_and_markdown_agree(rows: list[dict[str, Any]], ran: Path) -> None:

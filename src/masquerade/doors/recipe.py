@@ -23,7 +23,7 @@ class _Recipes(Mapping[str, Any]):
         return iter(sorted(name for home in _HOMES for name in catalog.names(home)))
 
     def __len__(self) -> int:
-        return len(list(self))
+        return sum(len(catalog.names(home)) for home in _HOMES)
 
 
 COMMANDS = _Recipes()

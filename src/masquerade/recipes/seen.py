@@ -13,8 +13,12 @@ from masquerade.collection import About, Collection, Count, Kind, Labels
 from masquerade.data.stage import Stage
 from masquerade.doors.lessons import Memory, lessons
 from masquerade.errors import BadInput
+from masquerade.nets import mvit
+from masquerade.noise import Noise
 from masquerade.recordings import Video
+from masquerade.train import loop
 from masquerade.train.method import Method
+from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows
 
 torch = require("torch", extra="train")
@@ -87,6 +91,24 @@ def joined(parts: Sequence[Rows]) -> Rows:
 def middle(slots: np.ndarray, segments: int) -> np.ndarray:
     """All segments of each recording, or the one in the middle."""
     return slots if segments == slots.shape[1] else slots[:, [slots.shape[1] // 2]]
+
+
+def taught(net: Any, rows: Rows, method: Method, plan: Plan, *, physical: int = 64) -> Any:
+    """The part of a network that a method trains, after it has learned.
+
+    ``physical`` units are computed at once.
+    """
+    _, tail = mvit.split(net, method.part)
+    loop.run(
+        tail,
+        rows,
+        method,
+        plan,
+        noise=Noise(),
+        work=loop.Work(physical=min(physical, rows.units)),
+        progress=lambda done, total: None,
+    )
+    return tail
 
 
 def is_right(tail: Any, rows: Rows, *, tested: int = 1, batch: int = 64) -> np.ndarray:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from masquerade.doors.answer import Answer
 from masquerade.files import atomic
-from masquerade.recipes import audits, bench, papers
-from masquerade.recipes.demo import clip, sensor_model, steps, video_model
-from masquerade.recipes.demo import page as pages
-from masquerade.recipes.demo.budget import spend_until_refused
+from masquerade.recipes import bench
+from masquerade.recipes.demo import budget, claims, clip, sensor_model, steps, video_model
+from masquerade.recipes.demo.part import Part
 from masquerade.recipes.stage import world
+from masquerade.report import page
+
+_ON_SCREEN = ("papers", "audits", "clip", "videos", "sensors", "steps", "account")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,35 +31,33 @@ class Demo:
     def run(self) -> Answer:
         """Print the table and the receipt in words, write ``report.html``."""
         self.out.mkdir(parents=True, exist_ok=True)
-        original = steps.of_a_day(rng=np.random.default_rng(self.seed))
-        private = steps.write(self.out, original)
         with bench.telling() as told:
-            verdicts = papers.judge(told)
-            noise = steps.noise_plot(told)
-            played = audits.play_all(audits.games(is_long=False), told)
-            clips = clip.release_all(self.out, told)
-            learned = video_model.learn(told)
-            worn = sensor_model.learn(told)
-        people = world.pictures()
-        for name, text in people.items():
-            atomic.write_whole(self.out / f"stage-{name}", text.encode())
-        found = pages.Found(
-            verdicts=verdicts,
-            noise=noise,
-            played=played,
-            people=people,
-            clips=clips,
-            learned=learned,
-            worn=worn,
-            account=spend_until_refused(self.out, high=steps.MOST),
-            day=steps.release(private, original),
-        )
+            parts = {
+                "papers": claims.judged(told),
+                "audits": claims.played(told),
+                "noise": steps.noise(told),
+                "steps": steps.released(self.out, seed=self.seed),
+                "people": _people(self.out),
+                "clip": clip.released(self.out, told),
+                "videos": video_model.learned(told),
+                "sensors": sensor_model.learned(told),
+                "account": budget.spent(self.out),
+            }
         report = self.out / "report.html"
-        atomic.write_whole(report, pages.html(found).encode())
-        return Answer(
-            data={"report": str(report), **pages.plain(found)},
-            lines=[*pages.lines(found), "", f"The page: {report}"],
-        )
+        sections = [section for part in parts.values() for section in part.sections]
+        written = page.page("Masquerade", sections, lead="Everyone dances; nobody is recognised.")
+        atomic.write_whole(report, written.encode())
+        data = {name: value for part in parts.values() for name, value in part.data.items()}
+        lines = [line for name in _ON_SCREEN for line in parts[name].lines]
+        return Answer(data={"report": str(report), **data}, lines=[*lines, f"The page: {report}"])
+
+
+def _people(folder: Path) -> Part:
+    """Stage's pictures, also as files."""
+    drawn = world.pictures()
+    for name, text in drawn.items():
+        atomic.write_whole(folder / f"stage-{name}", text.encode())
+    return Part(sections=world.sections(drawn))
 
 
 EXAMPLE = Demo()

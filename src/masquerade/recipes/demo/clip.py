@@ -17,6 +17,7 @@ from masquerade.doors.utility import measure_files
 from masquerade.mechanism import Heuristic, Mechanism
 from masquerade.receipt import Receipt
 from masquerade.recipes import bench
+from masquerade.recipes.demo.part import Part, table
 from masquerade.recipes.stage import world
 from masquerade.report import page
 from masquerade.scores import Evidence
@@ -24,7 +25,6 @@ from masquerade.utility.picture import PictureQuality
 from masquerade.wording import explain
 
 HEADING = ("release", "guarantee", "evidence: at least", "PSNR dB", "SSIM", "seconds")
-SAID = "A person of Stage, who never lived."
 _TRIALS = 1500
 _TARGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
 
@@ -54,35 +54,39 @@ class Shown:
     played: tuple[Claim, Evidence] | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Clips:
-    """The private original, and its releases."""
-
-    original: Path
-    shown: list[Shown]
-
-
-def release_all(folder: Path, told: bench.Told = bench.quiet) -> Clips:
+def released(folder: Path, told: bench.Told = bench.quiet) -> Part:
     """Release the clip in every way; the original stays beside, marked private."""
     original = world.write(folder / "clip.private.mp4")
     found: list[Shown] = []
     for name, mechanism in ways().items():
-        target, start = folder / f"clip-{name}.mp4", time.perf_counter()
-        again = Options(if_standing=IfStanding.OVERWRITE, accept_grey=True)  # to compare with
-        done = release_file(original, target, mechanism, options=again)
-        seconds = time.perf_counter() - start
-        found.append(
-            Shown(
-                name=name,
-                path=target,
-                receipt=done.receipt,
-                quality=measure_files(original, target, every=4),
-                seconds=seconds,
-                played=_played(mechanism),
-            )
-        )
+        found.append(_shown(name, mechanism, original))
         told("releasing a video", len(found), len(ways()))
-    return Clips(original=original, shown=found)
+    title, said = "A released video", "A person of Stage, who never lived."
+    rows = [row(shown) for shown in found]
+    before = page.paragraphs([said, "Before:"]) + page.film(original.read_bytes())
+    body = before + page.table(HEADING, rows)
+    return Part(
+        sections=[
+            page.Section(title=title, body=body, has_originals=True),
+            *map(_section, found),
+        ],
+        lines=[table(title, HEADING, rows), said, ""],
+        data={"videos": {shown.name: str(shown.path) for shown in found}},
+    )
+
+
+def _shown(name: str, mechanism: Mechanism, original: Path) -> Shown:
+    target, start = original.with_name(f"clip-{name}.mp4"), time.perf_counter()
+    again = Options(if_standing=IfStanding.OVERWRITE, accept_grey=True)  # to compare with
+    done = release_file(original, target, mechanism, options=again)
+    return Shown(
+        name=name,
+        path=target,
+        receipt=done.receipt,
+        seconds=time.perf_counter() - start,
+        quality=measure_files(original, target, every=4),
+        played=_played(mechanism),
+    )
 
 
 def _played(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:
@@ -118,14 +122,6 @@ def row(shown: Shown) -> tuple[str, ...]:
         f"{shown.quality.ssim:.3f}",
         f"{shown.seconds:.1f}",
     )
-
-
-def sections(clips: Clips) -> list[page.Section]:
-    """The clip before and after, each with its guarantee in plain words."""
-    before = page.paragraphs([SAID, "Before:"]) + page.film(clips.original.read_bytes())
-    table = page.table(HEADING, [row(shown) for shown in clips.shown])
-    first = page.Section(title="A released video", body=before + table, has_originals=True)
-    return [first, *(_section(shown) for shown in clips.shown)]
 
 
 def _section(shown: Shown) -> page.Section:

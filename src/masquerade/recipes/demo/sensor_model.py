@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
 
 from masquerade._round import shown
 from masquerade.data.stage import Stage
@@ -12,6 +11,7 @@ from masquerade.data.watch import Watch
 from masquerade.doors.splits import signals_of
 from masquerade.noise import Noise
 from masquerade.recipes import bench
+from masquerade.recipes.demo.part import Part, table
 from masquerade.recipes.tempdiff import exam as exams
 from masquerade.recipes.tempdiff.exam import Exam, Taught, World
 from masquerade.report import page
@@ -66,7 +66,7 @@ class Line:
     figure: float | None
 
 
-def learn(told: bench.Told = bench.quiet) -> list[Line]:
+def learned(told: bench.Told = bench.quiet) -> Part:
     """Teach on Stage and on a real watch, with our votes, with the papers', and with the truth."""
     stage = signals_of(STAGE)
     stage["train"].make(progress=partial(told, "wearers"))  # type: ignore[attr-defined]
@@ -80,7 +80,13 @@ def learn(told: bench.Told = bench.quiet) -> list[Line]:
         for ballot in (method.ballot(held.reach), exams.published(held, GAMMA), None):
             found.append(_line(name, world, held, exam, ballot))
             told("teaching", len(found), 3 * len(pairs))
-    return found
+    title, lines, said = "Worn sensors: teachers who vote", rows(found), sentences(found)
+    body = page.table(HEADING, lines) + page.listing(said)
+    return Part(
+        sections=[page.Section(title=title, body=body, has_originals=True)],
+        lines=[table(title, HEADING, lines), *said, ""],
+        data={"wearers": [asdict(line) for line in found]},
+    )
 
 
 def _line(name: str, world: World, held: Taught, exam: Exam, ballot: votes.Ballot | None) -> Line:
@@ -144,17 +150,3 @@ def sentences(found: list[Line]) -> list[str]:
         f"{_shown(watch.teacher_epsilon)} for the data behind one teacher gives "
         f"{_shown(watch.person_epsilon)} for a person, whose recordings reach many of them.",
     ]
-
-
-def section(found: list[Line]) -> page.Section:
-    """The table and what it says."""
-    return page.Section(
-        title="Worn sensors: teachers who vote",
-        body=page.table(HEADING, rows(found)) + page.listing(sentences(found)),
-        has_originals=True,
-    )
-
-
-def plain(found: list[Line]) -> list[dict[str, Any]]:
-    """As JSON."""
-    return [asdict(line) for line in found]

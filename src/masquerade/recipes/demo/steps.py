@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
-from masquerade.doors.outputs import IfStanding
+from masquerade.doors.outputs import IfStanding, receipt_path
 from masquerade.doors.releasing import Options, make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
-from masquerade.receipt import Receipt
 from masquerade.recipes import bench
-from masquerade.report import plot
+from masquerade.recipes.demo.part import Part
+from masquerade.report import page, plot
+from masquerade.wording import explain
 
+PRIVATE = "steps.private.csv"
 MOST = 200.0  # a minute; public: nobody's pace is read from the data
 _MINUTES = 1440  # one day of a wearable, a number a minute
 _AVERAGED = 61  # minutes; averaging what was released is free
 _SAMPLING_PROB, _STEPS, _DELTA = 0.01, 1000, 1e-5
 _MULTIPLIERS = np.geomspace(0.6, 20, 9)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Day:
-    """A released day: its file, its receipt, and the day before and after, drawn."""
-
-    path: Path
-    receipt: Receipt
-    drawn: str
 
 
 def of_a_day(*, rng: np.random.Generator) -> np.ndarray:
@@ -43,24 +35,34 @@ def of_a_day(*, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(np.round(drawn).clip(0, MOST))
 
 
-def write(folder: Path, original: np.ndarray) -> Path:
-    """The private file."""
-    private = folder / "steps.private.csv"
+def released(folder: Path, *, seed: int) -> Part:
+    """A day, written to a private file and released from it."""
+    private, target = folder / PRIVATE, folder / "steps.csv"
+    original = of_a_day(rng=np.random.default_rng(seed))
     text = "steps\n" + "".join(f"{value:g}\n" for value in original)
     atomic.write_whole(private, text.encode())
-    return private
-
-
-def release(private: Path, original: np.ndarray) -> Day:
-    """Release the private file, as ``steps.csv`` beside it."""
-    target = private.with_name("steps.csv")
     mechanism = make_mechanism(
         "gaussian_noise", epsilon=8.0, delta=1e-5, unit="frame", low=0.0, high=MOST
     )
     again = Options(heading=True, if_standing=IfStanding.OVERWRITE)
-    done = release_file(private, target, mechanism, options=again)
+    receipt = release_file(private, target, mechanism, options=again).receipt
     drawn = _drawn(original, np.loadtxt(target, skiprows=1))
-    return Day(path=target, receipt=done.receipt, drawn=drawn)
+    said = page.paragraphs(["Generated data, so the original can be shown beside it."])
+    return Part(
+        sections=[
+            page.Section(
+                title="A released signal", body=said + page.figure(drawn), has_originals=True
+            ),
+            page.receipt_section("Its receipt, in plain words", receipt),
+        ],
+        lines=[
+            f"Released {target}, one day of steps, one number a minute. Its receipt "
+            f"({receipt_path(target).name}) says:",
+            *(f"  {line}" for line in explain(receipt.guarantee)),
+            "",
+        ],
+        data={"released": str(target)},
+    )
 
 
 def _drawn(original: np.ndarray, released: np.ndarray) -> str:
@@ -77,7 +79,7 @@ def _drawn(original: np.ndarray, released: np.ndarray) -> str:
     return plot.svg(lines, axes)
 
 
-def noise_plot(told: bench.Told = bench.quiet) -> str:
+def noise(told: bench.Told = bench.quiet) -> Part:
     """Epsilon against the noise multiplier, for the relations."""
     curves = [
         ("zero_out", Relation.ZERO_OUT, False),
@@ -100,4 +102,6 @@ def noise_plot(told: bench.Told = bench.quiet) -> str:
         y_label="epsilon",
         is_log=True,
     )
-    return plot.svg(bench.curves(points), axes)
+    drawn = page.figure(plot.svg(bench.curves(points), axes))
+    said = page.paragraphs(["zero_out and add_remove coincide here."])
+    return Part(sections=[page.Section(title="Epsilon against noise", body=drawn + said)])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from masquerade._optional import require
 from masquerade._round import shown
 from masquerade.data.stage import Stage
 from masquerade.recipes import bench
+from masquerade.recipes.demo.part import Part, table
 from masquerade.recipes.mask_dp import MaskDpTables, run
 from masquerade.recipes.mask_dp import page as mask_dp
 from masquerade.recipes.mask_dp.rows import (
@@ -41,27 +41,34 @@ _WANTED: dict[str, tuple[float, ...]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Learned:
-    """What was measured.
-
-    Args:
-        found: the cells.
-        shared: what one batch for both parts, as published, would have cost, by relation.
-    """
-
-    found: Found
-    shared: dict[str, float]
-
-
-def learn(told: bench.Told = bench.quiet) -> Learned:
+def learned(told: bench.Told = bench.quiet) -> Part:
     """Draw people, train every way with three seeds, test on others."""
     with _one_thread():
         found = run.measure(PLAN, _WANTED, WORLD, journal=bench.Journal(), told=told)
     about = f"Stage, {WORLD.world.subjects} people, another world than the public one"
+    found = replace(found, about=about)
     plan = PLAN.method(SHARED, EPSILON).plan(found.units)
     shared = {relation.value: plan.epsilon(relation) for relation in RELATIONS}
-    return Learned(found=replace(found, about=about), shared=shared)
+    rows, said = _rows(found, shared), mask_dp.sentences(found)
+    return Part(
+        sections=[
+            page.Section(
+                title="A model that is trained privately",
+                body=page.table(HEADING, rows)
+                + page.listing(said)
+                + page.figure(mask_dp.class_bars(found, epsilon=EPSILON)),
+                has_originals=True,
+            )
+        ],
+        lines=[table("A model, trained privately", HEADING, rows), *said, ""],
+        data={
+            "training": {
+                "cells": [cell.plain() for cell in found.cells],
+                "sentences": said,
+                "shared_batch": {"claimed": EPSILON, "valid": False, "true_epsilon": shared},
+            }
+        },
+    )
 
 
 @contextlib.contextmanager
@@ -75,10 +82,10 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def rows(learned: Learned) -> list[tuple[str, ...]]:
-    """Lines of the table; the published form is only reckoned."""
+def _rows(found: Found, shared: dict[str, float]) -> list[tuple[str, ...]]:
+    """Lines of the table; the published form, one batch for both parts, is only reckoned."""
     lines = []
-    for cell in learned.found.cells:
+    for cell in found.cells:
         if cell.method == PUBLIC and cell.epsilon == math.inf:
             continue  # the same run
         is_open = cell.method == DP and not cell.proved
@@ -86,27 +93,7 @@ def rows(learned: Learned) -> list[tuple[str, ...]]:
         unit = "nothing" if is_open else cell.unit
         proved = [shown(cell.proved[r.value], 4) if cell.proved else "-" for r in RELATIONS]
         lines.append((name, unit, *proved, bench.percent(cell.top_1)))
-    zeroed, replaced = (shown(learned.shared[r.value], 4) for r in RELATIONS)
+    zeroed, replaced = (shown(shared[r.value], 4) for r in RELATIONS)
     claim = f"{replaced} (CLAIMED, NOT VALID: {EPSILON:g})"
     lines.append((f"{MASK_DP} as published", PIXELS, zeroed, claim, "not trained"))
     return lines
-
-
-def section(learned: Learned) -> page.Section:
-    """The table, the sentences and a picture of every class."""
-    return page.Section(
-        title="A model that is trained privately",
-        body=page.table(HEADING, rows(learned))
-        + page.listing(mask_dp.sentences(learned.found))
-        + page.figure(mask_dp.class_bars(learned.found, epsilon=EPSILON)),
-        has_originals=True,
-    )
-
-
-def plain(learned: Learned) -> dict[str, Any]:
-    """As JSON."""
-    return {
-        "cells": [cell.plain() for cell in learned.found.cells],
-        "sentences": mask_dp.sentences(learned.found),
-        "shared_batch": {"claimed": EPSILON, "valid": False, "true_epsilon": learned.shared},
-    }

@@ -17,7 +17,6 @@ from masquerade import _json
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.nets import mvit
-from masquerade.noise import Noise
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp.rows import (
     DP,
@@ -30,7 +29,6 @@ from masquerade.recipes.mask_dp.rows import (
     Cell,
     Found,
 )
-from masquerade.train import loop
 from masquerade.train.rows import Rows
 
 if TYPE_CHECKING:
@@ -124,16 +122,8 @@ def _cell(
     truth, scores = exam.targets.cpu().numpy(), []
     for seed in range(plan.seeds):
         net = plan.net(len(classes), seed=seed, from_scratch=row.from_scratch)
-        _, tail = mvit.split(net, method.part)
-        loop.run(
-            tail,
-            rows,
-            plan.method(name, epsilon, public_seed=seed),
-            steps,
-            noise=Noise(),
-            work=loop.Work(physical=min(physical, rows.units)),
-            progress=lambda done, total: None,
-        )
+        again = plan.method(name, epsilon, public_seed=seed)
+        tail = seen.taught(net, rows, again, steps, physical=physical)
         scores.append(seen.is_right(tail, exam))
     return Cell(
         method=name,

@@ -15,12 +15,12 @@ from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.doors.answer import Answer
 from masquerade.doors.lessons import classes_of
-from masquerade.doors.training import Network
+from masquerade.doors.training import Network, make_method
 from masquerade.nets import mvit
 from masquerade.recipes import bench, seen
 from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import run as runs
-from masquerade.recipes.video_dprp.rows import Row, Setting, all_rows
+from masquerade.recipes.video_dprp.rows import DELTA, Row, Setting, Spec, all_rows
 
 _QUICK = 300  # training recordings
 
@@ -96,26 +96,55 @@ class VideoDprpTables:
         data = seen.sized(data) if isinstance(data, Stage) else data
         train, test = self._kept(data)
         shape = train[0].frames.shape
-        course = runs.Course(
-            network=Network(network=self.network, weights=self.weights),
-            part=self.part,
-            batch=self.batch,
-            epochs=self.epochs,
-            seeds=self.seeds or (1 if self.quick else 3),
-            device=self.device,
-            jobs=1 if self.device == "cuda" else self.jobs or joblib.cpu_count(),
-        )
         specs = all_rows(shape, is_quick=self.quick)
-        rows = runs.measure(course, (train, test), specs, journal=journal, told=told)
+        rows = runs.measure(self, (train, test), specs, journal=journal, told=told)
         return rows, Setting(
             shape=shape,
             seen=mvit.NORMALISATION[self.network].frames,
             train=len(train),
             test=len(test),
             classes=len(classes_of(data)),
-            seeds=course.seeds,
+            seeds=self.repeats,
             part=self.part,
-            course=course.said,
+            course=self._said,
+        )
+
+    @property
+    def repeats(self) -> int:
+        """Of each row, on the same release."""
+        return self.seeds or (1 if self.quick else 3)
+
+    @property
+    def processes(self) -> int:
+        """That work side by side."""
+        return 1 if self.device == "cuda" else self.jobs or int(joblib.cpu_count())
+
+    @property
+    def begun(self) -> Network:
+        """The network and its public weights; its head begins with zeros."""
+        return Network(network=self.network, weights=self.weights)
+
+    def method(self, spec: Spec) -> Any:
+        """A row's training method; its noise meets epsilon under replace_one, like releases."""
+        return make_method(
+            spec.method,
+            epsilon=spec.epsilon,
+            delta=DELTA,
+            unit="video",
+            relation="replace_one",
+            batch=self.batch,
+            epochs=self.epochs,
+            part=self.part,
+            segments=spec.segments,
+        )
+
+    @property
+    def _said(self) -> str:
+        """How every row learns, in words."""
+        method = self.method(Spec(table=0, name=""))
+        return (
+            f"{method.optimiser}, learning rate {method.learning_rate:g}, {method.epochs:g} "
+            f"epochs, batches of {method.batch}, norms clipped at {method.clip_norm:g}"
         )
 
     def _kept(self, data: Collection[Any]) -> list[runs.Kept]:

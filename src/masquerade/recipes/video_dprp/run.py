@@ -10,14 +10,14 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
 
 from masquerade.collection import Collection
 from masquerade.compute import device
-from masquerade.doors.training import Network, make_method, torch
+from masquerade.doors.training import torch
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.mechanism import Heuristic, Mechanism, Shape, Streams
 from masquerade.nets import mvit
@@ -25,60 +25,16 @@ from masquerade.noise import Noise
 from masquerade.recipes import bench, seen
 from masquerade.recipes.video_dprp import promises
 from masquerade.recipes.video_dprp.promises import Promise
-from masquerade.recipes.video_dprp.rows import DELTA, SEGMENTS, Row, Score, Spec
+from masquerade.recipes.video_dprp.rows import SEGMENTS, Row, Score, Spec
 from masquerade.recordings import Video
-from masquerade.train import loop
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows
 
+if TYPE_CHECKING:
+    from masquerade.recipes.video_dprp import VideoDprpTables
+
 _CHUNK, _CHUNK_BYTES = 12, 1 << 26  # the most that a process treats before it reports
 _MOST_BYTES = 2 << 30  # of recordings that are kept; what is beyond is read again
-
-
-@dataclass(frozen=True, kw_only=True)
-class Course:
-    """How every row learns.
-
-    Args:
-        network: which one, from which public weights; its head begins with zeros.
-        part: what is trained.
-        batch: recordings in a batch, on average.
-        epochs: how often each is drawn, on average.
-        seeds: runs of each row, on the same release.
-        device: cpu or cuda.
-        jobs: processes.
-    """
-
-    network: Network
-    part: str = "head"
-    batch: int = 128
-    epochs: float = 20.0
-    seeds: int = 1
-    device: str = "cpu"
-    jobs: int = 1
-
-    def method(self, spec: Spec) -> Any:
-        """A row's training method; its noise meets epsilon under replace_one, like releases."""
-        return make_method(
-            spec.method,
-            epsilon=spec.epsilon,
-            delta=DELTA,
-            unit="video",
-            relation="replace_one",
-            batch=self.batch,
-            epochs=self.epochs,
-            part=self.part,
-            segments=spec.segments,
-        )
-
-    @property
-    def said(self) -> str:
-        """How, in words."""
-        method = self.method(Spec(table=0, name=""))
-        return (
-            f"{method.optimiser}, learning rate {method.learning_rate:g}, {method.epochs:g} "
-            f"epochs, batches of {method.batch}, norms clipped at {method.clip_norm:g}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,7 +82,7 @@ class Seen:
 
 
 def see(
-    course: Course,
+    plan: VideoDprpTables,
     films: Kept,
     mechanism: Mechanism | None,
     *,
@@ -141,8 +97,8 @@ def see(
         for start in range(0, len(films), size)
     )
     classes, found = films.origin.activities, []
-    calls = (joblib.delayed(_see)(course, some, classes, mechanism, segments) for some in chunks)
-    for part in bench.together(calls, jobs=course.jobs):
+    calls = (joblib.delayed(_see)(plan, some, classes, mechanism, segments) for some in chunks)
+    for part in bench.together(calls, jobs=plan.processes):
         found.append(part)
         told(what, sum(one.rows.units for one in found), len(films))
     return Seen(
@@ -153,17 +109,17 @@ def see(
 
 
 def _see(
-    course: Course,
+    plan: VideoDprpTables,
     films: list[Video],
     classes: tuple[str, ...],
     mechanism: Mechanism | None,
     segments: int,
 ) -> Seen:
     """The same for a few, in a process of its own; noise is live there as everywhere."""
-    net, trunk = _frozen(course, len(classes))
-    method = course.method(Spec(table=0, name="", segments=segments))
+    net, trunk = _frozen(plan, len(classes))
+    method = plan.method(Spec(table=0, name="", segments=segments))
     changed: tuple[float, ...] = ()
-    with device.on(course.device):
+    with device.on(plan.device):
         shown = films
         if mechanism is not None:
             noise = Noise()
@@ -171,7 +127,7 @@ def _see(
             pairs = zip(shown, films, strict=True)
             changed = tuple(float(np.mean(new.frames != old.frames)) for new, old in pairs)
         some = seen.Films(films=shown, classes=classes)
-        rows = seen.rows_of(some, method, net, trunk, device=course.device)
+        rows = seen.rows_of(some, method, net, trunk, device=plan.device)
     return Seen(rows=rows, shapes=frozenset(film.frames.shape for film in films), changed=changed)
 
 
@@ -184,37 +140,31 @@ def _released(film: Video, mechanism: Mechanism, noise: Noise) -> Video:
 
 
 @lru_cache(maxsize=1)
-def _frozen(course: Course, classes: int) -> tuple[Any, Any]:
-    net = copy.deepcopy(_begun(course, classes, 0))
-    return net, mvit.split(net, course.part)[0]
+def _frozen(plan: VideoDprpTables, classes: int) -> tuple[Any, Any]:
+    net = copy.deepcopy(_begun(plan, classes, 0))
+    return net, mvit.split(net, plan.part)[0]
 
 
 @lru_cache(maxsize=4)
-def _begun(course: Course, classes: int, seed: int) -> Any:
+def _begun(plan: VideoDprpTables, classes: int, seed: int) -> Any:
     """A network as it is before it learns; to be copied."""
-    return course.network.make(classes, seed=seed).to(course.device)
+    return plan.begun.make(classes, seed=seed).to(plan.device)
 
 
 @lru_cache(maxsize=16)
-def _plan(course: Course, epsilon: float, units: int) -> Plan:
+def _steps(plan: VideoDprpTables, epsilon: float, units: int) -> Plan:
     """Steps and noise: the same for every method here, since each has a unit's norm bounded."""
-    plan: Plan = course.method(Spec(table=0, name="", epsilon=epsilon)).plan(units)
-    return plan
+    found: Plan = plan.method(Spec(table=0, name="", epsilon=epsilon)).plan(units)
+    return found
 
 
-def learn(course: Course, spec: Spec, rows: Rows, plan: Plan, classes: int, seed: int) -> Any:
+def learn(
+    plan: VideoDprpTables, spec: Spec, rows: Rows, steps: Plan, classes: int, seed: int
+) -> Any:
     """The trained part of a network, after it has learned."""
-    _, tail = mvit.split(copy.deepcopy(_begun(course, classes, seed)), course.part)
-    loop.run(
-        tail,
-        replace(rows, slots=seen.middle(rows.slots, spec.segments)),
-        replace(course.method(spec), public_seed=seed),
-        plan,
-        noise=Noise(),
-        work=loop.Work(physical=64),
-        progress=lambda done, total: None,
-    )
-    return tail
+    net = copy.deepcopy(_begun(plan, classes, seed))
+    some = replace(rows, slots=seen.middle(rows.slots, spec.segments))
+    return seen.taught(net, some, replace(plan.method(spec), public_seed=seed), steps)
 
 
 def score(tails: Sequence[Any], rows: Rows, tested: int) -> Score:
@@ -264,7 +214,7 @@ def available(spec: Spec, shape: Shape) -> tuple[Mechanism | None, str]:
 
 
 def measure(
-    course: Course,
+    plan: VideoDprpTables,
     splits: tuple[Kept, Kept],
     specs: Sequence[Spec],
     *,
@@ -275,16 +225,16 @@ def measure(
     train, test = splits
     work = planned(specs, train[0].frames.shape)
     found = dict(work.missing)
-    raw = see(course, test, None, segments=SEGMENTS, told=told)
-    for place, (mechanism, group) in enumerate(work.groups.items()):
-        rows = partial(_group, course, mechanism, group, splits, raw.rows, told)
-        for spec, held in zip(group, journal.measured(f"release {place}", rows), strict=True):
+    raw = see(plan, test, None, segments=SEGMENTS, told=told)
+    for mechanism, group in work.groups.items():
+        rows = partial(_group, plan, mechanism, group, splits, raw.rows, told)
+        for spec, held in zip(group, journal.measured(f"release {mechanism!r}", rows), strict=True):
             found[spec] = Row.of(spec, held)
     return [found[spec] for spec in specs if spec in found]
 
 
 def _group(
-    course: Course,
+    plan: VideoDprpTables,
     mechanism: Mechanism | None,
     group: Sequence[Spec],
     splits: tuple[Kept, Kept],
@@ -294,19 +244,19 @@ def _group(
     """The rows of one mechanism, or of none, as a journal holds them."""
     train, test = splits
     segments = max((max(spec.segments, spec.tested) for spec in group), default=1)
-    learned = see(course, train, mechanism, segments=segments, told=told)
+    learned = see(plan, train, mechanism, segments=segments, told=told)
     released, promise, changed = None, None, None
     if mechanism is not None:
-        released = see(course, test, mechanism, segments=segments, told=told)
+        released = see(plan, test, mechanism, segments=segments, told=told)
         promise = promises.of_release(mechanism, learned.shapes | released.shapes)
         changed = float(np.mean(released.changed))
-    taught = _taught(course, group, learned.rows, len(train.origin.activities))
+    taught = _taught(plan, group, learned.rows, len(train.origin.activities))
     rows = []
     for spec in group:
-        plan, tails = taught[_way(spec)]
+        steps, tails = taught[_way(spec)]
         row = Row(
             spec=spec,
-            promise=promise or promises.of_training(course.method(spec), plan),
+            promise=promise or promises.of_training(plan.method(spec), steps),
             raw=score(tails, raw, spec.tested),
             released=Score() if released is None else score(tails, released.rows, spec.tested),
             changed=changed,
@@ -321,15 +271,15 @@ def _way(spec: Spec) -> tuple[str, float, int]:
 
 
 def _taught(
-    course: Course, group: Sequence[Spec], rows: Rows, classes: int
+    plan: VideoDprpTables, group: Sequence[Spec], rows: Rows, classes: int
 ) -> dict[tuple[str, float, int], tuple[Plan, list[Any]]]:
     """The plan of each way of learning and a model a seed, learned side by side."""
     ways = {_way(spec): spec for spec in group}
-    plans = {way: _plan(course, spec.epsilon, rows.units) for way, spec in ways.items()}
+    plans = {way: _steps(plan, spec.epsilon, rows.units) for way, spec in ways.items()}
     calls = [
-        joblib.delayed(learn)(course, spec, rows, plans[way], classes, seed)
+        joblib.delayed(learn)(plan, spec, rows, plans[way], classes, seed)
         for way, spec in ways.items()
-        for seed in range(course.seeds)
+        for seed in range(plan.repeats)
     ]
-    tails = bench.together(calls, jobs=course.jobs)
-    return {way: (plans[way], [next(tails) for _ in range(course.seeds)]) for way in ways}
+    tails = bench.together(calls, jobs=plan.processes)
+    return {way: (plans[way], [next(tails) for _ in range(plan.repeats)]) for way in ways}
