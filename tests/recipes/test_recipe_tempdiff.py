@@ -68,7 +68,6 @@ def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Foun
         queries=50,
         people=40,
         unit="subject",
-        seconds=1.0,
     )
 
 

@@ -228,56 +228,57 @@ class Journal:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """One run of a recipe.
+    """What a recipe found, for machines and for people.
 
     Args:
         title: of the section in the docs.
-        command: that gives it again.
         text: Markdown: tables, and what they show.
         data: the same as plain values.
-        seconds: it took.
-        device: cpu or cuda.
         plots: SVG texts by name.
     """
 
     title: str
-    command: str
     text: str
     data: Mapping[str, Any]
-    seconds: float
-    device: str = "cpu"
-    plots: Mapping[str, str] = field(default_factory=dict)
+    plots: Mapping[str, str]
 
-    @property
-    def origin(self) -> str:
-        """Where and when: the sentence that every number needs."""
-        machine = f"{platform.machine()}, {os.cpu_count()} cores"
-        if self.device == "cuda":
-            machine += f", {require('torch', extra='train').cuda.get_device_name(0)}"
-        today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        return f"`{self.command}`; {machine}; {today}; {self.seconds:.0f} s."
+    def publish(self, recipe: Any, data: Collection[Any], journal: Journal) -> Answer:
+        """Write what a recipe found of a data set into its folder, and its page; end the journal.
 
-    def publish(self, out: Path, page: Path | None) -> Answer:
-        """Write ``results.json``, ``table.md`` and the plots, and a section of a page; say so."""
+        The folder gets ``results.json``, ``table.md`` and the plots.
+        """
+        out, page, origin = recipe.out, recipe.page, _origin(recipe, data, journal.seconds)
         out.mkdir(parents=True, exist_ok=True)
-        found = {"origin": self.origin, **self.data}
+        found = {"origin": origin, **self.data}
         atomic.write_whole(out / "results.json", (json.dumps(found, indent=1) + "\n").encode())
         atomic.write_whole(out / "table.md", self.text.encode())
-        for name, drawn in self.plots.items():
-            atomic.write_whole(out / f"{name}.svg", drawn.encode())
+        self._draw(out)
         lines = [self.text, f"Wrote {out}/results.json, table.md and {len(self.plots)} plots."]
         if page is not None:
-            self._append(page)
+            self._append(page, origin)
             lines.append(f"Added a section to {page}.")
+        journal.end()
         return Answer(data=dict(self.data), lines=lines)
 
-    def _append(self, page: Path) -> None:
+    def _append(self, page: Path, origin: str) -> None:
         """Add a section to a page of the docs, with its plots in a folder of the page's name."""
         pictures = page.with_suffix("")
-        parts = [f"\n## {self.title}\n", self.origin + "\n", self.text]
-        for name, drawn in self.plots.items():
-            pictures.mkdir(parents=True, exist_ok=True)
-            atomic.write_whole(pictures / f"{name}.svg", drawn.encode())
-            parts.append(f"\n![{name}]({pictures.name}/{name}.svg)\n")
+        pictures.mkdir(parents=True, exist_ok=True)
+        self._draw(pictures)
+        parts = [f"\n## {self.title}\n", f"{origin}\n", self.text]
+        parts += [f"\n![{name}]({pictures.name}/{name}.svg)\n" for name in self.plots]
         before = page.read_text(encoding="utf-8") if page.is_file() else ""
         atomic.write_whole(page, (before.rstrip("\n") + "\n" + "\n".join(parts)).encode())
+
+    def _draw(self, folder: Path) -> None:
+        for name, drawn in self.plots.items():
+            atomic.write_whole(folder / f"{name}.svg", drawn.encode())
+
+
+def _origin(recipe: Any, data: Collection[Any], seconds: float) -> str:
+    """How, where and when: the sentence that every number needs."""
+    machine = f"{platform.machine()}, {os.cpu_count()} cores"
+    if recipe.device == "cuda":
+        machine += f", {require('torch', extra='train').cuda.get_device_name(0)}"
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return f"`{command(recipe, data)}`; {machine}; {today}; {seconds:.0f} s."

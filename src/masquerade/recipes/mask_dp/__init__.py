@@ -95,16 +95,11 @@ class MaskDpTables:
             found = self.measure(data, journal=journal, told=told)
         results = bench.Results(
             title=f"MaskDP, {self.private} private",
-            command=bench.command(self, data),
             text=pages.markdown(found),
             data=pages.plain(found),
-            seconds=found.seconds,
-            device=self.device,
             plots=pages.plots(found),
         )
-        answer = results.publish(self.out, self.page)
-        journal.end()
-        return answer
+        return results.publish(self, data, journal)
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet

@@ -126,7 +126,6 @@ class Found:
         about: the data, in words.
         units: that were learned from.
         tested: recordings that were tested on.
-        seconds: that it took.
     """
 
     cells: tuple[Cell, ...]
@@ -134,7 +133,6 @@ class Found:
     about: str
     units: int
     tested: int
-    seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if not any(cell.method == PUBLIC for cell in self.cells):

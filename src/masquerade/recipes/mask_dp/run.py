@@ -77,7 +77,6 @@ def measure(
         about=_about(data),
         units=taught[MASK_DP].units,
         tested=tested[DP].units,
-        seconds=journal.seconds,
     )
 
 

@@ -87,16 +87,11 @@ class TempdiffTables:
             found = runs.measure(self, World.of(parts), journal=journal, told=told)
         results = bench.Results(
             title=f"TEMPDIFF with {pages.KINDS[self.teacher]}: {data.ABOUT.title}",
-            command=bench.command(self, data),
             text=pages.markdown(found),
             data=found.plain() | {"sentences": pages.sentences(found)},
-            seconds=found.seconds,
-            device=self.device,
             plots=pages.plots(found, f"tempdiff_{catalog.name_of(data)}_{self.teacher}"),
         )
-        answer = results.publish(self.out, self.page)
-        journal.end()
-        return answer
+        return results.publish(self, data, journal)
 
     @property
     def students(self) -> range:

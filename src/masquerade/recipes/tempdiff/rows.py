@@ -90,7 +90,6 @@ class Found:
         queries: that were asked.
         people: who are private.
         unit: that an epsilon protects.
-        seconds: it took.
     """
 
     ensembles: Mapping[tuple[str, int], tuple[int, float, Private]]
@@ -101,7 +100,6 @@ class Found:
     queries: int
     people: int
     unit: str
-    seconds: float
 
     def score(self, who: str, aggregator: str, epsilon: float | None) -> Score | None:
         """That one, with the most teachers, if it was measured."""

@@ -59,7 +59,6 @@ def measure(
         queries=plan.queries,
         people=world.people,
         unit=plan.unit,
-        seconds=journal.seconds,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -74,20 +73,11 @@ class VideoDprpTables:
             rows, setting = self.measure(data, journal=journal, told=told)
         results = bench.Results(
             title="Video-DPRP: releases, and training with noise",
-            command=bench.command(self, data),
             text=pages.markdown(rows, setting),
-            data={
-                "setting": dataclasses.asdict(setting),
-                "rows": [pages.plain(row) for row in rows],
-                "findings": pages.findings(rows, setting),
-            },
-            seconds=journal.seconds,
-            device=self.device,
+            data=pages.plain(rows, setting),
             plots=pages.plots(rows),
         )
-        answer = results.publish(self.out, self.page)
-        journal.end()
-        return answer
+        return results.publish(self, data, journal)
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet

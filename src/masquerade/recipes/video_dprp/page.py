@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,20 @@ _WORDS = {
 }
 
 
-def plain(row: Row) -> dict[str, Any]:
-    """A row as JSON values; places for what attacks will measure are kept."""
+def plain(rows: Sequence[Row], setting: Setting) -> dict[str, Any]:
+    """As JSON."""
+    return {
+        "setting": asdict(setting),
+        "rows": [_plain(row) for row in rows],
+        "findings": findings(rows, setting),
+    }
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """Numbers that are not finite are left out; places for what attacks will measure are kept."""
     promise = {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in dataclasses.asdict(row.promise).items()
+        for name, value in asdict(row.promise).items()
     }
     named = ("table", "name", "mechanism", "fields", "segments", "tested")
     return {

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from masquerade import catalog
+from masquerade import _json, catalog
 from masquerade.mechanism import Mechanism, Shape
 from masquerade.recipes import bench
 from masquerade.recipes.video_dprp.promises import Promise
@@ -114,22 +114,19 @@ class Row:
     @property
     def held(self) -> dict[str, Any]:
         """What a journal holds of it."""
-        return {
-            "promise": asdict(self.promise),
-            "raw": asdict(self.raw),
-            "released": asdict(self.released),
-            "changed": self.changed,
-        }
+        kept = ("promise", "raw", "released", "changed")
+        return {name: _json.encode(getattr(self, name)) for name in kept}
 
     @classmethod
     def of(cls, spec: Spec, held: Mapping[str, Any]) -> Row:
-        """From what a journal holds of it."""
-        raw, released = (
-            Score(**{name: tuple(shares) for name, shares in held[test].items()})
-            for test in ("raw", "released")
+        """From what a journal holds."""
+        return cls(
+            spec=spec,
+            promise=_json.decode(Promise, held["promise"]),
+            raw=_json.decode(Score, held["raw"]),
+            released=_json.decode(Score, held["released"]),
+            changed=held["changed"],
         )
-        promise = Promise(**held["promise"])
-        return cls(spec=spec, promise=promise, raw=raw, released=released, changed=held["changed"])
 
 
 @dataclass(frozen=True, kw_only=True)
