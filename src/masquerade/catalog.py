@@ -1,7 +1,8 @@
 """The file is the registry: find entries by their files, without importing them.
 
-A file of a room that assigns ``EXAMPLE`` at its top level is an entry; its name is the file's.
-Adding a mechanism, a method, an attack or a data set is one new file and no other edit.
+A file of a room that assigns ``EXAMPLE`` at its top level is an entry; its name is the file's. So
+is a folder whose ``__init__.py`` does. Adding a mechanism, a method, an attack or a data set is one
+new file and no other edit.
 
 Example:
     >>> "gaussian_noise" in names("release")
@@ -36,7 +37,9 @@ def names(room: str) -> tuple[str, ...]:
     folder = _ROOT.joinpath(*room.split("."))
     if not folder.is_dir():
         raise ValueError(f"Expected a room of masquerade, got room={room!r}.")
-    return tuple(sorted(path.stem for path in folder.glob("*.py") if _assigns_example(path)))
+    found = [path.stem for path in folder.glob("*.py") if _assigns_example(path)]
+    found += [path.parent.name for path in folder.glob("*/__init__.py") if _assigns_example(path)]
+    return tuple(sorted(found))
 
 
 def example(room: str, name: str) -> Any:
@@ -59,6 +62,7 @@ def is_a(room: str, name: str, base: str) -> bool:
         (True, False)
     """
     path = _ROOT.joinpath(*room.split("."), f"{name}.py")
+    path = path if path.is_file() else path.with_suffix("") / "__init__.py"
     tree = ast.parse(path.read_text(encoding="utf-8"))
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
     return any(
@@ -69,7 +73,7 @@ def is_a(room: str, name: str, base: str) -> bool:
 
 
 def name_of(entry: object) -> str:
-    """The name of an entry's instance: its file's."""
+    """The name of an entry's instance: its file's, or its folder's."""
     return type(entry).__module__.rpartition(".")[2]
 
 

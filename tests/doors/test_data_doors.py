@@ -29,7 +29,7 @@ def _cache(in_world: Any) -> None:
 
 
 def of_folder(root: Path, classes: int = 2) -> Path:
-    from masquerade.recipes import world
+    from masquerade.recipes.stage import world
 
     for number in range(classes):
         (root / f"class_{number}").mkdir(parents=True)

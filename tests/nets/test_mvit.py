@@ -63,7 +63,7 @@ def test_pretraining_needs_few_packages_and_no_cuda() -> None:
         "import sys\n"
         "for name in ('av', 'tyro', 'rich', 'sqlalchemy', 'cryptography', 'dp_accounting'):\n"
         "    sys.modules[name] = None\n"
-        "from masquerade.recipes import pretrain, learning\n"
+        "from masquerade.recipes import pretrain, without_privacy\n"
         "from masquerade.nets import mvit, torchvision\n"
         "print(torchvision.MViT.__name__, torchvision._LIBRARY)\n"
     )

@@ -100,10 +100,10 @@ def test_the_readmes_training_can_be_planned(command: Any, tmp_path: Path) -> No
 @pytest.fixture
 def few_people(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo's training, in small."""
-    learners = pytest.importorskip("masquerade.recipes.learners")
-    few = replace(learners.WORLD, subjects=12, videos=72)
-    monkeypatch.setattr(learners, "WORLD", few)
-    monkeypatch.setattr(learners, "SETTING", replace(learners.SETTING, epochs=3.0, batch=8))
+    model = pytest.importorskip("masquerade.recipes.demo.video_model")
+    few = replace(model.WORLD, subjects=12, videos=72)
+    monkeypatch.setattr(model, "WORLD", few)
+    monkeypatch.setattr(model, "PLAN", replace(model.PLAN, epochs=3.0, batch=8))
 
 
 def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people: None) -> None:

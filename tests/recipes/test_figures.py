@@ -11,13 +11,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from masquerade.nets import conv  # noqa: E402
-from masquerade.recipes import (  # noqa: E402
-    figure_films,
-    figure_people,
-    figure_places,
-    figures,
-    learning,
-)
+from masquerade.recipes import without_privacy  # noqa: E402
+from masquerade.recipes.stage.figures import films, people, places  # noqa: E402
+from masquerade.recipes.stage.figures.rows import FIGURES, keeps  # noqa: E402
+from masquerade.recipes.stage.figures.run import WORK  # noqa: E402
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -52,17 +49,17 @@ def test_no_record_changes_what_a_network_says_of_another() -> None:
 
 def test_a_pose_network_finds_a_bright_spot() -> None:
     rng = np.random.default_rng(0)
-    places = rng.uniform(0.2, 0.8, (192, 1, 2)).astype(np.float32)
+    where = rng.uniform(0.2, 0.8, (192, 1, 2)).astype(np.float32)
     at = (np.arange(32) + 0.5) / 32
-    apart = (at[None, :, None] - places[:, :, 1:]) ** 2 + (at[None, None] - places[:, :, :1]) ** 2
+    apart = (at[None, :, None] - where[:, :, 1:]) ** 2 + (at[None, None] - where[:, :, :1]) ** 2
     spots = np.repeat(255 * np.exp(-apart / 0.005)[:, None], 3, axis=1).astype(np.uint8)
     net = conv.PoseNet(1, widths=(8, 16))
-    course = learning.Course(epochs=8, batch=16, rate=1e-2)
-    rng = np.random.default_rng(1)
-    loss = conv.heat_loss
-    learning.fit(net, spots[:128], places[:128], loss, course=course, rng=rng, progress=quiet)
-    found = conv.joints_of(torch.from_numpy(learning.predict(net, spots[128:]))).numpy()
-    error = np.abs(found - places[128:]).mean()
+    course = without_privacy.Course(epochs=8, batch=16, rate=1e-2, seed=1)
+    without_privacy.fit(
+        net, spots[:128], where[:128], course=course, progress=quiet, loss=conv.heat_loss
+    )
+    found = conv.joints_of(torch.from_numpy(without_privacy.predict(net, spots[128:]))).numpy()
+    error = np.abs(found - where[128:]).mean()
     assert error < 0.04, "guessing the middle gives 0.15"
 
 
@@ -79,31 +76,27 @@ def test_training_learns_what_can_be_learned_and_not_what_cannot() -> None:
     signals[:, 0] += labels[:, None]
     for targets, at_least, at_most in ((labels, 0.9, 1.0), (rng.permutation(labels), 0.3, 0.7)):
         net = conv.classifier(axes=1, channels=2, classes=2, widths=(8, 16))
-        course = learning.Course(epochs=6, batch=32)
-        loss = learning.cross_entropy
-        fresh = np.random.default_rng(1)
-        learning.fit(
-            net, signals[:300], targets[:300], loss, course=course, rng=fresh, progress=quiet
-        )
-        found = learning.top_1(learning.predict(net, signals[300:]), targets[300:])
+        course = without_privacy.Course(epochs=6, batch=32, seed=1)
+        learned, unseen = (signals[:300], targets[:300]), (signals[300:], targets[300:])
+        found = without_privacy.taught_top_1(net, learned, unseen, course=course, progress=quiet)
         assert at_least <= found <= at_most
 
 
 def test_bytes_become_minus_one_to_one_and_shifts_move_pixels() -> None:
-    assert learning.as_tensor(np.array([0, 255], np.uint8)).tolist() == [-1.0, 1.0]
+    assert without_privacy.as_tensor(np.array([0, 255], np.uint8)).tolist() == [-1.0, 1.0]
     batch = torch.arange(16.0).reshape(1, 1, 4, 4)
-    course = learning.Course(shifts=2)
-    moved = learning._jittered(batch.clone(), course, np.random.default_rng(3))
+    course = without_privacy.Course(shifts=2)
+    moved = without_privacy._jittered(batch.clone(), course, np.random.default_rng(3))
     assert sorted(moved.flatten().tolist()) == batch.flatten().tolist()
     assert not torch.equal(moved, batch)
 
 
 def test_average_precision_is_one_for_a_perfect_order_and_low_for_the_reverse() -> None:
     right = np.array([[1], [1], [0], [0]])
-    assert learning.mean_average_precision(np.array([[4], [3], [2], [1]]), right) == 1
-    assert learning.mean_average_precision(np.array([[1], [2], [3], [4]]), right) == pytest.approx(
-        (1 / 3 + 2 / 4) / 2
-    )
+    assert without_privacy.mean_average_precision(np.array([[4], [3], [2], [1]]), right) == 1
+    assert without_privacy.mean_average_precision(
+        np.array([[1], [2], [3], [4]]), right
+    ) == pytest.approx((1 / 3 + 2 / 4) / 2)
 
 
 def test_rank_1_needs_the_nearest_known_take_to_be_the_same_person() -> None:
@@ -111,8 +104,8 @@ def test_rank_1_needs_the_nearest_known_take_to_be_the_same_person() -> None:
     names = [name for name in "abc" for _ in range(6)]
     centres = {name: 5 * rng.normal(size=8) for name in "abc"}
     good = np.stack([centres[name] + rng.normal(0, 0.1, 8) for name in names])
-    assert figure_people._rank_1(good, names) == 1
-    assert figure_people._rank_1(rng.normal(size=good.shape), names) < 0.9
+    assert people._rank_1(good, names) == 1
+    assert people._rank_1(rng.normal(size=good.shape), names) < 0.9
 
 
 def test_a_person_is_cut_out_of_the_frame() -> None:
@@ -120,22 +113,22 @@ def test_a_person_is_cut_out_of_the_frame() -> None:
     mask = np.zeros((64, 64), bool)
     mask[10:50, 20:30] = True
     frame[mask] = 200
-    cut = figure_people._cut(frame, mask, (64, 48))
+    cut = people._cut(frame, mask, (64, 48))
     assert cut.shape == (64, 48, 3) and cut[:, 24].min() == 200
-    assert figure_people._cut(frame, np.zeros_like(mask), (64, 48)).shape == (64, 48, 3)
+    assert people._cut(frame, np.zeros_like(mask), (64, 48)).shape == (64, 48, 3)
 
 
 def test_frames_are_made_smaller_by_means() -> None:
     grey = np.random.default_rng(0).random((2, 64, 64))
-    small = figure_films._smaller(grey)
+    small = films._smaller(grey)
     assert small.shape == (2, 48, 48) and small.mean() == pytest.approx(grey.mean())
 
 
 def test_a_figure_is_kept_only_where_it_should_be() -> None:
-    assert figures.keeps("video", {"top_1": 0.9}) and not figures.keeps("video", {"top_1": 0.8})
-    assert figures.keeps("frame", {"top_1": 0.5}) and not figures.keeps("frame", {"top_1": 0.7})
+    assert keeps("video", {"top_1": 0.9}) and not keeps("video", {"top_1": 0.8})
+    assert keeps("frame", {"top_1": 0.5}) and not keeps("frame", {"top_1": 0.7})
     near = {"efficientnet_lite0": 0.7, "thumbnail": 0.6}
-    assert not figures.keeps("place", near) and figures.keeps("place", near | {"thumbnail": 0.2})
+    assert not keeps("place", near) and keeps("place", near | {"thumbnail": 0.2})
 
 
 def test_nearest_neighbours_are_searched_among_what_is_known() -> None:
@@ -143,12 +136,12 @@ def test_nearest_neighbours_are_searched_among_what_is_known() -> None:
     where = np.repeat(np.arange(5), 4)
     known = np.tile([True, False, False, True], 5)
     features = rng.normal(size=(5, 16))[where] + rng.normal(0, 0.01, (20, 16))
-    assert figure_places._nearest(features, where, known) == 1
+    assert places._nearest(features, where, known) == 1
 
 
 def test_every_figure_names_work_that_exists_and_the_docs_show_it() -> None:
     page = (DOCS / "figures.md").read_text()
-    for name, figure in figures.FIGURES.items():
-        assert hasattr(globals()[figure.module], figure.function)
+    for name, figure in FIGURES.items():
+        assert callable(WORK[name])
         assert f"--figure {name}`" in page and figure.said in page
     assert "| NO |" not in page

@@ -13,7 +13,7 @@ import pytest
 from masquerade import catalog
 from masquerade.doors.data import read_video
 from masquerade.noise import Noise
-from masquerade.recipes import gallery, world
+from masquerade.recipes.stage import gallery, world
 from masquerade.recordings import Video
 from masquerade.release import face_blur
 

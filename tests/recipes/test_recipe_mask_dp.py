@@ -22,15 +22,16 @@ from masquerade.recordings import Video
 
 torch = pytest.importorskip("torch")
 
-from masquerade.nets import mvit  # noqa: E402
-from masquerade.recipes import mask_dp, mask_dp_cells, mask_dp_rows, mask_dp_text  # noqa: E402
-from masquerade.recipes.mask_dp_cells import Cell, Setting  # noqa: E402
-from masquerade.recipes.mask_dp_rows import Wanted  # noqa: E402
-from masquerade.recipes.mask_dp_text import Found  # noqa: E402
+from masquerade.recipes import bench, mask_dp, seen  # noqa: E402
+from masquerade.recipes.mask_dp import MaskDpTables, run  # noqa: E402
+from masquerade.recipes.mask_dp import page as pages  # noqa: E402
+from masquerade.recipes.mask_dp.rows import ROWS as LEARNED  # noqa: E402
+from masquerade.recipes.mask_dp.rows import Cell, Found  # noqa: E402
 from masquerade.train import mask_dp as published  # noqa: E402
 from masquerade.train import method  # noqa: E402
 from masquerade.train.plan import Plan  # noqa: E402
-from masquerade.train.views import FILL, Private  # noqa: E402
+from masquerade.train.rows import Rows  # noqa: E402
+from masquerade.train.views import FILL  # noqa: E402
 
 ROWS = ("DP", "MultiClip", "MaskDP", "MaskDP, shared batch", "public part only", "DP from scratch")
 
@@ -77,14 +78,15 @@ class Noisy(Collection[Video]):
         return Video(frames=frames, rate_hz=10, activity=activity, person_mask=mask)
 
 
-TINY = mask_dp.MaskDpTables(quick=True, epochs=1.0, batch=3, from_scratch=False)
+SLOTS = np.arange(6).reshape(2, 3)
+TINY = MaskDpTables(quick=True, epochs=1.0, batch=3, from_scratch=False)
 
 
 def cell(name: str, epsilon: float, *top_1: float) -> Cell:
     proved = {"zero_out": epsilon / 2, "replace_one": epsilon} if epsilon < math.inf else {}
     return Cell(
         method=name,
-        unit=mask_dp_cells.ROWS[name].unit,
+        unit=LEARNED[name].unit,
         epsilon=epsilon,
         top_1=top_1,
         per_class={"walk": top_1, "run": top_1},
@@ -98,7 +100,7 @@ def found(*cells: Cell, **setting: Any) -> Found:
     public = [cell("public part only", e, 0.5, 0.52) for e in {one.epsilon for one in cells}]
     return Found(
         cells=(*cells, *public),
-        setting=Setting(seeds=2, **setting),
+        plan=MaskDpTables(seeds=2, **setting),
         about="nobody",
         units=6,
         tested=4,
@@ -106,7 +108,7 @@ def found(*cells: Cell, **setting: Any) -> Found:
 
 
 def said(table: Found, part: str) -> str:
-    (line,) = [one for one in mask_dp_text.sentences(table) if part in one]
+    (line,) = [one for one in pages.sentences(table) if part in one]
     return line
 
 
@@ -136,8 +138,8 @@ def test_the_sentences_follow_from_the_cells(
 ) -> None:
     table = found(cell(pair[0], 1.0, *ours), cell(pair[1], 1.0, *theirs))
     line = said(table, question)
-    assert f"? {answer}; epsilon 1: {mask_dp_text.score(ours)} against" in line
-    assert mask_dp_text.score(theirs) in line
+    assert f"? {answer}; epsilon 1: {bench.percent(ours)} against" in line
+    assert bench.percent(theirs) in line
 
 
 def test_one_epsilon_behind_is_a_no_for_every_epsilon() -> None:
@@ -165,11 +167,9 @@ def test_the_published_form_shows_its_true_epsilon() -> None:
         cell("MaskDP, shared batch", 1.0, 0.5, 0.5), proved={"zero_out": 2.7, "replace_one": 6.2}
     )
     table = found(shared)
-    assert "(CLAIMED, NOT VALID: 1; true: zero_out 2.7, replace_one 6.2)" in mask_dp_text.table(
-        table
-    )
+    assert "(CLAIMED, NOT VALID: 1; true: zero_out 2.7, replace_one 6.2)" in pages.table(table)
     assert "claims 1, costs zero_out 2.7, replace_one 6.2" in said(table, "as published")
-    assert "CLAIMED" not in mask_dp_text.table(found(cell("MaskDP", 1.0, 0.5, 0.5)))
+    assert "CLAIMED" not in pages.table(found(cell("MaskDP", 1.0, 0.5, 0.5)))
 
 
 @pytest.mark.parametrize(
@@ -185,28 +185,28 @@ def test_the_text_says_which_side_is_public(side: str, words: str) -> None:
 
 def test_the_private_side_reaches_every_method_that_has_one() -> None:
     for name in ("MaskDP", "MaskDP, shared batch", "public part only"):
-        made = Setting(private="person", batch=9).method(name, 1.0)
+        made = MaskDpTables(private="person", batch=9).method(name, 1.0)
         assert made.private == "person" and made.public_batch == 9  # type: ignore[attr-defined]
-        assert Setting().method(name, 1.0).private == "background"  # type: ignore[attr-defined]
+        assert MaskDpTables().method(name, 1.0).private == "background"  # type: ignore[attr-defined]
 
 
 def test_a_table_without_the_public_part_is_refused() -> None:
     with pytest.raises(ValueError, match="public part only"):
-        Found(cells=(cell("DP", 1.0, 0.5),), setting=Setting(), about="", units=1, tested=1)
-    for plan in (TINY, mask_dp.MaskDpTables(), mask_dp.MaskDpTables(private="person")):
+        Found(cells=(cell("DP", 1.0, 0.5),), plan=MaskDpTables(), about="", units=1, tested=1)
+    for plan in (TINY, MaskDpTables(), MaskDpTables(private="person")):
         assert plan.wanted["public part only"] == plan.wanted["DP"]
 
 
 def test_quick_has_every_kind_of_row() -> None:
-    quick = mask_dp.MaskDpTables(quick=True)
+    quick = MaskDpTables(quick=True)
     assert tuple(quick.wanted) == ROWS and quick.wanted["DP from scratch"] == (1.0,)
-    assert mask_dp.MaskDpTables().wanted == dict.fromkeys(ROWS, mask_dp.EPSILONS)
-    assert quick.setting.part == "head" and quick.setting.scratch_epochs == 2
+    assert MaskDpTables().wanted == dict.fromkeys(ROWS, mask_dp.EPSILONS)
+    assert quick.shortened.part == "head" and quick.shortened.scratch_epochs == 2
 
 
 def test_rows_are_compared_at_equal_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(published, "renyi_noise_multiplier", renyi_noise_multiplier)
-    plans = {name: Setting(epochs=2.0).method(name, 1.0).plan(864) for name in ROWS}
+    plans = {name: MaskDpTables(epochs=2.0).method(name, 1.0).plan(864) for name in ROWS}
     same = {plans[name].noise_multiplier for name in ("DP", "MultiClip", "MaskDP")}
     assert len(same) == 1
     assert plans["MaskDP, shared batch"].noise_multiplier < min(same)
@@ -215,38 +215,39 @@ def test_rows_are_compared_at_equal_noise(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_each_view_is_the_one_that_is_meant() -> None:
-    data, net = Noisy(split="train"), Setting().net(2)
-    trunk, _ = mvit.split(net, "all")  # gives the films themselves
-    wanted = Wanted(segments=3, private=Private.PERSON, has_films=True)
-    held = mask_dp_rows.read(data, net, trunk, wanted, device="cpu")
-    assert held.whole.shape == (6, 3, 3, 16, 64, 64)
-    assert torch.equal(held.films, held.whole[:, 1]) and torch.equal(held.middle, held.films)
-    assert not torch.equal(held.whole[:, 0], held.whole[:, 2]), "20 frames: segments differ"
+    data = Noisy(split="train")
+    plan = MaskDpTables(private="person", part="all")  # its trunk gives the films themselves
+    views = run.read(plan, data, {"MaskDP", "MultiClip", "DP from scratch"})
+    whole, many, films = (views[name] for name in ("MaskDP", "MultiClip", "DP from scratch"))
+    segments = many.private.unflatten(0, (6, 3))
+    assert segments.shape == (6, 3, 3, 16, 64, 64)
+    assert torch.equal(films.private, segments[:, 1]) and torch.equal(whole.private, films.private)
+    assert not torch.equal(segments[:, 0], segments[:, 2]), "20 frames: segments differ"
     grey = (FILL / 255 - 0.45) / 0.225
     inside, outside = (slice(10, 40), slice(20, 40)), (slice(46, 60), slice(46, 60))
-    assert torch.allclose(held.public[..., *inside], torch.tensor(grey))
-    assert torch.equal(held.public[..., *outside], held.films[..., *outside])
-    many = held.rows(segments=3)
-    assert many.units == 6 and many.slots[1].tolist() == [3, 4, 5]
-    assert torch.equal(many.private[4], held.whole[1, 1])
+    assert torch.allclose(whole.public[..., *inside], torch.tensor(grey))
+    assert torch.equal(whole.public[..., *outside], films.private[..., *outside])
+    assert many.units == 6 and many.slots[1].tolist() == [3, 4, 5] and many.public is None
     assert many.targets.tolist() == [0] * 3 + [1] * 3 + [0] * 3 + [1] * 3 + [0] * 3 + [1] * 3
-    one = held.rows(has_public=True)
-    assert torch.equal(one.private, held.films) and torch.equal(one.public, held.public)
 
 
-def test_views_that_are_not_held_are_refused() -> None:
-    data, net = Noisy(split="test"), Setting().net(2)
-    trunk, _ = mvit.split(net, "head")
-    held = mask_dp_rows.read(data, net, trunk, Wanted(), device="cpu")
-    for wrong in ({"segments": 3}, {"has_public": True}):
-        with pytest.raises(ValueError, match="held"):
-            held.rows(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="has_films"):
-        held.film_rows()
-    with pytest.raises(ValueError, match="odd"):
-        Wanted(segments=2)
-    with pytest.raises(BadInput, match="activity of the list"):
-        mask_dp_rows.read(replace(data, activity="fly"), net, trunk, Wanted(), device="cpu")
+def test_the_test_split_needs_no_masks_and_rows_share_views() -> None:
+    assert {run.view(name) for name in ROWS} == {"MaskDP", "MultiClip", "DP from scratch"}
+    assert {run.view(name, is_test=True) for name in ROWS} == {"DP", "DP from scratch"}
+
+
+def test_what_cannot_be_learned_from_is_refused() -> None:
+    with pytest.raises(BadInput, match="recordings that can be used"):
+        run.read(TINY, Noisy(split="test", activity="fly"), {"DP"})
+    with pytest.raises(BadInput, match="at least one recording"):
+        seen.joined([])
+
+
+def test_a_model_is_tested_on_the_middle_segment_or_on_the_mean_of_all() -> None:
+    private = torch.tensor([[9.0, 0], [0, 1], [9, 0], [1, 0], [1, 0], [0, 9]])
+    rows = Rows(private=private, public=None, targets=torch.tensor([0] * 3 + [1] * 3), slots=SLOTS)
+    for tested, right in ((1, [False, False]), (3, [True, True])):
+        assert seen.is_right(torch.nn.Identity(), rows, tested=tested).tolist() == right
 
 
 def test_table_and_json_agree(tmp_path: Path) -> None:
@@ -258,7 +259,9 @@ def test_table_and_json_agree(tmp_path: Path) -> None:
     lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if "|" in line}
     assert set(ROWS[:-1]) <= set(lines)
     for one in data["cells"]:
-        assert mask_dp_text.shown(Cell.of(one)) in lines[one["method"]]
+        given = {name: one[name] for name in Cell.__dataclass_fields__}
+        given["epsilon"] = math.inf if one["epsilon"] is None else one["epsilon"]
+        assert pages.shown(Cell(**given)) in lines[one["method"]]
         assert one["unit"] in lines[one["method"]] and len(one["top_1"]) == 2
     assert data["views"] == "real" and data["units"] == 6 and data["tested"] == 4
     assert all(sentence in text for sentence in data["sentences"])
@@ -270,55 +273,62 @@ def test_table_and_json_agree(tmp_path: Path) -> None:
 
 
 def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = replace(TINY, out=tmp_path)
-    whole = mask_dp.measure(plan, Noisy())
-    trained: list[str] = []
-    monkeypatch.setattr(mask_dp_cells.loop, "run", lambda *a, **k: trained.append("run"))
-    assert mask_dp.measure(plan, Noisy()).cells == whole.cells and not trained
-    kept = json.loads((tmp_path / "cells.json").read_text())
-    kept["cells"].pop(1)
-    (tmp_path / "cells.json").write_text(json.dumps(kept))
-    mask_dp.measure(plan, Noisy())
-    assert len(trained) == 2, "the missing cell, two seeds"
-    other = replace(plan, epochs=2.0)
-    assert mask_dp._Kept(tmp_path / "cells.json", other, whole.about).read() == ((), 0.0)
-    cells, seconds = mask_dp._Kept(tmp_path / "cells.json", plan, whole.about).read()
-    assert len(cells) == 15 and seconds > whole.seconds, "both runs together"
+    plan, trained = replace(TINY, out=tmp_path), []
+    real = seen.loop.run
+
+    def stopped(*given: Any, **options: Any) -> None:
+        trained.append("run")
+        if len(trained) == 5:
+            raise KeyboardInterrupt
+        real(*given, **options)
+
+    monkeypatch.setattr(seen.loop, "run", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        plan.run(Noisy())
+    kept = bench.Journal.of(plan, Noisy())
+    assert len(kept.held) == 2 and kept.before > 0, "two cells of two seeds were finished"
+    for other in (replace(plan, epochs=2.0), replace(plan, quick=False)):
+        assert not bench.Journal.of(other, Noisy()).held
+    assert not bench.Journal.of(plan, Noisy(activity="walk")).held, "other data"
+    answer = plan.run(Noisy())
+    assert len(trained) == 5 + 2 * (4 * 3 + 1 - 2), "13 cells, the public part once; 2 were known"
+    first = next(iter(kept.held.values()))
+    assert answer.data["cells"][0]["top_1"] == first["top_1"]
+    assert not (tmp_path / "cells.json").exists()
 
 
 def test_from_scratch_trains_the_whole_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, setting = Noisy(split="train"), Setting(seeds=1, batch=3, scratch_epochs=0.5)
-    net = setting.net(2)
-    trunk, _ = mvit.split(net, "head")
-    held = mask_dp_rows.read(data, net, trunk, Wanted(has_films=True), device="cpu")
-    seen: list[int] = []
-    real = mask_dp_cells.loop.run
+    plan = MaskDpTables(seeds=1, batch=3, epochs=1.0, scratch_epochs=0.5)
+    trained: list[int] = []
+    real = seen.loop.run
 
     def watched(tail: Any, *rest: Any, **options: Any) -> None:
-        seen.append(sum(p.numel() for p in tail.parameters() if p.requires_grad))
+        trained.append(sum(p.numel() for p in tail.parameters() if p.requires_grad))
         real(tail, *rest, **options)
 
-    monkeypatch.setattr(mask_dp_cells.loop, "run", watched)
-    wanted = {"DP from scratch": (5.0,)}
-    (one,) = mask_dp_cells.measured(setting, wanted, (held, held), data.activities)
-    assert seen[0] > 900_000 and one.proved["replace_one"] <= 5 and one.steps == 1
+    monkeypatch.setattr(seen.loop, "run", watched)
+    wanted = {"DP from scratch": (5.0,), "public part only": (5.0,)}
+    found = run.measure(plan, wanted, Noisy(), journal=bench.Journal())
+    one = found.cells[0]
+    assert trained[0] > 900_000 and one.proved["replace_one"] <= 5 and one.steps == 1
     with pytest.raises(ValueError, match="--no-from-scratch"):
-        mask_dp.MaskDpTables(network="mvit_v2_s")
+        MaskDpTables(network="mvit_v2_s")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_missing_gpu_is_said_before_anything_is_drawn() -> None:
     with pytest.raises(ValueError, match="GPU"):
-        mask_dp.measure(replace(TINY, device="cuda"), Noisy())
+        replace(TINY, device="cuda").measure(Noisy(), journal=bench.Journal())
 
 
 def test_the_command_is_the_one_that_was_given() -> None:
-    plan = mask_dp.MaskDpTables(private="person", from_scratch=False, out=Path("x"))
-    assert mask_dp._flags(plan) == ["--private person", "--no-from-scratch"]
-    assert mask_dp._flags(Stage(correlation=0.9)) == ["--correlation 0.9"]
-    sized = mask_dp._sized(Stage(videos=36))
+    plan = MaskDpTables(private="person", from_scratch=False, out=Path("x"))
+    assert bench.command(plan, Stage(correlation=0.9)) == (
+        "masquerade recipe mask_dp --correlation 0.9 --private person --no-from-scratch"
+    )
+    sized = seen.sized(Stage(videos=36))
     assert (sized.videos, sized.frames, sized.correlation) == (36, 20, 0.5)
-    assert "36 videos of 20 frames" in mask_dp._about(sized)
+    assert "36 videos of 20 frames" in run._about(sized)
 
 
 def test_measuring_needs_no_camera_ledger_or_screen() -> None:
@@ -330,6 +340,6 @@ def test_measuring_needs_no_camera_ledger_or_screen() -> None:
         "            raise ImportError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
         "from masquerade.recipes import mask_dp\n"
-        "print(mask_dp.measure.__name__)\n"
+        "print(mask_dp.EXAMPLE.measure.__name__)\n"
     )
     assert python(code).strip() == "measure"

@@ -15,9 +15,12 @@ from few_signals import PRIVATE, PUBLIC, FewSignals, tempdiff
 from masquerade.data.watch import Watch
 from masquerade.data.wisdm import Wisdm
 from masquerade.errors import BadInput
-from masquerade.recipes import wearers
-from masquerade.recipes.tempdiff import TempdiffTables, _call
-from masquerade.recipes.tempdiff_cells import (
+from masquerade.recipes import bench
+from masquerade.recipes.demo import sensor_model
+from masquerade.recipes.tempdiff import TempdiffTables
+from masquerade.recipes.tempdiff import exam as exams
+from masquerade.recipes.tempdiff import run as runs
+from masquerade.recipes.tempdiff.exam import (
     Claimed,
     Exam,
     Taught,
@@ -26,8 +29,9 @@ from masquerade.recipes.tempdiff_cells import (
     labels_of,
     taught,
 )
-from masquerade.recipes.tempdiff_text import Found, Score, markdown, plots, sentences
-from masquerade.train.ensemble.teachers import Statistics
+from masquerade.recipes.tempdiff.page import markdown, plots, sentences
+from masquerade.recipes.tempdiff.rows import Found, Score
+from masquerade.train.ensemble.teachers import Private
 from masquerade.train.tempdiff import Tempdiff
 
 pytest.importorskip("torch").set_num_threads(1)
@@ -54,8 +58,8 @@ def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Foun
     ]
     return Found(
         ensembles={
-            ("tempdiff", 10): (1, 0.5, Statistics(agreement=0.7, failed=0)),
-            ("pate", 10): (1, 0.5, Statistics(agreement=pate, failed=2)),
+            ("tempdiff", 10): (1, 0.5, Private(agreement=0.7, failed=0)),
+            ("pate", 10): (1, 0.5, Private(agreement=pate, failed=2)),
         },
         noise={("tempdiff", 10): (0.1, 0.9), ("pate", 10): (0.1, 0.8)},
         gammas=(0.01, 0.1),
@@ -64,7 +68,6 @@ def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Foun
         queries=50,
         people=40,
         unit="subject",
-        seconds=1.0,
     )
 
 
@@ -75,14 +78,14 @@ def test_whether_the_student_is_near_is_computed(near: float, word: str) -> None
     assert "over PATE's? Yes: 70.0 against 60.0 with 10 teachers" in said
     assert "over PATE's? No: 70.0 against 75.0" in " ".join(sentences(found(pate=0.75)))
     assert f"the public data alone? Yes: {100 * near:.1f} against 50.0" in said
-    assert "at epsilon 2: 25.0 ± 0.0, votes" in said
+    assert "at epsilon 2: 25.0, votes" in said
 
 
 def test_the_papers_figure_is_never_called_a_guarantee() -> None:
     shown = markdown(found())
     assert "| 0.1 | 27.71 | 55.4 | 1.2, an estimate | 1.439, an estimate |" in shown
     assert "it is private itself and no guarantee" in shown
-    assert "| dp_sgd | - | 25.0 ± 0.0 | - |" in shown
+    assert "| dp_sgd | - | 25.0 | - |" in shown
     assert json.loads(json.dumps(found().plain()))["people"] == 40
     assert set(plots(found(), "a")) == {"a_noise", "a_votes", "a_teachers"}
 
@@ -109,20 +112,20 @@ def test_the_papers_numbers_of_teachers_are_kept_up_to_one_a_person() -> None:
 
 def test_the_command_that_is_printed_gives_the_same_plan() -> None:
     plan = TempdiffTables(sizes=(10, 30), by="record", unit="shard", public_subjects="8,9")
-    said = plan._command(Watch())
+    said = bench.command(plan, Watch())
     assert said == (
         "masquerade recipe tempdiff --data watch --sizes 10 30 --by record --unit shard "
         "--public-subjects 8,9"
     )
     data = Wisdm(root=Path("here"), worn="watch", on_grid=True)
-    said = replace(plan, device="cuda", quick=True)._command(data)
-    assert "--data wisdm --worn watch --on-grid --sizes" in said
+    said = bench.command(replace(plan, device="cuda", quick=True), data)
+    assert "--data wisdm --root PATH --worn watch --on-grid --sizes" in said
     assert said.endswith("--device cuda --quick") and "here" not in said
 
 
 def held(data: FewSignals = PRIVATE, queries: int = 10) -> Taught:
     method = tempdiff(teacher="nearest", queries=queries)
-    return taught(world_of(data), method, queries=2 * queries, progress=lambda done, total: None)
+    return taught(world_of(data), method, queries=2 * queries)
 
 
 def world_of(data: FewSignals) -> World:
@@ -144,7 +147,7 @@ def test_dp_sgd_hears_all_recordings_of_a_person(records: int, windows: int) -> 
     )
     one, world = held(data), world_of(data)
     case = Score(who="dp_sgd", teachers=0, aggregator="none", epsilon=2.0)
-    (_, given, _), _ = _call(plan, case, world, one, Exam.of(world, one.method), 0)
+    (_, given, _), _ = runs.call(plan, case, world, one, Exam.of(world, one.method), 0)
     assert (given[3].recordings, given[3].segments) == (records, windows)
 
 
@@ -190,8 +193,44 @@ def test_a_tiny_run_writes_its_tables(command: Any, tmp_path: Path) -> None:
     assert "tempdiff --wearers 18 --sizes 2 4 --queries 20" in page
 
 
+def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = TempdiffTables(
+        out=tmp_path,
+        sizes=(2, 4),
+        queries=10,
+        windows=(10, 20),
+        teacher="nearest",
+        quick=True,
+        num_processes=1,
+        student_epochs=1,
+    )
+    world, taught_real, learned = world_of(PRIVATE), exams.teaching.votes_of, exams.student_accuracy
+    asked: list[int] = []
+    monkeypatch.setattr(exams, "private_accuracy", lambda *given, device: 0.5)
+    monkeypatch.setattr(
+        exams.teaching, "votes_of", lambda *a, **k: asked.append(1) or taught_real(*a, **k)
+    )
+
+    def stopped(*given: Any, seed: int, is_alone: bool = False) -> float:
+        asked.append(2)
+        if asked.count(2) == 4:
+            raise KeyboardInterrupt
+        return learned(*given, seed=seed, is_alone=is_alone)
+
+    monkeypatch.setattr(exams, "student_accuracy", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        runs.measure(plan, world, journal=bench.Journal.of(plan, PRIVATE))
+    journal = bench.Journal.of(plan, PRIVATE)
+    assert len(journal.held) == 4 + 3, "votes of four ensembles, three students"
+    known = {name: one["top_1"] for name, one in list(journal.held.items())[4:]}
+    found = runs.measure(plan, world, journal=journal)
+    assert asked.count(1) == 4, "no ensemble is taught twice"
+    assert asked.count(2) == 4 + 16 - 3, "students that were finished are not taught again"
+    assert [one.top_1[0] for one in found.scores[:3]] == list(known.values())
+
+
 def test_the_demos_table_says_what_each_unit_pays() -> None:
-    line = wearers.Line(
+    line = sensor_model.Line(
         data="a",
         people=7,
         teachers=20,
@@ -203,9 +242,9 @@ def test_the_demos_table_says_what_each_unit_pays() -> None:
         person_epsilon=43.0301,
         figure=7.84,
     )
-    (row,) = wearers.rows([line])
+    (row,) = sensor_model.rows([line])
     assert row[-3:] == ("2", "43.04", "7.84 (ESTIMATE, NO GUARANTEE)")
     truth = replace(line, teacher_epsilon=None, person_epsilon=None, figure=None)
-    assert wearers.rows([truth])[0][-3:] == ("-", "-", "-")
-    said = " ".join(wearers.sentences([line, line, truth, line, line, truth]))
+    assert sensor_model.rows([truth])[0][-3:] == ("-", "-", "-")
+    said = " ".join(sensor_model.sentences([line, line, truth, line, line, truth]))
     assert "epsilon 2 for the data behind one teacher gives 43.04 for a person" in said

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,13 +23,14 @@ from masquerade.doors.models import make_method
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Heuristic, Streams
-from masquerade.nets.mvit_small import MvitSmall
-from masquerade.recipes import film_learning, film_promises, film_rows, film_tables, video_dprp
-from masquerade.recipes.film_learning import Bench, Course, Row, Score
-from masquerade.recipes.film_promises import Promise
-from masquerade.recipes.film_releases import Kept
-from masquerade.recipes.film_rows import Spec
-from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables
+from masquerade.recipes import bench
+from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables, promises
+from masquerade.recipes.video_dprp import page as pages
+from masquerade.recipes.video_dprp import rows as rows_of
+from masquerade.recipes.video_dprp import run as runs
+from masquerade.recipes.video_dprp.promises import Promise
+from masquerade.recipes.video_dprp.rows import Row, Score, Setting, Spec
+from masquerade.recipes.video_dprp.run import Kept
 from masquerade.recordings import Video
 from masquerade.release.mosaic import Mosaic
 from masquerade.train.plan import Plan
@@ -38,7 +39,7 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 SHAPE = (16, 24, 24, 3)
-SETTING = film_tables.Setting(
+SETTING = Setting(
     shape=(20, 64, 64, 3),
     seen=16,
     train=400,
@@ -54,15 +55,15 @@ SETTING = film_tables.Setting(
 class Films(Few):
     """Six small films to learn from and three for the test."""
 
-    split: Literal["train", "test", "all"] | None = None
+    split: str = "all"
     root: Path | None = None
 
     def _find(self) -> list[Labels]:
-        number = {"train": 6, "test": 3}.get(self.part_name, 9)
-        return [Labels(name=f"{self.part_name} {place}") for place in range(number)]
+        number = {"train": 6, "test": 3}.get(self.split, 9)
+        return [Labels(name=f"{self.split} {place}") for place in range(number)]
 
     def _load(self, index: int) -> Video:
-        rng = np.random.default_rng([index, len(self.part_name)])
+        rng = np.random.default_rng([index, len(self.split)])
         frames = rng.integers(0, 256, SHAPE, np.uint8)
         return Video(frames=frames, rate_hz=10, activity=self.activities[index % 2])
 
@@ -102,7 +103,7 @@ def printed(ran: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("is_quick", [True, False])
 def test_every_mechanism_that_can_treat_a_video_has_a_row(is_quick: bool) -> None:
-    named = {spec.mechanism for spec in film_rows.all_rows(SHAPE, is_quick=is_quick)}
+    named = {spec.mechanism for spec in rows_of.all_rows(SHAPE, is_quick=is_quick)}
     for name in catalog.names("release"):
         assert name in named or not isinstance(catalog.example("release", name), Streams)
     assert {"video_dprp", "cosine_gaussian", "face_blur"} <= named
@@ -111,8 +112,8 @@ def test_every_mechanism_that_can_treat_a_video_has_a_row(is_quick: bool) -> Non
 def test_a_mechanism_that_nobody_named_gets_its_examples_row(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(film_rows.catalog, "names", lambda room: ("blur", "brand_new"))
-    found = [s for s in film_rows.all_rows(SHAPE, is_quick=True) if s.mechanism == "brand_new"]
+    monkeypatch.setattr(rows_of.catalog, "names", lambda room: ("blur", "brand_new"))
+    found = [s for s in rows_of.all_rows(SHAPE, is_quick=True) if s.mechanism == "brand_new"]
     assert len(found) == 1 and found[0].fields is None and found[0].table == 1
     monkeypatch.undo()
     assert replace(found[0], mechanism="mosaic").made() == catalog.example("release", "mosaic")
@@ -124,13 +125,13 @@ def test_what_is_not_installed_says_so_in_its_row(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Spec, "made", absent)
     specs = [Spec(table=1, name="blur", mechanism="blur")]
-    work = film_learning.planned(specs, SHAPE)
-    cells = film_tables.cells(work.missing[specs[0]])
+    work = runs.planned(specs, SHAPE)
+    cells = pages.cells(work.missing[specs[0]])
     assert cells[1:6] == ("-", "-", "-", "none", "none") and "cv2 is needed" in cells[6]
 
 
 def test_the_full_form_holds_all_that_the_paper_varies() -> None:
-    quick, full = (film_rows.all_rows((20, 240, 320, 3), is_quick=few) for few in (True, False))
+    quick, full = (rows_of.all_rows((20, 240, 320, 3), is_quick=few) for few in (True, False))
     assert len(full) > len(quick)
     ks = [spec.at for spec in full if spec.table == 3 and spec.line == "as published"]
     assert ks == [1200, 2304, 3072, 7500, 15360]  # at the paper's size, its own
@@ -205,29 +206,66 @@ def test_both_splits_are_released_and_each_recording_once(monkeypatch: pytest.Mo
         Kept(origin=Films(split=split), numbers=tuple(range(count)))
         for split, count in (("train", 6), ("test", 3))
     )
-    course = Course(network=MvitSmall(from_scratch=True), batch=4, epochs=1.0)
+    plan = VideoDprpTables(batch=4, epochs=1.0, seeds=1, jobs=1)
     told: list[int] = []
-    bench = Bench(course=course, train=train, test=test, tell=lambda what, n: told.append(n))
     specs = [
         Spec(table=1, name="mosaic", mechanism="mosaic"),
         Spec(table=2, name="again, 3 segments", mechanism="mosaic", segments=3, tested=3),
     ]
-    found = film_learning.measure(bench, film_learning.planned(specs, SHAPE))
+    found = runs.measure(
+        plan,
+        (train, test),
+        specs,
+        journal=bench.Journal(),
+        told=lambda what, done, total: told.append(done),
+    )
     films = [film.frames.tobytes() for split in (train, test) for film in split]
     assert sorted(seen) == sorted(films) and len(set(films)) == 9
-    assert sum(told) == 2 * (6 + 3)  # raw and released
-    for spec in specs:
-        assert len(found[spec].raw.top_1) == len(found[spec].released.top_1) == 1
-        assert 0.9 < (found[spec].changed or 0) <= 1
+    assert told == [3, 6, 6, 3], "raw tests, raw and released training recordings, released tests"
+    for row in found:
+        assert len(row.raw.top_1) == len(row.released.top_1) == 1
+        assert 0.9 < (row.changed or 0) <= 1
+
+
+def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = VideoDprpTables(out=tmp_path, batch=4, epochs=1.0, seeds=1, jobs=1)
+    specs = [
+        Spec(table=1, name=name, line=name, mechanism=mechanism)
+        for name, mechanism in (("raw", None), ("mosaic", "mosaic"), ("blur", "blur"))
+    ]
+    monkeypatch.setattr("masquerade.recipes.video_dprp.all_rows", lambda shape, is_quick: specs)
+    real, groups = runs._taught, []
+
+    def stopped(plan: Any, group: Any, *rest: Any) -> Any:
+        groups.append(group[0].name)
+        if len(groups) == 3:
+            raise KeyboardInterrupt
+        return real(plan, group, *rest)
+
+    monkeypatch.setattr(runs, "_taught", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        plan.run(Films())
+    kept = bench.Journal.of(plan, Films())
+    assert len(kept.held) == 2 and not bench.Journal.of(replace(plan, part="all"), Films()).held
+    found = plan.run(Films()).data["rows"]
+    assert groups == ["raw", "mosaic", "blur", "blur"], "what was finished is not done again"
+    assert [row["name"] for row in found] == ["raw", "mosaic", "blur"]
+    (raw,), (mosaic,) = kept.held.values()
+    assert [found[0]["top_1_raw"], found[1]["top_1_raw"]] == [
+        raw["raw"]["top_1"],
+        mosaic["raw"]["top_1"],
+    ]
+    assert found[1]["said"] == mosaic["promise"]["said"] and found[1]["changed"] > 0.9
+    assert not (tmp_path / "cells.json").exists()
 
 
 def test_json_and_markdown_agree(rows: list[dict[str, Any]], ran: Path) -> None:
     lines = printed(ran)
     assert len(lines) == len(rows)
     for cells, row in zip(lines, rows, strict=True):
-        assert cells[0] == row["name"] and len(cells) == len(film_tables.HEADING)
+        assert cells[0] == row["name"] and len(cells) == len(pages.HEADING)
         for cell, scores in zip(cells[1:3], (row["top_1_raw"], row["top_1_released"]), strict=True):
-            assert cell == film_tables.percent(Score(top_1=tuple(scores)))
+            assert cell == bench.percent(scores)
         assert (cells[5] == "none") == (row["epsilon"] is None)
         assert cells[7:] == ["-", "-"] and row["cmap"] is row["f1"] is None
     found = json.loads((ran / "results.json").read_text())
@@ -269,9 +307,9 @@ def test_that_multi_clip_is_ahead_is_judged_by_the_numbers(
     multi: tuple[float, ...], verdict: str
 ) -> None:
     found = []
-    for at, share in zip(film_rows.EPSILONS, multi, strict=True):
+    for at, share in zip(rows_of.EPSILONS, multi, strict=True):
         found += [made_up("MultiClip, 3 segments", at, share), made_up("DP-SGD", at, 0.5)]
-    sentence = film_tables.findings(found, SETTING)[1]
+    sentence = pages.findings(found, SETTING)[1]
     assert f"is ahead of `DP-SGD` is {verdict}" in sentence and "epsilon 8:" in sentence
 
 
@@ -279,9 +317,9 @@ def test_a_model_that_takes_whole_classes_for_others_is_not_told_apart_from_chan
     lucky = Score(top_1=(0.25,), by_class=(1.0,) * 3 + (0.0,) * 9)
     real = Score(top_1=(0.25,), by_class=(0.25, 0.2, 0.3) * 4)
     chance = Score(top_1=(1 / 12,), by_class=(1 / 12,) * 12)
-    assert film_tables.told_apart(lucky, chance, 1000) == "not told apart"
-    assert film_tables.told_apart(real, chance, 1000) == "higher"
-    assert film_tables.told_apart(chance, real, 1000) == "lower"
+    assert pages.told_apart(lucky, chance, 1000) == "not told apart"
+    assert pages.told_apart(real, chance, 1000) == "higher"
+    assert pages.told_apart(chance, real, 1000) == "lower"
 
 
 def test_the_best_row_is_sought_among_those_proved_for_the_same_unit() -> None:
@@ -289,12 +327,10 @@ def test_the_best_row_is_sought_among_those_proved_for_the_same_unit() -> None:
     video = made_up("training", 8, 0.5, most=5.0)
     unproved = replace(frame, promise=Promise(), raw=Score(top_1=(1.0,)))
     everything = [frame, video, unproved]
-    assert film_tables.best(everything, "frame", 8) is frame
-    assert (
-        film_tables.best(everything, "frame", 5) is video
-    )  # a whole recording's holds for a frame
-    assert film_tables.best(everything, "video", 8) is video  # a frame's does not for a recording
-    assert film_tables.best(everything, "video", 2) is None
+    assert pages.best(everything, "frame", 8) is frame
+    assert pages.best(everything, "frame", 5) is video  # a whole recording's holds for a frame
+    assert pages.best(everything, "video", 8) is video  # a frame's does not for a recording
+    assert pages.best(everything, "video", 2) is None
 
 
 def test_a_release_is_as_good_as_its_worst_recording() -> None:
@@ -306,7 +342,7 @@ def test_a_release_is_as_good_as_its_worst_recording() -> None:
     ).made()
     assert mechanism is not None
     short, long, both = (
-        film_promises.of_release(mechanism, shapes)
+        promises.of_release(mechanism, shapes)
         for shapes in ([SHAPE], [(32, *SHAPE[1:])], [SHAPE, (32, *SHAPE[1:])])
     )
     assert short.video is not None and long.video is not None
@@ -315,7 +351,7 @@ def test_a_release_is_as_good_as_its_worst_recording() -> None:
 
 def test_without_noise_nothing_is_promised() -> None:
     free = make_method("dp_sgd", epsilon=float("inf"), unit="video")
-    found = film_promises.of_training(free, free.plan(100))
+    found = promises.of_training(free, free.plan(100))
     assert found == Promise() and found.epsilon is None and "no privacy" in found.said
 
 
@@ -329,13 +365,13 @@ def test_the_command_line_takes_a_world_and_prints_the_tables(
 ) -> None:
     asked: list[Any] = []
 
-    def measured(plan: VideoDprpTables, data: Any) -> tuple[list[Row], film_tables.Setting]:
+    def measured(plan: VideoDprpTables, data: Any, **how: Any) -> tuple[list[Row], Setting]:
         asked.extend((plan, data))
         return [
             replace(made_up("raw", 0, 0.5), spec=Spec(table=1, name="raw", line="raw"))
         ], SETTING
 
-    monkeypatch.setattr(video_dprp, "tables", measured)
+    monkeypatch.setattr(VideoDprpTables, "measure", measured)
     done = command("recipe", "video_dprp", "--quick", "--videos", "36", "--out", tmp_path)
     assert done.code == 0 and "| raw | 50.0 |" in done.out and "Wrote" in done.out
     assert asked[0].quick and asked[1] == Stage(videos=36)  # the default data set
@@ -344,9 +380,10 @@ def test_the_command_line_takes_a_world_and_prints_the_tables(
 
 def test_the_command_names_what_was_chosen_and_no_path() -> None:
     plan = VideoDprpTables(quick=True, seeds=2, weights=Path("/secret/w"), out=Path("/secret/o"))
-    said = video_dprp.command(plan, Stage(videos=36, height=64))
-    assert said.startswith("masquerade recipe video_dprp --data stage --weights PATH --seeds 2")
-    assert said.endswith("--quick --videos 36 --height 64") and "secret" not in said
+    said = bench.command(plan, Stage(videos=36, height=64))
+    assert said == (
+        "masquerade recipe video_dprp --videos 36 --height 64 --weights PATH --seeds 2 --quick"
+    )
 
 
 @pytest.mark.parametrize("field", ["seeds", "most", "jobs"])

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from masquerade import catalog
+from masquerade import _check, catalog
+
+_HOMES = ("recipes", "recipes.stage")
 
 
 class _Recipes(Mapping[str, Any]):
     """The recipes by name; each is imported when it is asked for."""
 
     def __getitem__(self, name: str) -> Any:
-        return type(catalog.example("recipes", name))
+        for home in _HOMES:
+            if name in catalog.names(home):
+                return type(catalog.example(home, name))
+        raise ValueError(_check.unknown("recipes entry", name, self))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(catalog.names("recipes"))
+        return iter(sorted(name for home in _HOMES for name in catalog.names(home)))
 
     def __len__(self) -> int:
-        return len(catalog.names("recipes"))
+        return sum(len(catalog.names(home)) for home in _HOMES)
 
 
 COMMANDS = _Recipes()
+"""The papers' experiments, and the demo, as functions that put doors and rooms together."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ from masquerade.audit.tempdiff_votes import TempdiffVotes
 from masquerade.audit.video_dprp_value import VideoDprpValue
 from masquerade.doors.answer import Answer
 from masquerade.doors.audit import audit_game
-from masquerade.doors.progress import bars
 from masquerade.doors.recording import make_mechanism
 from masquerade.files import atomic
+from masquerade.recipes import bench
 from masquerade.scores import Evidence
 
 HEADING = ("game", "claim", "evidence: at least", "trials a world", "verdict", "assumes")
@@ -86,13 +85,13 @@ def games(*, is_long: bool) -> dict[str, Game]:
 
 
 def play_all(
-    chosen: dict[str, Game], told: Callable[[str], None] = lambda name: None
+    chosen: dict[str, Game], told: bench.Told = bench.quiet
 ) -> dict[str, tuple[Claim, Evidence]]:
     """Claim and evidence of each game, at confidence 95 %."""
     found = {}
     for name, game in chosen.items():
         found[name] = game.claim(), audit_game(game)
-        told(name)
+        told("audits", len(found), len(chosen))
     return found
 
 
@@ -106,16 +105,14 @@ def row(name: str, claim: Claim, evidence: Evidence) -> tuple[str, ...]:
 
 def markdown(found: dict[str, tuple[Claim, Evidence]]) -> str:
     """The docs page."""
-    rows = [row(name, *pair) for name, pair in found.items()]
-    table = "\n".join("| " + " | ".join(cells) + " |" for cells in (HEADING, *rows))
-    first, _, rest = table.partition("\n")
+    table = bench.table(HEADING, [row(name, *pair) for name, pair in found.items()])
     exact = votes.lnmax_at_least(0.01, queries=1000, teachers=50, delta=1e-5)
     return (
         "# Audits: claim and evidence\n\n"
         "Written by `make audit` (`masquerade recipe audits --long`), at confidence 95 %. An audit "
         "plays the strongest attack that is known against the worst case and turns its successes "
         "into a lower bound on epsilon. It can refute a claim; it can never prove one.\n\n"
-        f"{first}\n{'|---' * len(HEADING)}|\n{rest}\n\n"
+        f"{table}\n\n"
         "LNMax has no optimal test here that a few trials could follow into its tail: at gamma .01 "
         f"and 1,000 queries its argmax is known exactly to leak at least {shown_below(exact, 4)}.\n"
     )
@@ -136,9 +133,8 @@ class Audits:
     def run(self) -> Answer:
         """Play and write."""
         chosen = games(is_long=self.long)
-        with bars() as progress:
-            task = progress.add_task("audits", total=len(chosen))
-            found = play_all(chosen, lambda _: progress.advance(task))
+        with bench.telling() as told:
+            found = play_all(chosen, told)
         atomic.write_whole(self.out, markdown(found).encode())
         data = {name: dataclasses.asdict(pair[1]) for name, pair in found.items()}
         return Answer(data={"page": str(self.out), "evidence": data}, lines=[f"Wrote {self.out}."])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,19 +9,19 @@ from masquerade import catalog
 from masquerade._round import shown
 from masquerade.account.verdict import Verdict
 from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars
 from masquerade.files import atomic
+from masquerade.recipes import bench
 
 PAPERS = catalog.names("account.published")
 HEADING = ("paper", "claimed", "valid", "true epsilon by unit", "what we ship instead")
 
 
-def judge(told: Callable[[str], None] = lambda name: None) -> list[Verdict]:
+def judge(told: bench.Told = bench.quiet) -> list[Verdict]:
     """The verdicts on all papers at their own settings, in alphabetical order."""
-    verdicts = []
+    verdicts: list[Verdict] = []
     for name in PAPERS:
         verdicts.append(catalog.example("account.published", name).verdict())
-        told(name)
+        told("judging the papers", len(verdicts), len(PAPERS))
     return verdicts
 
 
@@ -44,15 +43,10 @@ def markdown(verdicts: list[Verdict]) -> str:
         "This page is written by `masquerade recipe papers`; every number on it is computed. "
         "`masquerade account published --paper NAME` prints one paper, at other settings if you "
         "like.",
-        "| "
-        + " | ".join(HEADING)
-        + " |\n"
-        + "|---" * len(HEADING)
-        + "|\n"
-        + "\n".join("| " + " | ".join(row(verdict)) + " |" for verdict in verdicts),
+        bench.table(HEADING, map(row, verdicts)),
     ]
     for verdict in verdicts:
-        lines = "\n".join(f"- {line}" for line in verdict.arithmetic)
+        lines = bench.listing(verdict.arithmetic)
         parts.append(f"## {verdict.paper}\n\n*{verdict.title}*\n\n{verdict.reason}\n\n{lines}")
     return "\n\n".join(parts) + "\n"
 
@@ -69,9 +63,8 @@ class Papers:
 
     def run(self) -> Answer:
         """Write the page."""
-        with bars() as progress:
-            task = progress.add_task("judging the papers", total=len(PAPERS))
-            verdicts = judge(lambda _: progress.advance(task))
+        with bench.telling() as told:
+            verdicts = judge(told)
         atomic.write_whole(self.out, markdown(verdicts).encode())
         return Answer(data={"page": str(self.out)}, lines=[f"Wrote {self.out}."])
 

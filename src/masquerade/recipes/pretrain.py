@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from masquerade import _check
 from masquerade.data.stage import Stage
 from masquerade.doors.answer import Answer
+from masquerade.recipes import bench
 from masquerade.recordings import Video
 
 Progress = Callable[[int, int], None]
@@ -53,12 +54,8 @@ class Pretrain:
 
     def run(self) -> Answer:
         """Draw, train, test, write."""
-        progress_of = import_module("masquerade.doors.progress")  # not where there is no screen
-        with progress_of.bars() as progress:
-            task = progress.add_task(self.network, total=None)
-            found = pretrain(
-                self, lambda done, total: progress.update(task, completed=done, total=total)
-            )
+        with bench.telling() as told:
+            found = pretrain(self, partial(told, self.network))
         return Answer(
             data=found,
             lines=[
@@ -76,26 +73,25 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
 
     Needs torch, torchvision and safetensors beside numpy, scipy and joblib, and nothing else.
     """
-    learning = import_module("masquerade.recipes.learning")
-    mvit = import_module("masquerade.nets.mvit")
-    _refuse_impossible(plan, has_gpu=learning.torch.cuda.is_available())
-    learning.torch.manual_seed(0)
+    from masquerade.nets import mvit  # torch: not to list the flags
+    from masquerade.recipes import without_privacy
+
+    _refuse_impossible(plan, has_gpu=without_privacy.torch.cuda.is_available())
+    without_privacy.torch.manual_seed(0)
     net = mvit.make(plan.network, classes=len(Stage().activities))
     films, targets, people = _films(plan.videos, progress)
     is_held = np.isin(people, _held_out(people))
     entrance = net.to(plan.device).register_forward_pre_hook(
         lambda _, given: (mvit.fitted(given[0] / 2 + 0.5, plan.network),)  # from -1 to 1
     )
-    learning.fit(
+    without_privacy.fit(
         net,
         films[~is_held],
         targets[~is_held],
-        learning.cross_entropy,
-        course=learning.Course(epochs=plan.epochs, rate=3e-4, flips=True, shifts=4),
-        rng=np.random.default_rng(0),
+        course=without_privacy.Course(epochs=plan.epochs, rate=3e-4, flips=True, shifts=4),
         progress=progress,
     )
-    out = learning.predict(net, films[is_held])
+    out = without_privacy.predict(net, films[is_held])
     entrance.remove()
     mvit.save_weights(net, plan.out)
     return {
@@ -104,7 +100,7 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
         "learned": int((~is_held).sum()),
         "people": len(set(people[~is_held].tolist())),
         "held_out": int(is_held.sum()),
-        "top_1": learning.top_1(out, targets[is_held]),
+        "top_1": without_privacy.top_1(out, targets[is_held]),
         "chance": 1 / len(Stage().activities),
         "weights": str(plan.out),
     }
@@ -151,8 +147,8 @@ def _films(videos: int, progress: Progress) -> tuple[np.ndarray, np.ndarray, np.
     for stage, count in _worlds(videos):
         _ = stage[0]  # the bodies are made once, before the processes start
         chunks = np.array_split(np.arange(count), -(-count // _TOGETHER))
-        pool = Parallel(n_jobs=len(os.sched_getaffinity(0)), return_as="generator")
-        for drawn in pool(delayed(_drawn)(stage, chunk.tolist()) for chunk in chunks):
+        calls = (delayed(_drawn)(stage, chunk.tolist()) for chunk in chunks)
+        for drawn in bench.together(calls, jobs=len(os.sched_getaffinity(0))):
             for frames, activity, subject in drawn:
                 films[done] = np.moveaxis(frames, -1, 0)  # (3, T, H, W)
                 targets[done], people[done] = activity, f"{stage.seed}/{subject}"

@@ -13,20 +13,18 @@ from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.errors import BudgetExceeded
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Ledger
+from masquerade.recipes.demo import steps
+from masquerade.recipes.demo.part import Part
+from masquerade.report import page
 
 CAP = 8.0
 EACH = 3.0
 DELTA = 1e-5
 
 
-def spend_until_refused(folder: Path, *, high: float) -> list[str]:
-    """Open an account on ``folder/steps.private.csv``, spend it, crash once; what happened.
-
-    Args:
-        folder: holds the private file; ledger and outputs go here too.
-        high: upper end of the public range.
-    """
-    source, database = folder / "steps.private.csv", folder / "budget.db"
+def spent(folder: Path) -> Part:
+    """Open an account on the folder's private steps, spend it, crash once; what happened."""
+    source, database = folder / steps.PRIVATE, folder / "budget.db"
     for path in folder.glob("budget.db*"):
         path.unlink()
     ledger = Ledger(database)
@@ -35,7 +33,7 @@ def spend_until_refused(folder: Path, *, high: float) -> list[str]:
     value = np.loadtxt(source, skiprows=1).reshape(-1, 1)
     ledger.add("demo", value)
     mechanism = make_mechanism(
-        "gaussian_noise", epsilon=EACH, delta=DELTA, unit="frame", low=0.0, high=high
+        "gaussian_noise", epsilon=EACH, delta=DELTA, unit="frame", low=0.0, high=steps.MOST
     )
     said = [
         f"An account for one frame: epsilon {CAP:g}, delta {DELTA:g}. Each release asks for "
@@ -66,4 +64,8 @@ def spend_until_refused(folder: Path, *, high: float) -> list[str]:
     entries = ledger.entries()
     spends = sum(entry.kind == "reserve" for entry in entries)
     said.append(f"The ledger's {len(entries)} entries verify; {spends} spends are in it.")
-    return said
+    body = page.listing(said)
+    return Part(
+        sections=[page.Section(title="An account that cannot be overdrawn", body=body)],
+        lines=[*said, ""],
+    )

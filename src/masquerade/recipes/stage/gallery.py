@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,13 +14,13 @@ import numpy as np
 from masquerade import catalog
 from masquerade._round import shown as rounded
 from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars
 from masquerade.doors.recording import make_mechanism, release_value
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.files import atomic
 from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Mechanism
-from masquerade.recipes import world
+from masquerade.recipes import bench
+from masquerade.recipes.stage import world
 from masquerade.recordings import Video
 from masquerade.release.expecting import Sight, expected
 from masquerade.utility import picture
@@ -166,9 +165,7 @@ def command(shown: Shown) -> str:
 def markdown(all_shown: list[Shown], folder: str) -> str:
     """The docs page."""
     rows = [_row(shown) for shown in all_shown if shown.quality is not None]
-    table = ["| " + " | ".join(cells) + " |" for cells in (_COLUMNS, *rows)]
-    table.insert(1, "|---" * len(_COLUMNS) + "|")
-    parts = [_LEAD, "\n".join(table)]
+    parts = [_LEAD, bench.table(_COLUMNS, rows)]
     for name, group in itertools.groupby(all_shown, lambda shown: shown.entry.name):
         settings = list(group)
         parts += [f"## {name}", *_about(settings[0])]
@@ -189,8 +186,8 @@ higher is closer to the original. They say what is left to see, not what is prot
 guarantee says that. The noise is live, so every run differs a little. Get the two videos with
 
 ```sh
-python -c "from masquerade.recipes import world; world.write('clip.mp4')"
-python -c "from masquerade.recipes import world; world.write('portrait.mp4', world.portrait())"
+python -c "from masquerade.recipes.stage import world as w; w.write('clip.mp4')"
+python -c "from masquerade.recipes.stage import world as w; w.write('portrait.mp4', w.portrait())"
 ```"""
 
 
@@ -234,13 +231,13 @@ def _section(shown: Shown, folder: str) -> list[str]:
     ]
 
 
-def build(folder: Path, told: Callable[[str], None] = lambda name: None) -> list[Shown]:
+def build(folder: Path, told: bench.Told = bench.quiet) -> list[Shown]:
     """Write every picture into a folder."""
     videos = {"clip": world.clip(), "portrait": world.portrait()}
-    found = []
+    found: list[Shown] = []
     for entry in entries():
         found.append(show(entry, videos[entry.source], folder))
-        told(entry.name)
+        told("gallery", len(found), len(entries()))
     return found
 
 
@@ -258,9 +255,8 @@ class Gallery:
         """Write pictures and page."""
         self.out.mkdir(parents=True, exist_ok=True)
         page = self.out.with_name(f"{self.out.name}.md")
-        with bars() as progress:
-            task = progress.add_task("gallery", total=len(entries()))
-            found = build(self.out, lambda _: progress.advance(task))
+        with bench.telling() as told:
+            found = build(self.out, told)
         atomic.write_whole(page, markdown(found, self.out.name).encode())
         missing = {shown.entry.file: shown.why_not for shown in found if shown.quality is None}
         return Answer(

@@ -11,8 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from masquerade import catalog
+import numpy as np
+
+from masquerade import _json, catalog
 from masquerade.mechanism import Mechanism, Shape
+from masquerade.recipes import bench
+from masquerade.recipes.video_dprp.promises import Promise
 
 DELTA = 1e-4
 EPSILONS = (2.0, 5.0, 8.0)
@@ -62,6 +66,92 @@ class Spec:
             return None
         example: Mechanism = catalog.example("release", self.mechanism)
         return example if self.fields is None else type(example)(**self.fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """How often a row's models are right.
+
+    Args:
+        top_1: share of the test recordings, one number a seed; empty where nothing was tested.
+        by_class: the same for each class that has test recordings, mean over seeds.
+    """
+
+    top_1: tuple[float, ...] = ()
+    by_class: tuple[float, ...] = ()
+
+    @property
+    def mean(self) -> float:
+        """Over seeds."""
+        return float(np.mean(self.top_1))
+
+    @property
+    def shown(self) -> str:
+        """Per cent, with the spread over seeds where there are several."""
+        return bench.percent(self.top_1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row, measured.
+
+    Args:
+        spec: what it is.
+        promise: what holds.
+        raw: on the test recordings as they are (protocol 1).
+        released: on the released test recordings (protocol 2).
+        changed: share of the released test set's numbers that the release changed.
+        missing: why it could not be measured.
+    """
+
+    spec: Spec
+    promise: Promise
+    raw: Score = Score()
+    released: Score = Score()
+    changed: float | None = None
+    missing: str | None = None
+
+    @property
+    def held(self) -> dict[str, Any]:
+        """What a journal holds of it."""
+        kept = ("promise", "raw", "released", "changed")
+        return {name: _json.encode(getattr(self, name)) for name in kept}
+
+    @classmethod
+    def of(cls, spec: Spec, held: Mapping[str, Any]) -> Row:
+        """From what a journal holds."""
+        return cls(
+            spec=spec,
+            promise=_json.decode(Promise, held["promise"]),
+            raw=_json.decode(Score, held["raw"]),
+            released=_json.decode(Score, held["released"]),
+            changed=held["changed"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What the numbers were measured on.
+
+    Args:
+        shape: of the first training recording, (T, H, W, 3).
+        seen: frames that the network sees.
+        train: recordings.
+        test: recordings.
+        classes: activities.
+        seeds: runs of each row.
+        part: of the network that was trained.
+        course: how, in words.
+    """
+
+    shape: Shape
+    seen: int
+    train: int
+    test: int
+    classes: int
+    seeds: int
+    part: str
+    course: str
 
 
 def scaled(columns: int, shape: Shape) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +11,10 @@ from masquerade.collection import Kind
 from masquerade.data.stage import Stage
 from masquerade.data.world import plan, takes
 from masquerade.nets import conv
-from masquerade.recipes import learning
-from masquerade.recipes.learning import Course
-from masquerade.recordings import Signal
+from masquerade.recipes.bench import recordings
+from masquerade.recipes.without_privacy import Course, Progress, taught_top_1
 from masquerade.sight import efficientnet_lite
 
-Progress = Callable[[int, int], None]
 _WINDOW, _STEP = 128, 64  # samples at 50 Hz
 _WRIST = 6  # channels: the first sensor's accelerometer and gyroscope
 _GALLERY = (1, 4)  # views that are known; the others ask, at least 20 degrees away
@@ -64,31 +61,25 @@ def activity_from_wrist(progress: Progress) -> dict[str, float]:
     """Top-1 over windows of 2.56 s of the wrist's sensors, on people it has not seen."""
     stage = Stage(kind=Kind.SIGNALS, wearers=84)
     stage.make(progress=progress)
-    inputs, targets = _windows(stage, ("public", "train"))
-    unseen, right = _windows(stage, ("test",))
+    inputs, targets = _windows(stage, "public", "train")
+    unseen, right = _windows(stage, "test")
     middle, spread = inputs.mean(axis=(0, 2)), inputs.std(axis=(0, 2))
     inputs, unseen = ((each - middle[:, None]) / spread[:, None] for each in (inputs, unseen))
     net = conv.classifier(
         axes=1, channels=_WRIST, classes=len(stage.activities), widths=(32, 64, 128)
     )
-    rng = np.random.default_rng(0)
-    course = Course(epochs=20, batch=64)
-    loss = learning.cross_entropy
-    learning.fit(net, inputs, targets, loss, course=course, rng=rng, progress=progress)
-    return {"top_1": learning.top_1(learning.predict(net, unseen), right)}
+    learned, tested, course = (inputs, targets), (unseen, right), Course(epochs=20, batch=64)
+    return {"top_1": taught_top_1(net, learned, tested, course=course, progress=progress)}
 
 
-def _windows(stage: Stage, splits: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _windows(stage: Stage, *splits: str) -> tuple[np.ndarray, np.ndarray]:
     """(N, channels, time) and the activity that fills at least three quarters of each."""
     inputs, targets = [], []
-    for split in splits:
-        for signal in replace(stage, split=split):  # type: ignore[arg-type]
-            if not isinstance(signal, Signal) or signal.activity is None:
-                continue
-            for start in range(0, len(signal.values) - _WINDOW + 1, _STEP):
-                label = signal.activity[start : start + _WINDOW]
-                counts = np.bincount(label[label >= 0], minlength=len(stage.activities))
-                if counts.max() >= 0.75 * _WINDOW:
-                    inputs.append(signal.values[start : start + _WINDOW, :_WRIST].T)
-                    targets.append(int(counts.argmax()))
+    for signal in recordings(stage, *splits):
+        for start in range(0, len(signal.values) - _WINDOW + 1, _STEP):
+            label = signal.activity[start : start + _WINDOW]
+            counts = np.bincount(label[label >= 0], minlength=len(stage.activities))
+            if counts.max() >= 0.75 * _WINDOW:
+                inputs.append(signal.values[start : start + _WINDOW, :_WRIST].T)
+                targets.append(int(counts.argmax()))
     return np.stack(inputs), np.array(targets)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from masquerade._round import shown
-from masquerade.mechanism import Shape
-from masquerade.recipes.film_learning import Row, Score
-from masquerade.recipes.film_promises import Promise
-from masquerade.recipes.film_rows import EPSILONS, SEGMENTS
+from masquerade.recipes import bench
+from masquerade.recipes.video_dprp.promises import Promise
+from masquerade.recipes.video_dprp.rows import EPSILONS, SEGMENTS, Row, Score, Setting
 from masquerade.report import bars, plot
 
 HEADING = (
@@ -46,44 +44,24 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What the numbers were measured on.
-
-    Args:
-        shape: of the first training recording, (T, H, W, 3).
-        seen: frames that the network sees.
-        train: recordings.
-        test: recordings.
-        classes: activities.
-        seeds: runs of each row.
-        part: of the network that was trained.
-        course: how, in words.
-    """
-
-    shape: Shape
-    seen: int
-    train: int
-    test: int
-    classes: int
-    seeds: int
-    part: str
-    course: str
+def plain(rows: Sequence[Row], setting: Setting) -> dict[str, Any]:
+    """As JSON."""
+    return {
+        "setting": asdict(setting),
+        "rows": [_plain(row) for row in rows],
+        "findings": findings(rows, setting),
+    }
 
 
-def plain(row: Row) -> dict[str, Any]:
-    """A row as JSON values; places for what attacks will measure are kept."""
+def _plain(row: Row) -> dict[str, Any]:
+    """Numbers that are not finite are left out; places for what attacks will measure are kept."""
     promise = {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in dataclasses.asdict(row.promise).items()
+        for name, value in asdict(row.promise).items()
     }
+    named = ("table", "name", "mechanism", "fields", "segments", "tested")
     return {
-        "table": row.spec.table,
-        "name": row.spec.name,
-        "mechanism": row.spec.mechanism,
-        "fields": None if row.spec.fields is None else dict(row.spec.fields),
-        "segments": row.spec.segments,
-        "tested": row.spec.tested,
+        **{name: getattr(row.spec, name) for name in named},
         "top_1_raw": list(row.raw.top_1),
         "top_1_released": list(row.released.top_1),
         "by_class_raw": list(row.raw.by_class),
@@ -101,12 +79,10 @@ def markdown(rows: Sequence[Row], setting: Setting) -> str:
     parts = [_about(setting)]
     for table, title in TITLES.items():
         own = [row for row in rows if row.spec.table == table]
-        lines = ["| " + " | ".join(HEADING) + " |", "|---" * len(HEADING) + "|"]
-        lines += ["| " + " | ".join(cells(row)) + " |" for row in own]
         numbers = math.prod(setting.shape[1:])
         words = _WORDS[table].format(numbers=numbers, share="k/d, d = 320 x 240 x 3")
-        parts += [f"### {title}", words, "\n".join(lines)]
-    parts += ["### What they show", "\n".join(f"- {said}" for said in findings(rows, setting))]
+        parts += [f"### {title}", words, bench.table(HEADING, map(cells, own))]
+    parts += ["### What they show", bench.listing(findings(rows, setting))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -129,23 +105,9 @@ def cells(row: Row) -> tuple[str, ...]:
         return (row.spec.name, "-", "-", "-", "none", "none", row.missing, "-", "-")
     changed = "-" if row.changed is None else f"{100 * row.changed:.1f} %"
     return (
-        *(row.spec.name, percent(row.raw), percent(row.released), changed),
+        *(row.spec.name, row.raw.shown, row.released.shown, changed),
         *(_nominal(row.promise), _true(row.promise), row.promise.said, "-", "-"),
     )
-
-
-def percent(score: Score) -> str:
-    """Mean, and spread over seeds where there are several.
-
-    Example:
-        >>> percent(Score(top_1=(0.5,))), percent(Score(top_1=(0.5, 0.6))), percent(Score())
-        ('50.0', '55.0 ± 5.0', '-')
-    """
-    shares = score.top_1
-    if not shares:
-        return "-"
-    spread = f" ± {100 * np.std(shares):.1f}" if len(shares) > 1 else ""
-    return f"{100 * np.mean(shares):.1f}{spread}"
 
 
 def _nominal(promise: Promise) -> str:
@@ -213,10 +175,10 @@ def _compared(one: str, other: str, rows: Sequence[Row], setting: Setting) -> li
         verdict = "refuted here"
     listed = []
     for (epsilon, a, b), word in zip(pairs, words, strict=True):
-        text = f"epsilon {epsilon:g}: {percent(a.raw)} against {percent(b.raw)}, {word}"
+        text = f"epsilon {epsilon:g}: {a.raw.shown} against {b.raw.shown}, {word}"
         more = held.get((f"{other}, tested on {SEGMENTS} segments", epsilon))
         if more is not None:
-            text += f" ({percent(more.raw)} where the test averages {SEGMENTS} segments as well)"
+            text += f" ({more.raw.shown} where the test averages {SEGMENTS} segments as well)"
         listed.append(text)
     units = {str(row.promise.unit) for _, *both in pairs for row in both}
     unlike = " Their units differ, so this is not like for like." if len(units) > 1 else ""
@@ -234,12 +196,12 @@ def told_apart(first: Score, second: Score, test: int) -> str:
         >>> told_apart(high, low, 100), told_apart(high, low, 4)
         ('higher', 'not told apart')
     """
-    one, two = float(np.mean(first.top_1)), float(np.mean(second.top_1))
+    one, two = first.mean, second.mean
     both = (one + two) / 2
     apart = np.subtract(first.by_class, second.by_class)
     error = max(
         math.sqrt(2 * both * (1 - both) / test),
-        float(np.std(apart, ddof=1)) / math.sqrt(len(apart)),
+        bench.spread(apart) / math.sqrt(len(apart)),
     )
     if abs(one - two) <= _ERRORS * error:
         return "not told apart"
@@ -250,7 +212,7 @@ def best(rows: Sequence[Row], unit: str, most: float) -> Row | None:
     """The row of the highest Top-1 on raw tests, of those proved for a unit up to an epsilon."""
     proved = [(getattr(row.promise, unit), row) for row in rows if row.raw.top_1]
     fitting = [row for epsilon, row in proved if epsilon is not None and epsilon <= most]
-    return max(fitting, key=lambda row: float(np.mean(row.raw.top_1)), default=None)
+    return max(fitting, key=lambda row: row.raw.mean, default=None)
 
 
 def _best(rows: Sequence[Row], unit: str, setting: Setting) -> str:
@@ -275,8 +237,8 @@ def _best(rows: Sequence[Row], unit: str, setting: Setting) -> str:
 def _described(row: Row, setting: Setting) -> str:
     share = 1 / setting.classes
     chance = Score(top_1=(share,), by_class=(share,) * len(row.raw.by_class))
-    text = f"{row.spec.name}: {percent(row.raw)} on raw tests"
-    text += f", {percent(row.released)} on released ones" if row.released.top_1 else ""
+    text = f"{row.spec.name}: {row.raw.shown} on raw tests"
+    text += f", {row.released.shown} on released ones" if row.released.top_1 else ""
     scores = [some for some in (row.raw, row.released) if some.top_1]
     is_chance = all(told_apart(some, chance, setting.test) != "higher" for some in scores)
     return text + (" (not told apart from chance)" if is_chance else "")
@@ -293,8 +255,7 @@ def _trend(rows: Sequence[Row], letter: str, setting: Setting) -> list[str]:
             continue
         low, high = own[0], own[-1]
         ways = [
-            f"{percent(old)} to {percent(new)} on {what} tests "
-            f"({told_apart(new, old, setting.test)})"
+            f"{old.shown} to {new.shown} on {what} tests ({told_apart(new, old, setting.test)})"
             for old, new, what in (
                 (low.raw, high.raw, "raw"),
                 (low.released, high.released, "released"),
@@ -312,13 +273,8 @@ def plots(rows: Sequence[Row]) -> dict[str, str]:
     found = {}
     for table, label in ((2, "epsilon (unit in the name; replace_one)"), (3, "k"), (4, "b")):
         own = [row for row in rows if row.spec.table == table and row.spec.line and row.raw.top_1]
-        lines = []
-        for name in dict.fromkeys(row.spec.line for row in own):
-            some = sorted((r for r in own if r.spec.line == name), key=lambda row: row.spec.at)
-            x = np.array([row.spec.at for row in some])
-            y = np.array([100 * np.mean(row.raw.top_1) for row in some])
-            lines += [plot.Line(name=name, x=x, y=y)] if len(some) > 1 else []
-        if lines:
+        drawn = bench.curves((row.spec.line, row.spec.at, 100 * row.raw.mean) for row in own)
+        if lines := [line for line in drawn if len(line.x) > 1]:
             axes = plot.Axes(title=TITLES[table], x_label=label, y_label="Top-1, raw test, %")
             found[f"video_dprp_{table}"] = plot.svg(lines, axes)
     return found | _released(rows)
@@ -328,15 +284,8 @@ def _released(rows: Sequence[Row]) -> dict[str, str]:
     """Table 1 as bars: both protocols beside each other."""
     own = [row for row in rows if row.spec.table == 1 and row.raw.top_1]
     series = [
-        bars.Bars(
-            name=name,
-            values=np.array([100 * np.mean(found) for found in scores]),
-            spreads=np.array([100 * np.std(found) for found in scores]),
-        )
-        for name, scores in (
-            ("raw test", [row.raw.top_1 for row in own]),
-            ("released test", [row.released.top_1 or row.raw.top_1 for row in own]),
-        )
+        bench.bars_of("raw test", [row.raw.top_1 for row in own]),
+        bench.bars_of("released test", [row.released.top_1 or row.raw.top_1 for row in own]),
     ]
     axes = plot.Axes(title=TITLES[1], x_label="", y_label="Top-1, %")
     return {"video_dprp_1": bars.svg(series, [row.spec.line for row in own], axes)}

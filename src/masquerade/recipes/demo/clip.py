@@ -1,9 +1,8 @@
-"""The demo's videos: one clip released in six ways, with claim, evidence, quality and time."""
+"""The demo's video: one clip released in six ways, with claim, evidence, quality and time."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,16 @@ from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.doors.utility import measure_files
 from masquerade.mechanism import Heuristic, Mechanism
 from masquerade.receipt import Receipt
-from masquerade.recipes import world
+from masquerade.recipes import bench
+from masquerade.recipes.demo.part import Part, table
+from masquerade.recipes.stage import world
 from masquerade.report import page
 from masquerade.scores import Evidence
 from masquerade.utility.picture import PictureQuality
 from masquerade.wording import explain
 
 HEADING = ("release", "guarantee", "evidence: at least", "PSNR dB", "SSIM", "seconds")
-TRIALS = 1500
+_TRIALS = 1500
 _TARGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
 
 
@@ -53,30 +54,39 @@ class Shown:
     played: tuple[Claim, Evidence] | None
 
 
-def release_all(
-    folder: Path, told: Callable[[str], None] = lambda _: None
-) -> tuple[str, Path, list[Shown]]:
+def released(folder: Path, told: bench.Told = bench.quiet) -> Part:
     """Release the clip in every way; the original stays beside, marked private."""
-    original = folder / "clip.private.mp4"
-    world.write(original)
-    found = []
+    original = world.write(folder / "clip.private.mp4")
+    found: list[Shown] = []
     for name, mechanism in ways().items():
-        target, start = folder / f"clip-{name}.mp4", time.perf_counter()
-        again = Options(if_standing=IfStanding.OVERWRITE, accept_grey=True)  # to compare with
-        done = release_file(original, target, mechanism, options=again)
-        seconds = time.perf_counter() - start
-        found.append(
-            Shown(
-                name=name,
-                path=target,
-                receipt=done.receipt,
-                quality=measure_files(original, target, every=4),
-                seconds=seconds,
-                played=_played(mechanism),
-            )
-        )
-        told(name)
-    return "A person of Stage, who never lived.", original, found
+        found.append(_shown(name, mechanism, original))
+        told("releasing a video", len(found), len(ways()))
+    title, said = "A released video", "A person of Stage, who never lived."
+    rows = [row(shown) for shown in found]
+    before = page.paragraphs([said, "Before:"]) + page.film(original.read_bytes())
+    body = before + page.table(HEADING, rows)
+    return Part(
+        sections=[
+            page.Section(title=title, body=body, has_originals=True),
+            *map(_section, found),
+        ],
+        lines=[table(title, HEADING, rows), said, ""],
+        data={"videos": {shown.name: str(shown.path) for shown in found}},
+    )
+
+
+def _shown(name: str, mechanism: Mechanism, original: Path) -> Shown:
+    target, start = original.with_name(f"clip-{name}.mp4"), time.perf_counter()
+    again = Options(if_standing=IfStanding.OVERWRITE, accept_grey=True)  # to compare with
+    done = release_file(original, target, mechanism, options=again)
+    return Shown(
+        name=name,
+        path=target,
+        receipt=done.receipt,
+        seconds=time.perf_counter() - start,
+        quality=measure_files(original, target, every=4),
+        played=_played(mechanism),
+    )
 
 
 def _played(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:
@@ -86,7 +96,7 @@ def _played(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:
     if mechanism.guarantee((1, 16, 16, 3)).published_claim is not None:
         published = VideoDprpValue()  # one number of a frame is enough to refute it
         return published.claim(), audit_game(published)
-    game = MechanismGame(mechanism=mechanism, trials=TRIALS)
+    game = MechanismGame(mechanism=mechanism, trials=_TRIALS)
     return game.claim(), audit_game(game)
 
 
@@ -112,17 +122,6 @@ def row(shown: Shown) -> tuple[str, ...]:
         f"{shown.quality.ssim:.3f}",
         f"{shown.seconds:.1f}",
     )
-
-
-def sections(said: str, original: Path, found: list[Shown]) -> list[page.Section]:
-    """The clip before and after, each with its guarantee in plain words."""
-    table = page.table(HEADING, [row(shown) for shown in found])
-    first = page.Section(
-        title="A released video",
-        body=page.paragraphs([said, "Before:"]) + page.film(original.read_bytes()) + table,
-        has_originals=True,
-    )
-    return [first, *(_section(shown) for shown in found)]
 
 
 def _section(shown: Shown) -> page.Section:

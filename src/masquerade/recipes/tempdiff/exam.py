@@ -6,18 +6,19 @@ the agreement of teachers are exact functions of private data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._torch import torch
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.nets.channels import normalisation
 from masquerade.nets.lstm import LstmNetwork
 from masquerade.noise import Noise
+from masquerade.recipes import bench
 from masquerade.recordings import Signal
 from masquerade.train import learner, loop
 from masquerade.train.dp_sgd import DpSgd
@@ -26,8 +27,6 @@ from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.memory import Memory
 from masquerade.train.worn import labelled_windows, public_windows, read
 
-torch = require("torch", extra="train")
-Progress = Callable[[int, int], None]
 WINDOWS = 32  # of one person in a step of DP-SGD, spread over their recordings
 
 
@@ -123,9 +122,14 @@ class Taught:
 
 
 def taught(
-    world: World, method: Ensemble, *, queries: int, progress: Progress, device: str = "cpu"
+    world: World,
+    method: Ensemble,
+    *,
+    queries: int,
+    device: str = "cpu",
+    journal: bench.Journal | None = None,
 ) -> Taught:
-    """Train the teachers of a method and ask them."""
+    """Train the teachers of a method and ask them, unless the journal has their votes."""
     split = teach.partition_of(world.private, world.signals, method)
     asked, truth = world.asked(max(method.windows), queries, seed=method.public_seed)
     if len(truth) < method.queries:
@@ -133,22 +137,27 @@ def taught(
             f"Expected at least {method.queries} public windows of one activity to ask, got "
             f"{len(truth)}; lower --queries or name more public subjects."
         )
-    school = teach.School(
-        method=replace(method, normalise="public"),
-        signals=world.signals,
-        known=world.public,
-        units=(),
-        partition=split,
-        windows=asked,
-        asked=np.arange(len(asked)),
-        classes=world.classes,
-        device=device,
-        tell=lambda what, done, total: progress(done, total),
-    )
+
+    def ask() -> Any:
+        school = teach.School(
+            method=replace(method, normalise="public"),
+            signals=world.signals,
+            known=world.public,
+            units=(),
+            partition=split,
+            windows=asked,
+            asked=np.arange(len(asked)),
+            classes=world.classes,
+            device=device,
+            tell=lambda what, done, total: None,
+        )
+        return school.votes().tolist()
+
+    name = f"votes of {method.name}, {method.teachers} teachers"
     return Taught(
         method=method,
         reach=split.max_teachers_per_subject,
-        votes=school.votes(),
+        votes=np.array((journal or bench.Journal()).measured(name, ask)),
         queries=asked,
         truth=truth,
         classes=world.classes,
@@ -262,11 +271,15 @@ def open_accuracy(exam: Exam, world: World, *, seed: int) -> float:
     return student_accuracy(exam, windows, truth, seed=seed, is_alone=True)
 
 
+def published(held: Taught, gamma: float) -> votes.Ballot:
+    """LNMax, as papers have it."""
+    return votes.Ballot(aggregator="lnmax", queries=held.method.queries, scale=1 / gamma)
+
+
 def noisy_accuracy(held: Taught, gamma: float) -> float:
     """How often LNMax's label is the true one."""
     some = held.first(held.method.queries)
-    ballot = votes.Ballot(aggregator="lnmax", queries=len(some.queries), scale=1 / gamma)
-    return float((ballot.answers(some.counts, Noise()) == some.truth).mean())
+    return float((published(held, gamma).answers(some.counts, Noise()) == some.truth).mean())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,7 +302,7 @@ class Claimed:
 def claimed(held: Taught, gamma: float) -> Claimed:
     """For labels by LNMax at this gamma."""
     some = held.first(held.method.queries)
-    ballot = votes.Ballot(aggregator="lnmax", queries=len(some.queries), scale=1 / gamma)
+    ballot = published(held, gamma)
     person = replace(ballot, teachers_per_subject=held.reach)
     told = votes.data_dependent_epsilon(some.counts, ballot, delta=held.method.delta)
     return Claimed(

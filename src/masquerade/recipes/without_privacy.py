@@ -1,4 +1,4 @@
-"""Train a small network without privacy, and see what it learned; for figures, not for release."""
+"""Train a small network without privacy, and see what it learned; never for release."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ torch = require("torch", extra="train")
 Tensor = Any  # torch.Tensor
 Network = Any  # torch.nn.Module
 Loss = Callable[[Tensor, Tensor], Tensor]
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,7 @@ class Course:
         rate: largest learning rate; it rises and falls once.
         flips: whether a record may be shown mirrored along its last axis.
         shifts: records are moved by up to this many pixels along their last two axes.
+        seed: of their order and jitter.
     """
 
     epochs: int = 20
@@ -33,17 +35,27 @@ class Course:
     rate: float = 3e-3
     flips: bool = False
     shifts: int = 0
+    seed: int = 0
+
+
+def cross_entropy(out: Tensor, target: Tensor) -> Tensor:
+    """For one class a record."""
+    return torch.nn.functional.cross_entropy(out, target, label_smoothing=0.05)
+
+
+def binary(out: Tensor, target: Tensor) -> Tensor:
+    """For several yes-or-no labels a record."""
+    return torch.nn.functional.binary_cross_entropy_with_logits(out, target.float())
 
 
 def fit(
     net: Network,
     inputs: np.ndarray,
     targets: np.ndarray,
-    loss: Loss,
     *,
     course: Course,
-    rng: np.random.Generator,
-    progress: Callable[[int, int], None],
+    progress: Progress,
+    loss: Loss = cross_entropy,
 ) -> None:
     """Train in place, on the device where the network is.
 
@@ -51,11 +63,11 @@ def fit(
         net: takes a batch of inputs.
         inputs: (N, ...) uint8 or float; bytes become -1 to 1.
         targets: (N, ...).
-        loss: of the network's output and the targets.
         course: how.
-        rng: order and jitter.
         progress: called with the steps done and their total.
+        loss: of the network's output and the targets.
     """
+    rng = np.random.default_rng(course.seed)
     steps = -(-len(inputs) // course.batch) * course.epochs
     best = torch.optim.AdamW(net.parameters(), lr=course.rate, weight_decay=0.01)
     rates = torch.optim.lr_scheduler.OneCycleLR(best, course.rate, total_steps=steps)
@@ -105,16 +117,6 @@ def _jittered(batch: Tensor, course: Course, rng: np.random.Generator) -> Tensor
     return batch
 
 
-def cross_entropy(out: Tensor, target: Tensor) -> Tensor:
-    """For one class a record."""
-    return torch.nn.functional.cross_entropy(out, target, label_smoothing=0.05)
-
-
-def binary(out: Tensor, target: Tensor) -> Tensor:
-    """For several yes-or-no labels a record."""
-    return torch.nn.functional.binary_cross_entropy_with_logits(out, target.float())
-
-
 def top_1(out: np.ndarray, target: np.ndarray) -> float:
     """The share of records whose largest output is the right class."""
     return float(np.mean(out.argmax(axis=1) == target))
@@ -134,3 +136,16 @@ def mean_average_precision(out: np.ndarray, target: np.ndarray) -> float:
             precision = np.cumsum(ranked) / np.arange(1, len(ranked) + 1)
             found.append(precision[ranked == 1].mean())
     return float(np.mean(found))
+
+
+def taught_top_1(
+    net: Network,
+    learned: tuple[np.ndarray, np.ndarray],
+    unseen: tuple[np.ndarray, np.ndarray],
+    *,
+    course: Course,
+    progress: Progress,
+) -> float:
+    """Top-1 on unseen inputs and their classes, after `fit` to the learned ones."""
+    fit(net, *learned, course=course, progress=progress)
+    return top_1(predict(net, unseen[0]), unseen[1])

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import partial
 
 from masquerade._round import shown
 from masquerade.data.stage import Stage
 from masquerade.data.watch import Watch
 from masquerade.doors.splits import signals_of
 from masquerade.noise import Noise
-from masquerade.recipes import tempdiff_cells as cells
-from masquerade.recipes.tempdiff_cells import Exam, Taught, World
+from masquerade.recipes import bench
+from masquerade.recipes.demo.part import Part, table
+from masquerade.recipes.tempdiff import exam as exams
+from masquerade.recipes.tempdiff.exam import Exam, Taught, World
 from masquerade.report import page
 from masquerade.train.ensemble import teachers, votes
 from masquerade.train.tempdiff import Tempdiff
 
-Told = Callable[[str, int, int], None]
 HEADING = (
     *("worn sensors", "private people", "teachers", "they agree", "labels by", "labels true"),
     *("student's top-1", "epsilon, one teacher's data", "epsilon, one person"),
@@ -66,35 +66,27 @@ class Line:
     figure: float | None
 
 
-def learn(told: Told = lambda what, done, total: None) -> list[Line]:
-    """Teach on Stage and on a real watch, with our votes, with the papers', and with the truth.
-
-    Args:
-        told: called with what is done, how far, and of how much.
-    """
+def learned(told: bench.Told = bench.quiet) -> Part:
+    """Teach on Stage and on a real watch, with our votes, with the papers', and with the truth."""
     stage = signals_of(STAGE)
-    stage["train"].make(progress=lambda done, total: told("wearers", done, total))  # type: ignore[attr-defined]
+    stage["train"].make(progress=partial(told, "wearers"))  # type: ignore[attr-defined]
     watch = signals_of(Watch(), public="8,9", test="10")
     pairs = [("Stage", stage, PEOPLE), ("a real watch", watch, REAL)]
     found: list[Line] = []
     for name, parts, method in pairs:
         world = World.of(parts)
-        held = cells.taught(
-            world, method, queries=method.queries, progress=lambda done, total: None
-        )
+        held = exams.taught(world, method, queries=method.queries)
         exam = Exam.of(world, method)
-        for ballot in (_ours(held), _published(held), None):
+        for ballot in (method.ballot(held.reach), exams.published(held, GAMMA), None):
             found.append(_line(name, world, held, exam, ballot))
             told("teaching", len(found), 3 * len(pairs))
-    return found
-
-
-def _ours(held: Taught) -> votes.Ballot:
-    return held.method.ballot(held.reach)
-
-
-def _published(held: Taught) -> votes.Ballot:
-    return votes.Ballot(aggregator="lnmax", queries=held.method.queries, scale=1 / GAMMA)
+    title, lines, said = "Worn sensors: teachers who vote", rows(found), sentences(found)
+    body = page.table(HEADING, lines) + page.listing(said)
+    return Part(
+        sections=[page.Section(title=title, body=body, has_originals=True)],
+        lines=[table(title, HEADING, lines), *said, ""],
+        data={"wearers": [asdict(line) for line in found]},
+    )
 
 
 def _line(name: str, world: World, held: Taught, exam: Exam, ballot: votes.Ballot | None) -> Line:
@@ -116,7 +108,7 @@ def _line(name: str, world: World, held: Taught, exam: Exam, ballot: votes.Ballo
         agreement=teachers.private_statistics(held.votes, held.classes).agreement,
         labels=f"{said}, gamma {GAMMA:g}, as published" if figure is not None else said,
         right=float((labels == held.truth).mean()),
-        top_1=cells.student_accuracy(exam, held.queries, labels, seed=0),
+        top_1=exams.student_accuracy(exam, held.queries, labels, seed=0),
         teacher_epsilon=teacher,
         person_epsilon=person,
         figure=figure,
@@ -158,17 +150,3 @@ def sentences(found: list[Line]) -> list[str]:
         f"{_shown(watch.teacher_epsilon)} for the data behind one teacher gives "
         f"{_shown(watch.person_epsilon)} for a person, whose recordings reach many of them.",
     ]
-
-
-def section(found: list[Line]) -> page.Section:
-    """The table and what it says."""
-    return page.Section(
-        title="Worn sensors: teachers who vote",
-        body=page.table(HEADING, rows(found)) + page.listing(sentences(found)),
-        has_originals=True,
-    )
-
-
-def plain(found: list[Line]) -> list[dict[str, Any]]:
-    """As JSON."""
-    return [asdict(line) for line in found]

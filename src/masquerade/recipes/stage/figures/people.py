@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,11 @@ from masquerade._optional import require
 from masquerade.collection import Kind
 from masquerade.data.stage import Stage
 from masquerade.nets import conv
-from masquerade.recipes import learning
-from masquerade.recipes.learning import Course
-from masquerade.recordings import Photo, Video
+from masquerade.recipes import without_privacy
+from masquerade.recipes.bench import recordings
+from masquerade.recipes.without_privacy import Course, Progress, fit, mean_average_precision
 
 torch = require("torch", extra="train")
-Progress = Callable[[int, int], None]
 _SIZE, _LARGE = (64, 48), (96, 72)  # height and width of a person cut out of a frame
 ATTRIBUTES = ("skin_tone", "gender", "face", "build", "clothing")
 _GALLERY = 4  # takes of each person that are known
@@ -27,14 +25,14 @@ def subject_from_video(progress: Progress) -> dict[str, float]:
     """Rank-1 among people whom the network has not seen, by nearest neighbour of its features."""
     stage = Stage(subjects=210, videos=2_520, frames=4, rate_hz=2.5, bystanders=0.0)
     stage.make(progress=progress)
-    people, _, names = _crops(stage, ("public", "train"))
+    people, _, names = _crops(stage, "public", "train")
     known = sorted(set(names))
     targets = np.array([known.index(name) for name in names])
     net = conv.classifier(axes=2, channels=3, classes=len(known))
     course = Course(epochs=12, batch=64, flips=True, shifts=3)
-    _fit(net, people, targets, learning.cross_entropy, course, progress)
-    others, _, whose = _crops(stage, ("test",))
-    features = learning.predict(net[:-2], others)
+    fit(net, people, targets, course=course, progress=progress)
+    others, _, whose = _crops(stage, "test")
+    features = without_privacy.predict(net[:-2], others)
     features = features.reshape(-1, stage.world.frames, features.shape[1]).mean(axis=1)
     whose = whose[:: stage.world.frames]
     return {"rank_1": _rank_1(features, whose), "people": len(set(whose))}
@@ -66,19 +64,23 @@ def attributes_from_video(progress: Progress) -> dict[str, float]:
         width=160,
     )
     stage.make(progress=progress)
-    people, labels, _ = _crops(stage, ("public", "train"), size=_LARGE)
+    people, labels, _ = _crops(stage, "public", "train", size=_LARGE)
     values = [(key, value) for key in ATTRIBUTES for value in sorted({one[key] for one in labels})]
     targets = _asked(labels, values)
     net = conv.classifier(axes=2, channels=3, classes=len(values))
     course = Course(epochs=10, flips=True, shifts=4)
-    _fit(net, people, targets, learning.binary, course, progress)
-    others, wanted, _ = _crops(stage, ("test",), size=_LARGE)
-    out = learning.predict(net, others).reshape(-1, stage.world.frames, len(values)).mean(axis=1)
+    fit(net, people, targets, course=course, progress=progress, loss=without_privacy.binary)
+    others, wanted, _ = _crops(stage, "test", size=_LARGE)
+    out = (
+        without_privacy.predict(net, others)
+        .reshape(-1, stage.world.frames, len(values))
+        .mean(axis=1)
+    )
     right = _asked(wanted[:: stage.world.frames], values)
-    found = {"cmap": learning.mean_average_precision(out, right)}
+    found = {"cmap": mean_average_precision(out, right)}
     for key in ATTRIBUTES:
         columns = [place for place, (name, _) in enumerate(values) if name == key]
-        found[key] = learning.mean_average_precision(out[:, columns], right[:, columns])
+        found[key] = mean_average_precision(out[:, columns], right[:, columns])
     return found
 
 
@@ -90,40 +92,38 @@ def pose_from_photo(progress: Progress) -> dict[str, float]:
     """PCKh@0.5 over the 16 MPII joints inside the picture, on people it has not seen."""
     stage = Stage(kind=Kind.PHOTOS, joints="mpii", subjects=84, photos=7_776, photo_px=64)
     stage.make(progress=progress)
-    images, joints, _ = _photos(stage, ("public", "train"))
-    unseen, right, heads = _photos(stage, ("test",))
+    images, joints, _ = _photos(stage, "public", "train")
+    unseen, right, heads = _photos(stage, "test")
     net = conv.PoseNet(len(stage.joint_names))
-    _fit(net, images, joints, conv.heat_loss, Course(epochs=12), progress)
-    maps = learning.predict(net, unseen)
+    course = Course(epochs=12)
+    fit(net, images, joints, course=course, progress=progress, loss=conv.heat_loss)
+    maps = without_privacy.predict(net, unseen)
     apart = np.linalg.norm(conv.joints_of(torch.from_numpy(maps)).numpy() - right, axis=2)
     inside = ((right >= 0) & (right <= 1)).all(axis=2)
     hit = apart < 0.5 * heads[:, None]
     return {"pckh": float(100 * hit[inside].mean())}
 
 
-def _photos(stage: Stage, splits: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    images, joints, heads = [], [], []
-    for split in splits:
-        for photo in replace(stage, split=split):  # type: ignore[arg-type]
-            if isinstance(photo, Photo) and photo.joints is not None and photo.head_px:
-                images.append(np.moveaxis(photo.image, -1, 0))
-                joints.append(photo.joints / len(photo.image))
-                heads.append(photo.head_px / len(photo.image))
-    return np.stack(images), np.stack(joints).astype(np.float32), np.array(heads)
+def _photos(stage: Stage, *splits: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(N, 3, H, W) bytes, joints (N, J, 2) and head sizes (N,) as shares of the picture."""
+    seen = [photo for photo in recordings(stage, *splits) if photo.head_px]
+    return (
+        np.stack([np.moveaxis(photo.image, -1, 0) for photo in seen]),
+        np.stack([photo.joints / len(photo.image) for photo in seen]).astype(np.float32),
+        np.array([photo.head_px / len(photo.image) for photo in seen]),
+    )
 
 
 def _crops(
-    stage: Stage, splits: tuple[str, ...], *, size: tuple[int, int] = _SIZE
+    stage: Stage, *splits: str, size: tuple[int, int] = _SIZE
 ) -> tuple[np.ndarray, list[Any], list[str]]:
     """People cut out of their frames (N, 3, high, wide), with their labels and names."""
     people, labels, names = [], [], []
-    for split in splits:
-        for video in replace(stage, split=split):  # type: ignore[arg-type]
-            if isinstance(video, Video) and video.person_mask is not None:
-                for frame, mask in zip(video.frames, video.person_mask, strict=True):
-                    people.append(np.moveaxis(_cut(frame, mask, size), -1, 0))
-                    labels.append(video.attributes)
-                    names.append(str(video.subject))
+    for video in recordings(stage, *splits):
+        for frame, mask in zip(video.frames, video.person_mask, strict=True):
+            people.append(np.moveaxis(_cut(frame, mask, size), -1, 0))
+            labels.append(video.attributes)
+            names.append(video.subject)
     return np.stack(people), labels, names
 
 
@@ -137,15 +137,3 @@ def _cut(frame: np.ndarray, mask: np.ndarray, size: tuple[int, int]) -> np.ndarr
     j = np.linspace(middle - half, middle + half, size[1]).round().astype(int)
     found: np.ndarray = frame[i][:, np.clip(j, 0, mask.shape[1] - 1)]
     return found
-
-
-def _fit(
-    net: object,
-    inputs: np.ndarray,
-    targets: np.ndarray,
-    loss: learning.Loss,
-    course: Course,
-    progress: Progress,
-) -> None:
-    rng = np.random.default_rng(0)
-    learning.fit(net, inputs, targets, loss, course=course, rng=rng, progress=progress)

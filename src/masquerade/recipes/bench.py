@@ -1,0 +1,284 @@
+"""What recipes share: command lines, spreads, tables, splits, resuming, and results as files.
+
+Imports neither torch nor what draws on a screen: recipes also run where only the former is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import json
+import math
+import os
+import platform
+import shlex
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from masquerade import __version__, _json, catalog
+from masquerade._optional import require
+from masquerade.collection import Collection, Kind
+from masquerade.doors.answer import Answer
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+from masquerade.report import bars, plot
+
+Told = Callable[[str, int, int], None]  # what is done, how far, and of how much
+_ELSEWHERE = ("out", "page", "jobs", "num_processes")  # where and how, not what
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    """Tell nobody how far the work is."""
+
+
+@contextlib.contextmanager
+def telling() -> Iterator[Told]:
+    """A bar that says what is done, on a screen."""
+    from masquerade.doors import progress  # not where there is no screen
+
+    with progress.bars() as shown:
+        task = shown.add_task("", total=None)
+        yield lambda what, done, total: shown.update(
+            task, description=what, completed=done, total=total
+        )
+
+
+def command(recipe: Any, data: Collection[Any]) -> str:
+    """The line that gives the same again: what is not as usual, and of paths only that one is."""
+    usual, name = type(recipe).ENTRIES[0][2], catalog.name_of(data)
+    words = [f"masquerade recipe {catalog.name_of(recipe)}"]
+    words += [] if name == usual else [f"--data {name}"]
+    for options in (data, recipe):
+        for option, value in _chosen(options):
+            flag = option.replace("_", "-")
+            if isinstance(value, bool):
+                words.append(f"--{flag}" if value else f"--no-{flag}")
+            else:
+                words.append(f"--{flag} {_typed(value)}")
+    return " ".join(words)
+
+
+def _chosen(options: Any) -> list[tuple[str, Any]]:
+    """The fields that are not as usual, but for where results go."""
+    values = [(field, getattr(options, field.name)) for field in dataclasses.fields(options)]
+    return [
+        (field.name, value)
+        for field, value in values
+        if field.name not in _ELSEWHERE and value != field.default
+    ]
+
+
+def _typed(value: Any) -> str:
+    if isinstance(value, Path):
+        return "PATH"
+    return " ".join(map(_typed, value)) if isinstance(value, tuple) else shlex.quote(str(value))
+
+
+def spread(shares: Sequence[float] | np.ndarray) -> float:
+    """The standard deviation of several runs (n - 1 below); NaN from one alone."""
+    return float(np.std(shares, ddof=1)) if len(shares) > 1 else math.nan
+
+
+def percent(shares: Sequence[float]) -> str:
+    """Mean in per cent, with the spread where there are several; the page says how many.
+
+    Example:
+        >>> percent((0.5, 0.52, 0.54)), percent((0.5,)), percent(())
+        ('52.0 ± 2.0', '50.0', '-')
+    """
+    if not len(shares):
+        return "-"
+    text = f"{100 * float(np.mean(shares)):.1f}"
+    return f"{text} ± {100 * spread(shares):.1f}" if len(shares) > 1 else text
+
+
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Markdown.
+
+    Example:
+        >>> print(table(("a", "b"), [("1", "2")]))
+        | a | b |
+        |---|---|
+        | 1 | 2 |
+    """
+    first, *others = ("| " + " | ".join(cells) + " |" for cells in (heading, *rows))
+    return "\n".join([first, "|---" * len(heading) + "|", *others])
+
+
+def listing(sentences: Iterable[str]) -> str:
+    """Markdown: one after the other."""
+    return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def curves(points: Iterable[tuple[str, float, float]]) -> list[plot.Line]:
+    """Lines of a plot from points with the name of their line, each from left to right."""
+    named: dict[str, list[tuple[float, float]]] = {}
+    for name, x, y in points:
+        named.setdefault(name, []).append((x, y))
+    return [
+        plot.Line(name=name, x=xy[:, 0], y=xy[:, 1])
+        for name, xy in ((name, np.array(sorted(some))) for name, some in named.items())
+    ]
+
+
+def bars_of(name: str, groups: Sequence[Sequence[float]]) -> bars.Bars:
+    """Bars in per cent, a whisker where there are several runs."""
+    return bars.Bars(
+        name=name,
+        values=np.array([100 * np.mean(shares) for shares in groups]),
+        spreads=np.array([100 * spread(shares) for shares in groups]),
+    )
+
+
+def parts(data: Any) -> tuple[Collection[Any], Collection[Any]]:
+    """The training and the test split of a data set of videos.
+
+    Raises:
+        BadInput: if it holds no videos, or is one part.
+    """
+    if getattr(data, "kind", data.ABOUT.kind) != Kind.VIDEOS:
+        raise BadInput(f"Expected a data set of videos, got {data.ABOUT.title}.")
+    usual = {each.name: each.default for each in dataclasses.fields(data)}
+    is_whole = "split" in usual and data.split == usual["split"]
+    if not is_whole or not getattr(data, "has_splits", True):
+        raise BadInput("Expected a data set with a train and a test split, got one part; see data.")
+    return replace(data, split="train"), replace(data, split="test")
+
+
+def recordings(data: Any, *splits: str) -> Iterator[Any]:
+    """All recordings of some splits, one after the other."""
+    for split in splits:
+        yield from replace(data, split=split)
+
+
+def together(calls: Iterable[Any], *, jobs: int) -> Iterator[Any]:
+    """What joblib's delayed calls give, in their order, in processes of one thread each.
+
+    Small products that several threads share take far longer wherever the cores have other work.
+    """
+    with warnings.catch_warnings(), joblib.parallel_config("loky", inner_max_num_threads=1):
+        warnings.filterwarnings("ignore", message="A worker stopped")  # joblib starts another
+        yield from joblib.Parallel(n_jobs=jobs, return_as="generator")(calls)
+
+
+@dataclass(kw_only=True)
+class Journal:
+    """What a run has measured so far, as a file: one that was stopped goes on where it was.
+
+    Args:
+        path: of the file; without one nothing outlives the run.
+        run: what has to be the same.
+        held: results by name.
+        before: seconds that the stopped runs took.
+    """
+
+    path: Path | None = None
+    run: str = ""
+    held: dict[str, Any] = field(default_factory=dict)
+    before: float = 0.0
+    begun: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def of(cls, recipe: Any, data: Collection[Any]) -> Journal:
+        """The one in the recipe's folder, if it is of the same recipe, data and version."""
+        said = [__version__, catalog.name_of(recipe), catalog.name_of(data)]
+        said += [repr(_chosen(options)) for options in (recipe, data)]
+        found = cls(
+            path=recipe.out / "cells.json", run=hashlib.sha256("\n".join(said).encode()).hexdigest()
+        )
+        if found.path is not None and found.path.is_file():
+            kept = json.loads(found.path.read_text(encoding="utf-8"))
+            if kept["run"] == found.run:
+                found.held, found.before = kept["cells"], kept["seconds"]
+        return found
+
+    @property
+    def seconds(self) -> float:
+        """That it took, stopped runs included."""
+        return self.before + time.perf_counter() - self.begun
+
+    def measured(self, name: str, measure: Callable[[], Any]) -> Any:
+        """What is noted under a name; if nothing is, it is measured, and noted as JSON."""
+        if name not in self.held:
+            self.note(name, measure())
+        return self.held[name]
+
+    def note(self, name: str, value: Any) -> None:
+        """Keep a result, as it will be read again."""
+        self.held[name] = _json.encode(value)
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            kept = {"run": self.run, "seconds": self.seconds, "cells": self.held}
+            atomic.write_whole(self.path, json.dumps(kept).encode())
+
+    def end(self) -> None:
+        """Forget it all: the next run measures anew."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """What a recipe found, for machines and for people.
+
+    Args:
+        title: of the section in the docs.
+        text: Markdown: tables, and what they show.
+        data: the same as plain values.
+        plots: SVG texts by name.
+    """
+
+    title: str
+    text: str
+    data: Mapping[str, Any]
+    plots: Mapping[str, str]
+
+    def publish(self, recipe: Any, data: Collection[Any], journal: Journal) -> Answer:
+        """Write what a recipe found of a data set into its folder, and its page; end the journal.
+
+        The folder gets ``results.json``, ``table.md`` and the plots.
+        """
+        out, page, origin = recipe.out, recipe.page, _origin(recipe, data, journal.seconds)
+        out.mkdir(parents=True, exist_ok=True)
+        found = {"origin": origin, **self.data}
+        atomic.write_whole(out / "results.json", (json.dumps(found, indent=1) + "\n").encode())
+        atomic.write_whole(out / "table.md", self.text.encode())
+        self._draw(out)
+        lines = [self.text, f"Wrote {out}/results.json, table.md and {len(self.plots)} plots."]
+        if page is not None:
+            self._append(page, origin)
+            lines.append(f"Added a section to {page}.")
+        journal.end()
+        return Answer(data=dict(self.data), lines=lines)
+
+    def _append(self, page: Path, origin: str) -> None:
+        """Add a section to a page of the docs, with its plots in a folder of the page's name."""
+        pictures = page.with_suffix("")
+        pictures.mkdir(parents=True, exist_ok=True)
+        self._draw(pictures)
+        parts = [f"\n## {self.title}\n", f"{origin}\n", self.text]
+        parts += [f"\n![{name}]({pictures.name}/{name}.svg)\n" for name in self.plots]
+        before = page.read_text(encoding="utf-8") if page.is_file() else ""
+        atomic.write_whole(page, (before.rstrip("\n") + "\n" + "\n".join(parts)).encode())
+
+    def _draw(self, folder: Path) -> None:
+        for name, drawn in self.plots.items():
+            atomic.write_whole(folder / f"{name}.svg", drawn.encode())
+
+
+def _origin(recipe: Any, data: Collection[Any], seconds: float) -> str:
+    """How, where and when: the sentence that every number needs."""
+    machine = f"{platform.machine()}, {os.cpu_count()} cores"
+    if recipe.device == "cuda":
+        machine += f", {require('torch', extra='train').cuda.get_device_name(0)}"
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return f"`{command(recipe, data)}`; {machine}; {today}; {seconds:.0f} s."
