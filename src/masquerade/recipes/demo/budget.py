@@ -13,6 +13,7 @@ from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.errors import BudgetExceeded
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Ledger
+from masquerade.mechanism import Mechanism
 from masquerade.recipes.demo import steps
 from masquerade.recipes.demo.part import Part
 from masquerade.report import page
@@ -41,11 +42,7 @@ def spent(folder: Path) -> Part:
     ]
     for number in range(1, 20):
         if number == 2:
-            child = os.fork()
-            if child == 0:
-                ledger.reserve(value, mechanism)
-                os.kill(os.getpid(), signal.SIGKILL)
-            os.waitpid(child, 0)
+            _reserve_and_die(ledger, value, mechanism)
             said.append("Release 2 was killed after its spend was recorded: nothing was published.")
             continue
         target = folder / f"steps-{number}.csv"
@@ -64,8 +61,14 @@ def spent(folder: Path) -> Part:
     entries = ledger.entries()
     spends = sum(entry.kind == "reserve" for entry in entries)
     said.append(f"The ledger's {len(entries)} entries verify; {spends} spends are in it.")
-    body = page.listing(said)
-    return Part(
-        sections=[page.Section(title="An account that cannot be overdrawn", body=body)],
-        lines=[*said, ""],
-    )
+    section = page.Section(title="An account that cannot be overdrawn", body=page.listing(said))
+    return Part(sections=[section], lines=[*said, ""])
+
+
+def _reserve_and_die(ledger: Ledger, value: np.ndarray, mechanism: Mechanism) -> None:
+    """In a process of its own, which is killed as soon as the spend is recorded."""
+    child = os.fork()
+    if child == 0:
+        ledger.reserve(value, mechanism)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)

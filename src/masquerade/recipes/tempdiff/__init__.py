@@ -26,7 +26,8 @@ from masquerade.train.tempdiff import Tempdiff
 class TempdiffTables:
     """Teach ensembles, count their votes under noise, and test the students.
 
-    For people who never lived, or who are public: it prints private statistics.
+    For people who never lived, or who are public: it prints private statistics. A run that is
+    stopped goes on where it was.
 
     Args:
         out: folder for the results; it is made.

@@ -30,7 +30,7 @@ class VideoDprpTables:
     """Release by every mechanism, learn from it, and compare with training with noise.
 
     Rows, units and true epsilons stand beside each other; what is not comparable is said to be so
-    [nken2025, Tab. 1 to 4].
+    [nken2025, Tab. 1 to 4]. A run that is stopped goes on where it was.
 
     Args:
         out: folder for the results; it is made.
