@@ -31,11 +31,7 @@ LOADERS = {  # of files, modules and code
     *("load_module", "SourceFileLoader", "reload", "run_module", "run_path", "resolve_name"),
     *("exec", "__loader__"),
 }
-PENDING = {
-    "recipes/figures.py",
-    "recipes/mask_dp.py",
-    "recipes/pretrain.py",
-}
+PENDING: set[str] = set()
 PENDING_NAMES = {
     "Course",
     "Film",
