@@ -36,7 +36,8 @@ def names(room: str) -> tuple[str, ...]:
     folder = _ROOT.joinpath(*room.split("."))
     if not folder.is_dir():
         raise ValueError(f"Expected a room of masquerade, got room={room!r}.")
-    return tuple(sorted(path.stem for path in folder.glob("*.py") if _assigns_example(path)))
+    files = sorted(folder.glob("*.py"))
+    return tuple(path.stem for path in files if "EXAMPLE" in assigned(_tree(path)))
 
 
 def example(room: str, name: str) -> Any:
@@ -58,14 +59,9 @@ def is_a(room: str, name: str, base: str) -> bool:
         >>> is_a("release", "blur", "Heuristic"), is_a("release", "gaussian_noise", "Heuristic")
         (True, False)
     """
-    path = _ROOT.joinpath(*room.split("."), f"{name}.py")
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
-    return any(
-        isinstance(parent, ast.Name) and parent.id == base
-        for found in classes
-        for parent in found.bases
-    )
+    tree = _tree(_ROOT.joinpath(*room.split("."), f"{name}.py"))
+    parents = [one for node in tree.body if isinstance(node, ast.ClassDef) for one in node.bases]
+    return any(isinstance(parent, ast.Name) and parent.id == base for parent in parents)
 
 
 def name_of(entry: object) -> str:
@@ -73,10 +69,14 @@ def name_of(entry: object) -> str:
     return type(entry).__module__.rpartition(".")[2]
 
 
-def _assigns_example(path: Path) -> bool:
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
-        if any(isinstance(target, ast.Name) and target.id == "EXAMPLE" for target in targets):
-            return True
-    return False
+def assigned(tree: ast.Module) -> set[str]:
+    """The names that a file assigns at its top level."""
+    found: list[ast.expr] = []
+    for node in tree.body:
+        found += node.targets if isinstance(node, ast.Assign) else []
+        found += [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in found if isinstance(target, ast.Name)}
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
