@@ -17,11 +17,11 @@ from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.verdict import Verdict
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars, teller
-from masquerade.doors.publish import IfStanding, receipt_path
+from masquerade.doors.publish import IfStanding
 from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
-from masquerade.receipt import Receipt
+from masquerade.receipt import Receipt, receipt_path
 from masquerade.recipes import audits, films, learners, mask_dp_text, papers, wearers, world
 from masquerade.recipes.budget import spend_until_refused
 from masquerade.report import page, plot
