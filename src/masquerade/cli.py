@@ -21,7 +21,7 @@ import tyro
 
 from masquerade import __version__, _check, catalog
 from masquerade._printed import printable
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.errors import Stopped, exit_code, message
 
 _DOORS = Path(__file__).parent / "doors"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from masquerade._printed import counted
 from masquerade.compute.crew import Crew
+from masquerade.compute.progress import bars
 from masquerade.doors.folder_plan import Job, Outcome, Plan, Work, check_folders, plan
-from masquerade.doors.progress import bars
 from masquerade.doors.publish import IfStanding, final_name, stamp
 from masquerade.doors.recording import Options, release_file
 from masquerade.errors import exit_code, message

@@ -13,9 +13,8 @@ from masquerade import _check, _json
 from masquerade._printed import counted
 from masquerade.account.calibrate import calibrate, sampled_gaussian
 from masquerade.collection import Collection, Kind
-from masquerade.doors import source
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars
+from masquerade.compute.progress import bars
+from masquerade.doors import Answer, source
 from masquerade.doors.recording import make_mechanism
 from masquerade.doors.source import Limits
 from masquerade.doors.splits import enrolled_signals, split_of

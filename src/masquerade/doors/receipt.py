@@ -12,7 +12,7 @@ from typing import Any
 from tyro.conf import Positional
 
 from masquerade import __version__, _json, catalog
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.doors.source import Limits, find
 from masquerade.errors import BadInput
 from masquerade.events import NoGuaranteeDpEvent, event_to_json

@@ -12,8 +12,8 @@ import numpy as np
 
 from masquerade import _check, catalog, video
 from masquerade.compute import device
+from masquerade.compute.progress import bars
 from masquerade.doors.bill import bill_of
-from masquerade.doors.progress import bars
 from masquerade.doors.publish import Bill, IfStanding, placed, publish
 from masquerade.doors.source import Film, Limits, Recording, Saving, Table, find
 from masquerade.errors import BadInput

@@ -10,8 +10,7 @@ from tyro.conf import Positional
 
 from masquerade import _check, _json
 from masquerade._printed import counted
-from masquerade.doors import folder
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer, folder
 from masquerade.doors.folder_plan import Work, about_names
 from masquerade.doors.preview import Preview
 from masquerade.doors.publish import IfStanding, check_link

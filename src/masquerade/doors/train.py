@@ -13,9 +13,8 @@ from tyro.conf import Positional
 from masquerade import _check, _json, catalog
 from masquerade._round import shown
 from masquerade.collection import Collection, Kind
-from masquerade.doors import billing, models
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars, teller
+from masquerade.compute.progress import bars, teller
+from masquerade.doors import Answer, billing, models
 from masquerade.doors.publish import final_name
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import signals_of, split_of

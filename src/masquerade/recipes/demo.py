@@ -15,8 +15,8 @@ from rich.table import Table
 from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.verdict import Verdict
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars, teller
+from masquerade.compute.progress import bars, teller
+from masquerade.doors import Answer
 from masquerade.doors.publish import IfStanding
 from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.files import atomic

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from masquerade._optional import require
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars
+from masquerade.compute.progress import bars
+from masquerade.doors import Answer
 from masquerade.files import atomic
 
 Name = Literal[

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 from masquerade import __version__, _check, catalog
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.files import atomic
 from masquerade.nets import mvit
 from masquerade.recipes import mask_dp_cells, mask_dp_rows, mask_dp_text
@@ -104,7 +104,7 @@ class MaskDpTables:
     def run(self, data: Collection[Any]) -> Answer:
         """Read once, train many times, test each."""
         self.out.mkdir(parents=True, exist_ok=True)
-        progress_of = import_module("masquerade.doors.progress")  # not where there is no screen
+        progress_of = import_module("masquerade.compute.progress")  # not where there is no screen
         with progress_of.bars() as progress:
             task = progress.add_task("drawing", total=None)
 

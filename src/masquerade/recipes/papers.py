@@ -9,8 +9,8 @@ from pathlib import Path
 from masquerade import catalog
 from masquerade._round import shown
 from masquerade.account.verdict import Verdict
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars
+from masquerade.compute.progress import bars
+from masquerade.doors import Answer
 from masquerade.files import atomic
 
 PAPERS = catalog.names("account.published")

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 
 from masquerade import _check
 from masquerade.data.stage import Stage
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.recordings import Video
 
 Progress = Callable[[int, int], None]
@@ -53,7 +53,7 @@ class Pretrain:
 
     def run(self) -> Answer:
         """Draw, train, test, write."""
-        progress_of = import_module("masquerade.doors.progress")  # not where there is no screen
+        progress_of = import_module("masquerade.compute.progress")  # not where there is no screen
         with progress_of.bars() as progress:
             task = progress.add_task(self.network, total=None)
             found = pretrain(

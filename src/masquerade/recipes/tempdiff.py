@@ -14,9 +14,9 @@ import joblib
 
 from masquerade import _check, catalog
 from masquerade.collection import Collection
+from masquerade.compute.progress import bars, teller
 from masquerade.data.stage import Stage
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars, teller
+from masquerade.doors import Answer
 from masquerade.doors.splits import signals_of
 from masquerade.recipes import tempdiff_cells as cells
 from masquerade.recipes import tempdiff_text as text

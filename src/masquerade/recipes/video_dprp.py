@@ -14,10 +14,10 @@ import numpy as np
 from masquerade import _check, catalog
 from masquerade._torch import torch
 from masquerade.collection import Collection
+from masquerade.compute.progress import bars
 from masquerade.data.stage import Stage
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.doors.models import make_network
-from masquerade.doors.progress import bars
 from masquerade.doors.splits import split_of
 from masquerade.errors import BadInput
 from masquerade.nets import mvit
