@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import NoReturn, TypeVar
@@ -23,25 +23,25 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
+def _finite(rule: str, is_right: Callable[[float], bool], named: dict[str, float]) -> None:
+    for name, value in named.items():
+        if not _is_number(value) or not math.isfinite(value) or not is_right(value):
+            _refuse(rule, name, value)
+
+
 def finite(**named: float) -> None:
     """Refuse values that are not finite numbers."""
-    for name, value in named.items():
-        if not _is_number(value) or not math.isfinite(value):
-            _refuse("a finite number", name, value)
+    _finite("a finite number", math.isfinite, named)
 
 
 def positive(**named: float) -> None:
     """Refuse values that are not finite and > 0."""
-    for name, value in named.items():
-        if not _is_number(value) or not math.isfinite(value) or value <= 0:
-            _refuse("finite and > 0", name, value)
+    _finite("finite and > 0", lambda value: value > 0, named)
 
 
 def not_negative(**named: float) -> None:
     """Refuse values that are not finite and >= 0."""
-    for name, value in named.items():
-        if not _is_number(value) or not math.isfinite(value) or value < 0:
-            _refuse("finite and >= 0", name, value)
+    _finite("finite and >= 0", lambda value: value >= 0, named)
 
 
 def count(**named: int) -> None:
@@ -67,9 +67,7 @@ def at_least(limit: float, because: str, /, **named: float) -> None:
 
 def probability(**named: float) -> None:
     """Refuse values outside (0, 1]."""
-    for name, value in named.items():
-        if not _is_number(value) or not 0 < value <= 1:
-            _refuse("a probability in (0, 1]", name, value)
+    _finite("a probability in (0, 1]", lambda value: 0 < value <= 1, named)
 
 
 def delta(**named: float) -> None:

@@ -37,8 +37,8 @@ def names(room: str) -> tuple[str, ...]:
     folder = _ROOT.joinpath(*room.split("."))
     if not folder.is_dir():
         raise ValueError(f"Expected a room of masquerade, got room={room!r}.")
-    found = [path.stem for path in folder.glob("*.py") if _assigns_example(path)]
-    found += [path.parent.name for path in folder.glob("*/__init__.py") if _assigns_example(path)]
+    found = [path.stem for path in folder.glob("*.py") if _is_entry(path)]
+    found += [path.parent.name for path in folder.glob("*/__init__.py") if _is_entry(path)]
     return tuple(sorted(found))
 
 
@@ -62,14 +62,9 @@ def is_a(room: str, name: str, base: str) -> bool:
         (True, False)
     """
     path = _ROOT.joinpath(*room.split("."), f"{name}.py")
-    path = path if path.is_file() else path.with_suffix("") / "__init__.py"
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
-    return any(
-        isinstance(parent, ast.Name) and parent.id == base
-        for found in classes
-        for parent in found.bases
-    )
+    tree = _tree(path if path.is_file() else path.with_suffix("") / "__init__.py")
+    parents = [one for node in tree.body if isinstance(node, ast.ClassDef) for one in node.bases]
+    return any(isinstance(parent, ast.Name) and parent.id == base for parent in parents)
 
 
 def name_of(entry: object) -> str:
@@ -77,10 +72,18 @@ def name_of(entry: object) -> str:
     return type(entry).__module__.rpartition(".")[2]
 
 
-def _assigns_example(path: Path) -> bool:
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
-        if any(isinstance(target, ast.Name) and target.id == "EXAMPLE" for target in targets):
-            return True
-    return False
+def assigned(tree: ast.Module) -> set[str]:
+    """The names that a file assigns at its top level."""
+    found: list[ast.expr] = []
+    for node in tree.body:
+        found += node.targets if isinstance(node, ast.Assign) else []
+        found += [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in found if isinstance(target, ast.Name)}
+
+
+def _is_entry(path: Path) -> bool:
+    return "EXAMPLE" in assigned(_tree(path))
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))

@@ -21,6 +21,7 @@ import tyro
 
 from masquerade import __version__, _check, catalog
 from masquerade._printed import printable
+from masquerade.doors import Answer
 from masquerade.errors import Stopped, exit_code, message
 
 _DOORS = Path(__file__).parent / "doors"
@@ -42,7 +43,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     _prepare_streams()
     _listen()
     try:
-        code = _dispatch(arguments)
+        command, entries = _parsed(*_asked(arguments))
+        answer = command.run(*entries)
+        _say(_text(answer, as_json=as_json))
+        code = answer.exit_code
     except (Exception, KeyboardInterrupt) as error:
         code = exit_code(error)
         if code == 1:
@@ -98,43 +102,41 @@ def verbs() -> dict[str, str]:
     found = {}
     for path in sorted(_DOORS.glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        assigned = {name.id for node in tree.body for name in _targets(node)}
-        if assigned & {"COMMAND", "COMMANDS"}:
+        if catalog.assigned(tree) & {"COMMAND", "COMMANDS"}:
             found[path.stem] = (ast.get_docstring(tree) or "").splitlines()[0]
     return found
 
 
-def _targets(node: ast.stmt) -> list[ast.Name]:
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    return [target for target in targets if isinstance(target, ast.Name)]
-
-
-def _dispatch(arguments: list[str]) -> int:
+def _asked(arguments: list[str]) -> tuple[str, Any, list[str]]:
+    """The program's full name, the class of its command, and what is left to parse."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        _say(_overview())
-        return 0 if arguments else 2
+        _tell(_overview(), 0 if arguments else 2)
     if arguments[0] == "--version":
-        _say(f"masquerade {__version__}")
-        return 0
+        _tell(f"masquerade {__version__}")
     verb, rest = arguments[0], arguments[1:]
     if verb not in verbs():
         raise ValueError(_check.unknown("command", verb, verbs()))
     door = import_module(f"masquerade.doors.{verb}")
     program = f"masquerade {verb}"
-    command: Any = getattr(door, "COMMAND", None)
-    if command is None:
-        if not rest or rest[0] in ("-h", "--help"):
-            lines = [f"  {name:12} {_summary(cls)}" for name, cls in door.COMMANDS.items()]
-            _say("\n".join([f"usage: {program} COMMAND ... [--json]", "", *lines]))
-            return 0 if rest else 2
-        name, rest = rest[0], rest[1:]
-        if name not in door.COMMANDS:
-            raise ValueError(_check.unknown(f"{verb} command", name, door.COMMANDS))
-        program, command = f"{program} {name}", door.COMMANDS[name]
-    return _run(program, command, rest)
+    if hasattr(door, "COMMAND"):
+        return program, door.COMMAND, rest
+    if not rest or rest[0] in ("-h", "--help"):
+        lines = [f"  {name:12} {_summary(cls)}" for name, cls in door.COMMANDS.items()]
+        usage = f"usage: {program} COMMAND ... [--json]"
+        _tell("\n".join([usage, "", *lines]), 0 if rest else 2)
+    name, rest = rest[0], rest[1:]
+    if name not in door.COMMANDS:
+        raise ValueError(_check.unknown(f"{verb} command", name, door.COMMANDS))
+    return f"{program} {name}", door.COMMANDS[name], rest
 
 
-def _run(program: str, command: Any, rest: list[str]) -> int:
+def _tell(text: str, code: int = 0) -> NoReturn:
+    _say(text)
+    sys.exit(code)
+
+
+def _parsed(program: str, command: Any, rest: list[str]) -> tuple[Any, list[Any]]:
+    """The command with its flags, and the entries of rooms that it runs with."""
     fields: list[Any] = [("options", command)]
     about = [command.__doc__.strip().splitlines()[0]]
     wanted = getattr(command, "ENTRIES", (command.ENTRY,) if hasattr(command, "ENTRY") else ())
@@ -152,13 +154,13 @@ def _run(program: str, command: Any, rest: list[str]) -> int:
             about.append(f"{name}: {_summary(entry)}")
     fields.append(("json", bool, dataclasses.field(default=False)))
     chosen = _parse(program, dataclasses.make_dataclass("Arguments", fields), rest, about)
-    entries = [getattr(chosen, field[0]) for field in fields[1:-1]]
-    answer = chosen.options.run(*entries)
-    if chosen.json:
-        _say(json.dumps(_plain_json(answer.data), allow_nan=False))
-    else:
-        _say("\n".join(printable(line) for line in answer.lines))
-    return int(answer.exit_code)
+    return chosen.options, [getattr(chosen, field[0]) for field in fields[1:-1]]
+
+
+def _text(answer: Answer, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(_plain_json(answer.data), allow_nan=False)
+    return "\n".join(printable(line) for line in answer.lines)
 
 
 def _refuse_shared(others: list[Any], entry: Any, name: str) -> None:

@@ -81,21 +81,7 @@ class NoGuaranteeDpEvent(DpEvent):
 
 
 _CLASSES: dict[str, type[DpEvent]] = {
-    cls.__name__: cls
-    for cls in (
-        BoundedRangeDpEvent,
-        ComposedDpEvent,
-        GaussianDpEvent,
-        LaplaceDpEvent,
-        MixtureOfGaussiansDpEvent,
-        NoGuaranteeDpEvent,
-        NoOpDpEvent,
-        NonPrivateDpEvent,
-        PoissonSampledDpEvent,
-        RandomizedResponseDpEvent,
-        RevealedSampledDpEvent,
-        SelfComposedDpEvent,
-    )
+    name: globals()[name] for name in __all__ if name.endswith("DpEvent") and name != "DpEvent"
 }
 
 

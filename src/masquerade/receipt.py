@@ -14,6 +14,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -165,12 +166,10 @@ def write_receipt(
     shapes: Shapes,
     noise: Noise,
     output_sha256: str,
-    is_exact: bool = False,
     kept_sound: bool = False,
-    ledger_sequence: int | None = None,
-    ledger_head: str | None = None,
+    **others: Any,
 ) -> Receipt:
-    """The receipt of one output; a seeded noise makes it a rehearsal's."""
+    """The receipt of one output, with its other fields; a seeded noise makes it a rehearsal's."""
     stated, is_rehearsal = promise.stated(shapes), noise.is_rehearsal
     return Receipt(
         mechanism=promise.name,
@@ -183,12 +182,15 @@ def write_receipt(
         is_rehearsal=is_rehearsal,
         code_version=__version__,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        is_exact=is_exact,
         kept_sound=kept_sound,
         public_seeds=noise.take_public_seeds(),
-        ledger_sequence=ledger_sequence,
-        ledger_head=ledger_head,
+        **others,
     )
+
+
+def receipt_path(target: Path) -> Path:
+    """Where the receipt of an output stands: its full name plus a suffix."""
+    return target.with_name(target.name + SUFFIX)
 
 
 def canonical_sha256(value: Value) -> str:

@@ -14,25 +14,15 @@ from masquerade.errors import BadInput
 Attributes: TypeAlias = Mapping[str, str | int | tuple[int, ...]]
 
 
-def _check_pixels(letters: str, **named: np.ndarray) -> None:
-    for name, array in named.items():
-        if array.dtype != np.uint8:
-            raise TypeError(
-                f"Expected {name} to be uint8 RGB, got dtype {array.dtype}; "
-                "convert to 0..255 with a public range first."
-            )
-        _check.shape(letters, **{name: array})
-        if 0 in array.shape:
-            raise BadInput(f"Expected {name} with at least one pixel, got shape {array.shape}.")
-
-
-def _check_finite(**named: np.ndarray) -> None:
-    for name, array in named.items():
-        if not np.all(np.isfinite(array)):
-            raise BadInput(
-                f"Expected {name} without NaN or infinity; fill or drop the missing samples by a "
-                "rule that does not depend on other people's data."
-            )
+def _check_pixels(letters: str, name: str, array: np.ndarray) -> None:
+    if array.dtype != np.uint8:
+        raise TypeError(
+            f"Expected {name} to be uint8 RGB, got dtype {array.dtype}; "
+            "convert to 0..255 with a public range first."
+        )
+    _check.shape(letters, **{name: array})
+    if 0 in array.shape:
+        raise BadInput(f"Expected {name} with at least one pixel, got shape {array.shape}.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +57,7 @@ class Video:
     joints_3d: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        _check_pixels("T H W 3", frames=self.frames)
+        _check_pixels("T H W 3", "frames", self.frames)
         _check.positive(rate_hz=self.rate_hz)
         if self.person_mask is not None:
             if self.person_mask.dtype != np.bool_:
@@ -106,7 +96,7 @@ class Photo:
     attributes: Attributes = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_pixels("H W 3", image=self.image)
+        _check_pixels("H W 3", "image", self.image)
         if (self.joints is None) != (self.visible is None):
             raise ValueError("Expected joints and visible together, got one of them.")
         if self.joints is not None and self.visible is not None:
@@ -147,7 +137,11 @@ class Signal:
         _check.shape("T C", values=self.values)
         if 0 in self.values.shape:
             raise BadInput(f"Expected at least one sample, got shape {self.values.shape}.")
-        _check_finite(values=self.values)
+        if not np.all(np.isfinite(self.values)):
+            raise BadInput(
+                "Expected values without NaN or infinity; fill or drop the missing samples by a "
+                "rule that does not depend on other people's data."
+            )
         _check.positive(rate_hz=self.rate_hz)
         if self.activity is not None:
             if not np.issubdtype(self.activity.dtype, np.integer):

@@ -20,6 +20,7 @@ Example:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -37,6 +38,10 @@ def _room(epsilon: float, mu: float) -> float:
     return 1e-12 * (epsilon + mu) + 1e-14 * (1 + epsilon / mu)
 
 
+def _root(curve: Callable[[float], np.ndarray], low: float, high: float, *, xtol: float) -> float:
+    return brentq(lambda at: float(curve(at)), low, high, xtol=xtol, rtol=1e-15, maxiter=500)
+
+
 def gaussian_delta(epsilon: float, mu: float | np.ndarray) -> np.ndarray:
     """Smallest delta for which mu-GDP implies (epsilon, delta)-DP; ``mu`` may be an array.
 
@@ -48,10 +53,9 @@ def gaussian_delta(epsilon: float, mu: float | np.ndarray) -> np.ndarray:
         ratio = epsilon / mu
         a, b = mu / 2 - ratio, mu / 2 + ratio
         weight = np.exp(-a * a / 2) / 2
-        left = np.where(a < 0, weight * erfcx(np.abs(a) * _SQRT_HALF), ndtr(a))
         # where a < 0 both terms share the weight: subtract before multiplying
         both = weight * (erfcx(np.abs(a) * _SQRT_HALF) - erfcx(b * _SQRT_HALF))
-        value = np.where(a < 0, both, left - weight * erfcx(b * _SQRT_HALF))
+        value = np.where(a < 0, both, ndtr(a) - weight * erfcx(b * _SQRT_HALF))
     return np.asarray(np.clip(np.nan_to_num(value, nan=1.0), 0.0, 1.0))
 
 
@@ -64,15 +68,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     if mu > 1e7:  # the Gaussian's tail bound, hardly loose out here
         return mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))
     high = mu * mu / 2 + mu * (4 + math.sqrt(2 * math.log(1 / delta)))  # Gaussian tail bound
-    root = brentq(
-        lambda e: float(gaussian_delta(e, mu)) - delta,
-        0.0,
-        high,
-        xtol=1e-14,
-        rtol=1e-15,
-        maxiter=500,
-    )
-    return float(root) + _room(float(root), mu)
+    root = _root(lambda e: gaussian_delta(e, mu) - delta, 0.0, high, xtol=1e-14)
+    return root + _room(root, mu)
 
 
 @lru_cache(maxsize=1024)
@@ -84,18 +81,11 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     low = high
     while gaussian_delta(epsilon, low) > delta:
         low /= 2
-    root = brentq(
-        lambda m: float(gaussian_delta(epsilon, m)) - delta,
-        low,
-        high,
-        xtol=1e-300,
-        rtol=1e-15,
-        maxiter=500,
-    )
+    root = _root(lambda m: gaussian_delta(epsilon, m) - delta, low, high, xtol=1e-300)
     # epsilon falls by at least max(b, .79) for each unit that mu falls: 4 rooms are left, of
     # which `gaussian_epsilon` takes one when it is asked what this mu costs
-    b = float(root) / 2 + epsilon / float(root)
-    return float(root) - 4 * _room(epsilon, float(root)) / max(b, 0.79)
+    b = root / 2 + epsilon / root
+    return root - 4 * _room(epsilon, root) / max(b, 0.79)
 
 
 def power(false_alarm: float, *, epsilon: float, delta: float, is_gaussian: bool) -> float:

@@ -24,8 +24,9 @@ from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger import Ledger
 from masquerade.ledger import store as ledger_store
+from masquerade.ledger.content import Content
 from masquerade.ledger.filter import FilterName
-from masquerade.ledger.ledger import Content, fixed_list_epsilon
+from masquerade.ledger.words import summary_of
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 from masquerade.release.gaussian_noise import GaussianNoise
@@ -121,8 +122,7 @@ def test_the_cap_is_kept_and_a_refusal_spends_nothing(address: str) -> None:
         ledger.reserve(values(0), MECHANISM)
     assert ledger.entries() == before
     book = ledger.book()
-    [[holder]] = book.holders.values()
-    fixed = fixed_list_epsilon(book, book.accounts["ward"], holder)
+    fixed = summary_of(book, book.accounts["ward"])["fixed_list_epsilon"]
     assert fixed == pytest.approx(gaussian_epsilon(gaussian_mu(1, DELTA) * 3**0.5, DELTA), abs=2e-4)
 
 

@@ -12,7 +12,7 @@ from masquerade.account import epsilon as epsilon_of
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.group import group_event
 from masquerade.account.verdict import PublishedClaim, Verdict
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.tradeoff import gaussian_epsilon
 

@@ -12,8 +12,8 @@ from tyro.conf import Positional
 from masquerade import _check, _json, catalog
 from masquerade._round import shown, shown_below
 from masquerade.audit.game import Game, MechanismGame
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import waiting
+from masquerade.compute.progress import waiting
+from masquerade.doors import Answer
 from masquerade.mechanism import VideoMechanism
 from masquerade.noise import Noise
 from masquerade.scores import Evidence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from masquerade.ledger import Content, Ledger
@@ -12,12 +13,12 @@ from masquerade.noise import Noise
 from masquerade.receipt import Receipt
 
 
+@dataclass
 class NoBill:
     """There is no ledger: nothing is owed, and nobody can tell what was paid for before."""
 
-    def __init__(self) -> None:
-        self.charged: dict[str, Any] = {}
-        self.spent = ""
+    charged: dict[str, Any] = field(default_factory=dict, init=False)
+    spent: str = field(default="", init=False)
 
     def reserve(self) -> None:
         """Nothing."""
@@ -29,6 +30,7 @@ class NoBill:
         """Nothing."""
 
 
+@dataclass(kw_only=True)
 class RecordingBill:
     """What is owed for one recording under a mechanism.
 
@@ -39,34 +41,28 @@ class RecordingBill:
         with_sound: whether the sound of a video leaves with it.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        content: Callable[[], Content],
-        mechanism: Mechanism,
-        *,
-        with_sound: bool = False,
-    ) -> None:
-        self._ledger, self._content = ledger, content
-        self._mechanism, self._with_sound = mechanism, with_sound
-        self.charged: dict[str, Any] = {}
-        self.spent = ""
+    ledger: Ledger
+    content: Callable[[], Content]
+    mechanism: Mechanism
+    with_sound: bool
+    charged: dict[str, Any] = field(default_factory=dict, init=False)
+    spent: str = field(default="", init=False)
 
     def reserve(self) -> None:
         """Charge every account that holds the recording; the spend is on disk afterwards."""
-        content = self._content()
+        content = self.content()
         self.spent = "What was reserved for it is spent."
-        found = self._ledger.reserve(content, self._mechanism, with_sound=self._with_sound)
+        found = self.ledger.reserve(content, self.mechanism, with_sound=self.with_sound)
         self.charged = {"ledger_sequence": found.sequence, "ledger_head": found.head}
 
     def vouches_for(self, receipt: Receipt) -> bool:
         """Whether the receipt's spend was recorded here, for this very recording."""
-        return self._ledger.vouches_for(receipt, self._content())
+        return self.ledger.vouches_for(receipt, self.content())
 
     def settle(self, receipt: Receipt) -> Exception | None:
         """Record the output; where the ledger is out of reach, that may wait."""
         try:
-            self._ledger.settle(receipt)
+            self.ledger.settle(receipt)
         except OutOfReach as error:
             return error
         return None
@@ -92,4 +88,4 @@ def bill_of(
     refuse_rehearsal(ledger, noise)
     if ledger is None:
         return NoBill()
-    return RecordingBill(ledger, content, mechanism, with_sound=with_sound)
+    return RecordingBill(ledger=ledger, content=content, mechanism=mechanism, with_sound=with_sound)

@@ -11,10 +11,9 @@ from tyro.conf import Positional
 
 from masquerade import catalog
 from masquerade.collection import Collection, Count, Kind, cite
+from masquerade.compute.progress import bars
 from masquerade.data.stage import Stage
-from masquerade.doors import showing
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars
+from masquerade.doors import Answer, showing
 from masquerade.people import bodies
 from masquerade.recordings import Video
 from masquerade.video import MAX_PIXELS, probe, read

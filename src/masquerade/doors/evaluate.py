@@ -12,8 +12,8 @@ from tyro.conf import Positional
 
 from masquerade import catalog
 from masquerade.collection import Collection, Kind
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars, teller
+from masquerade.compute.progress import bars, teller
+from masquerade.doors import Answer
 from masquerade.doors.splits import held_out_by, split_of, tested_signals
 from masquerade.errors import BadInput
 from masquerade.ledger import Content, Ledger

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from masquerade._printed import counted
 from masquerade.compute.crew import Crew
+from masquerade.compute.progress import bars
 from masquerade.doors.folder_plan import Job, Outcome, Plan, Work, check_folders, plan
-from masquerade.doors.progress import watching
 from masquerade.doors.publish import IfStanding, final_name, stamp
 from masquerade.doors.recording import Options, release_file
 from masquerade.errors import exit_code, message
@@ -52,6 +52,7 @@ def release_folder(
     """
     options, work = options or Options(), work or Work()
     planned = named_plan(Path(source), Path(target), work, options)
+    tidy(planned.target)
     return release_planned(
         planned, mechanism, noise=noise, ledger=ledger, options=options, work=work
     )
@@ -68,7 +69,6 @@ def release_planned(
 ) -> list[Outcome]:
     """Release the files of a plan; see `release_folder`."""
     noise, run = noise or Noise(), secrets.token_hex(6)
-    tidy(planned.target)
     folders = {job.target.parent for job in planned.jobs}
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
@@ -82,30 +82,32 @@ def release_planned(
     progress = _Progress.of(planned.jobs, noise, options)
     done, crew = list(planned.lost), Crew(work=one, mourn=_killed)
     at_work = crew.run(planned.jobs, jobs=work.jobs, backend=work.backend)
-    bar = watching(options.is_watched, what=counted(len(planned.jobs), "file"))
+    many, bar = len(planned.jobs), bars(is_shown=options.is_watched)
     try:
-        with _cleaning(folders, run), bar as watch, contextlib.closing(at_work):
-            done.extend(watch(at_work, len(planned.jobs)))
+        with _cleaning(folders, run), bar, contextlib.closing(at_work):
+            task = bar.add_task(counted(many, "file"), total=many)
+            for outcome in at_work:
+                done.append(outcome)
+                bar.advance(task)
     except KeyboardInterrupt as stop:
         raise type(stop)(progress.said(planned.target, ledger)) from stop
     return sorted(done, key=lambda outcome: outcome.source)
 
 
-def check_names(source: Path, target: Path, work: Work, options: Options) -> None:
-    """Refuse folders that do not stand apart, and a private list that cannot stand or is lost."""
+def check_names(source: Path, target: Path, work: Work, options: Options) -> Path | None:
+    """Where the private list stands; refuses folders that do not stand apart, and a lost list."""
     check_folders(source, target)
     book = work.list_of(source, target)
-    if book is None:
-        return
-    if work.names is None or options.if_standing is IfStanding.RESUME:
-        opaque.refuse_lost(book, target.resolve())
-    opaque.check_place(book, target.resolve())
+    if book is not None:
+        if work.names is None or options.if_standing is IfStanding.RESUME:
+            opaque.refuse_lost(book, target.resolve())
+        opaque.check_place(book, target.resolve())
+    return book
 
 
 def named_plan(source: Path, target: Path, work: Work, options: Options) -> Plan:
     """A plan whose opaque names are on disk before any output has one."""
-    check_names(source, target, work, options)
-    book = work.list_of(source, target)
+    book = check_names(source, target, work, options)
     if book is None:
         return plan(source, target, work)
     atomic.sweep(book.parent)

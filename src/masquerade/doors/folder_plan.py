@@ -12,6 +12,7 @@ from masquerade.doors import publish
 from masquerade.doors.source import SUFFIXES
 from masquerade.errors import BadInput, exit_code
 from masquerade.files import opaque
+from masquerade.receipt import receipt_path
 from masquerade.video import written_suffix
 
 
@@ -119,7 +120,6 @@ class Plan:
 
 def plan(source: Path, target: Path, work: Work) -> Plan:
     """Every file and where its output goes; nothing is written."""
-    check_folders(source, target)
     source, target = source.resolve(), target.resolve()
     every, lost, hidden = _everything(source)
     files = [path for path in every if _is_recording(path)]
@@ -174,7 +174,7 @@ def _refuse_meeting(source: Path, jobs: list[Job]) -> None:
         if job.target.parent.resolve().is_relative_to(source):
             raise ValueError(f"Expected the output outside of {source}, got {job.target}.")
         for name in (job.target, publish.rehearsal_name(job.target)):
-            for path in (name, publish.receipt_path(name)):
+            for path in (name, receipt_path(name)):
                 if publish.stamp(path) in private:
                     raise ValueError(
                         f"Expected outputs apart from the private files, got {path}, which is one "

@@ -1,4 +1,4 @@
-"""Set a budget on recordings, see what is left of it, and verify that nobody changed the books."""
+"""Set a budget on recordings, see what is left of it, and verify that nobody changed the words."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from masquerade import _check, _json
 from masquerade._printed import counted
 from masquerade.account.calibrate import calibrate, sampled_gaussian
 from masquerade.collection import Collection, Kind
-from masquerade.doors import books, source
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars
+from masquerade.compute.progress import bars
+from masquerade.doors import Answer, source
 from masquerade.doors.recording import make_mechanism
 from masquerade.doors.source import Limits
 from masquerade.doors.splits import enrolled_signals, split_of
@@ -23,7 +22,7 @@ from masquerade.errors import BadInput
 from masquerade.events import DpEvent
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, Unit, UnitName, units_help
-from masquerade.ledger import Content, Ledger, LedgerEntry
+from masquerade.ledger import Content, Ledger, LedgerEntry, words
 from masquerade.ledger.book import PEOPLE
 from masquerade.ledger.filter import FilterName, best_order
 from masquerade.ledger.store import CLOCK
@@ -217,8 +216,8 @@ class ShowBudget:
         if self.account and self.account not in book.accounts:
             raise ValueError(_check.unknown("account", self.account, book.accounts))
         shown = [a for a in book.accounts.values() if self.account in ("", a.name)]
-        data = [books.summary_of(book, account) for account in shown]
-        lines = [line for summary in data for line in books.sentences(summary)]
+        data = [words.summary_of(book, account) for account in shown]
+        lines = [line for summary in data for line in words.sentences(summary)]
         return Answer(data={"accounts": data}, lines=lines or ["No account is open."])
 
 
@@ -236,7 +235,7 @@ class History:
         """List the entries."""
         entries = Ledger(self.ledger).entries()
         lines = [
-            f"{e.sequence:5} {e.time[:19]} {e.kind:8} {books.gist(e.payload)}" for e in entries
+            f"{e.sequence:5} {e.time[:19]} {e.kind:8} {words.gist(e.payload)}" for e in entries
         ]
         return Answer(data={"entries": [asdict(e) for e in entries]}, lines=lines)
 
@@ -338,7 +337,7 @@ def _added(data: dict[str, Any], said: str, warnings: list[str]) -> Answer:
 
 
 def _line_of(entry: LedgerEntry) -> str:
-    return f"Entry {entry.sequence}: {books.gist(entry.payload)}."
+    return f"Entry {entry.sequence}: {words.gist(entry.payload)}."
 
 
 def _receipt(path: Path) -> Receipt:

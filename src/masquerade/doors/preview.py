@@ -13,7 +13,7 @@ import numpy as np
 from masquerade import _json
 from masquerade._printed import counted
 from masquerade.compute import device
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.doors.bill import refuse_rehearsal
 from masquerade.doors.folder import check_names, failed
 from masquerade.doors.folder_plan import Job, Outcome, Work, about_names, plan

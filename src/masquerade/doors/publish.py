@@ -29,7 +29,7 @@ from masquerade.files import atomic
 from masquerade.files.signature import SUFFIX as SIGNATURE
 from masquerade.mechanism import Shapes
 from masquerade.noise import Noise
-from masquerade.receipt import SUFFIX, Promise, Receipt, Release, write_receipt
+from masquerade.receipt import Promise, Receipt, Release, receipt_path, write_receipt
 
 
 class IfStanding(StrEnum):
@@ -231,11 +231,6 @@ def _left(target: Path, old: tuple[int, int] | None) -> str:
     if now != old:
         return f"{target} stands" if now else f"nothing was published, and the old {target} is gone"
     return "nothing was published" + f"; the old {target} stands" * (old is not None)
-
-
-def receipt_path(target: Path) -> Path:
-    """Where the receipt of an output stands: its full name plus a suffix."""
-    return target.with_name(target.name + SUFFIX)
 
 
 def final_name(target: Path, noise: Noise) -> Path:

@@ -12,14 +12,14 @@ from typing import Any
 from tyro.conf import Positional
 
 from masquerade import __version__, _json, catalog
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.doors.source import Limits, find
 from masquerade.errors import BadInput
-from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
+from masquerade.events import NoGuaranteeDpEvent, event_to_json
 from masquerade.files import signature
 from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Shapes
-from masquerade.receipt import SUFFIX, Receipt
+from masquerade.receipt import Receipt, receipt_path
 from masquerade.video.formats import MAX_PIXELS
 from masquerade.wording import explain
 
@@ -42,7 +42,7 @@ def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Rece
         BadInput: if anything is missing or does not agree; the message says which.
     """
     path = Path(path)
-    beside = _beside(path)
+    beside = receipt_path(path)
     if not path.is_file():
         raise BadInput(f"Expected a published file at {path}; there is none.")
     if not beside.is_file():
@@ -70,11 +70,7 @@ def sign_receipt(path: Path | str, key: Path | str) -> str:
         key: a private Ed25519 key in PEM.
     """
     check_receipt(path)
-    return signature.sign(_beside(Path(path)), Path(key))
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name + SUFFIX)
+    return signature.sign(receipt_path(Path(path)), Path(key))
 
 
 def _compare_with_file(receipt: Receipt, path: Path) -> None:
@@ -139,8 +135,8 @@ def _compared_with_mechanism(receipt: Receipt) -> Receipt:
         raise BadInput(f"Expected a release that can have been made; {error}") from error
     event = NoGuaranteeDpEvent("rehearsal") if is_rehearsal else stated.event
     is_ours = receipt.code_version == __version__
-    is_covered = _covers(receipt.guarantee, guarantee, is_ours=is_ours)
-    if not is_covered or not _alike(receipt.dp_event, event):
+    is_same = _alike(event_to_json(receipt.dp_event), event_to_json(event))
+    if not is_same or not _covers(receipt.guarantee, guarantee, is_ours=is_ours):
         version = "" if is_ours else f" by version {receipt.code_version}, which this one is not"
         raise BadInput(
             f"Expected the guarantee that {receipt.mechanism} gives for these fields; the receipt "
@@ -186,20 +182,16 @@ def _covers(stated: Guarantee, own: Guarantee, *, is_ours: bool) -> bool:
     return proved[0] == proved[1] and (stated.epsilon or 0.0) >= (own.epsilon or 0.0)
 
 
-def _alike(one: DpEvent, other: DpEvent) -> bool:
-    """Equal, up to what two processors make of one search for the noise.
+def _alike(one: Any, other: Any) -> bool:
+    """Equal events, up to what two processors make of one search for the noise.
 
     It divides small differences by each other, so their roundings of 1e-16 become some 1e-9. A
     millionth moves no decimal of an epsilon that is stated, and the guarantee must be equal.
     """
-    return _close(event_to_json(one), event_to_json(other))
-
-
-def _close(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_close(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_close, one, other))
+        return len(one) == len(other) and all(map(_alike, one, other))
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-6)
     return bool(one == other)
@@ -220,7 +212,7 @@ class CheckReceipt:
     def run(self) -> Answer:
         """Check, then explain."""
         receipt = check_receipt(self.file, signer=self.signer)
-        held = signature.read(_beside(self.file))
+        held = signature.read(receipt_path(self.file))
         signed_by = held["key_sha256"] if held is not None and self.signer is not None else None
         return Answer(
             data={
@@ -266,7 +258,7 @@ class SignReceipt:
     def run(self) -> Answer:
         """Check and sign."""
         key = sign_receipt(self.file, self.key)
-        place = signature.beside(_beside(self.file))
+        place = signature.beside(receipt_path(self.file))
         return Answer(
             data={"file": str(self.file), "signature": str(place), "key_sha256": key},
             lines=[f"Wrote {place}, signed by the key {key}."],

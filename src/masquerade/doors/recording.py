@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,16 +12,17 @@ import numpy as np
 
 from masquerade import _check, catalog, video
 from masquerade.compute import device
+from masquerade.compute.progress import bars
 from masquerade.doors.bill import bill_of
-from masquerade.doors.progress import bars
-from masquerade.doors.publish import Bill, IfStanding, placed, publish, receipt_path
+from masquerade.doors.publish import Bill, IfStanding, placed, publish
 from masquerade.doors.source import Film, Limits, Recording, Saving, Table, find
 from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
 from masquerade.ledger import Content, Ledger
+from masquerade.ledger.content import Watcher
 from masquerade.mechanism import Mechanism, Shapes, Streams, Value, arrays_of, shapes_of
 from masquerade.noise import Noise
-from masquerade.receipt import Release, canonical_sha256, write_receipt
+from masquerade.receipt import Release, canonical_sha256, receipt_path, write_receipt
 from masquerade.release import expecting
 from masquerade.video import audio, read, write
 
@@ -143,19 +143,18 @@ def release_file(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Released(ABC):
-    """A recording under a mechanism, for `doors.publish`.
+class _Made:
+    """A recording under a mechanism, for `doors.publish`; what cannot be written is refused.
 
     Args:
-        found: the private file.
-        mechanism: what is done.
-        suffix: of the output.
-        options: how it is written.
+        promise: the mechanism.
+        target: of the output; its suffix says how it is written.
+        options: how else.
     """
 
     found: Recording
-    mechanism: Mechanism
-    suffix: str
+    promise: Mechanism
+    target: Path
     options: Options
 
     @property
@@ -167,21 +166,8 @@ class Released(ABC):
         """Who pays for it."""
         has_sound = self.options.saving.keep_sound
         return bill_of(
-            ledger, noise, lambda: self.found.content, self.mechanism, with_sound=has_sound
+            ledger, noise, lambda: self.found.content, self.promise, with_sound=has_sound
         )
-
-    @abstractmethod
-    def check(self, target: Path) -> None:
-        """Refuse what cannot be released or written, before anything is spent."""
-
-    @abstractmethod
-    def write(self, stream: BinaryIO, noise: Noise) -> None:
-        """Run the mechanism and write what it gives."""
-
-    @property
-    def promise(self) -> Mechanism:
-        """The mechanism's."""
-        return self.mechanism
 
     @property
     def saved(self) -> Mapping[str, Any]:
@@ -189,43 +175,28 @@ class Released(ABC):
         return {"is_exact": self.options.saving.exact, "kept_sound": self.options.saving.keep_sound}
 
 
-def released(found: Recording, mechanism: Mechanism, target: Path, options: Options) -> Released:
-    """What a mechanism makes of a recording; refuses what cannot be released or written."""
-    kind = ReleasedFilm if isinstance(found, Film) else ReleasedTable
-    made: Released = kind(
-        found=found,  # type: ignore[arg-type]
-        mechanism=mechanism,
-        suffix=target.suffix,
-        options=options,
-    )
-    made.check(target)
-    return made
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReleasedTable(Released):
+class ReleasedTable(_Made):
     """An array file under a mechanism: all at once."""
 
     found: Table
 
-    def check(self, target: Path) -> None:
+    def __post_init__(self) -> None:
         """The mechanism takes the values, and the target's format can hold them."""
         if self.options.saving.keep_sound:
             raise ValueError("Expected a video to keep the sound of, got an array file.")
-        self.mechanism.guarantee(self.shapes)
-        self.mechanism.check(self.found.value)
-        arrays.writer(target, self.found.table)
+        self.promise.guarantee(self.shapes)
+        self.promise.check(self.found.value)
+        arrays.writer(self.target, self.found.table)
 
     def write(self, stream: BinaryIO, noise: Noise) -> None:
         """Release all numbers, then write them."""
-        table = self.found.table
-        released = arrays_of(self.mechanism.apply(self.found.value, noise))
-        made = arrays.ArrayFile(arrays=released, names=table.names, columns=table.columns)
-        arrays.writer(Path(f"released{self.suffix}"), made)(stream)
+        numbers = arrays_of(self.promise.apply(self.found.value, noise))
+        arrays.writer(self.target, replace(self.found.table, arrays=numbers))(stream)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReleasedFilm(Released):
+class ReleasedFilm(_Made):
     """A video under a mechanism: decoded, released and encoded frame by frame.
 
     Memory does not grow with the length.
@@ -233,9 +204,9 @@ class ReleasedFilm(Released):
 
     found: Film
 
-    def check(self, target: Path) -> None:
+    def __post_init__(self) -> None:
         """The mechanism works frame by frame, and the target's format can hold them."""
-        mechanism, path = self.mechanism, self.found.path
+        mechanism, path, target = self.promise, self.found.path, self.target
         if not isinstance(mechanism, Streams):
             raise ValueError(f"Expected a mechanism for videos, got {mechanism.name}.")
         _check_export(mechanism, path, target)
@@ -258,7 +229,7 @@ class ReleasedFilm(Released):
         contents = self.found.contents
         frames, height, width, _ = contents.shape
         return write.Film(
-            suffix=self.suffix,
+            suffix=self.target.suffix,
             frames=frames,
             height=height,
             width=width,
@@ -269,7 +240,7 @@ class ReleasedFilm(Released):
 
     def write(self, stream: BinaryIO, noise: Noise) -> None:
         """Read, release and write as one stream."""
-        assert isinstance(self.mechanism, Streams)  # `check` has seen to it
+        assert isinstance(self.promise, Streams)  # or it had not been made
         found, shape = self.found, self.found.contents.shape
         same = _Unchanged(found)
         frames = map(same.seen, read.frames(found.path, max_pixels=found.max_pixels))
@@ -281,7 +252,7 @@ class ReleasedFilm(Released):
             ) as encoder,
         ):
             task = progress.add_task("releasing", total=shape[0])
-            for frame in self.mechanism.stream(frames, shape, noise):
+            for frame in self.promise.stream(frames, shape, noise):
                 encoder.add(frame)
                 progress.advance(task)
             same.check(rest=frames)
@@ -293,7 +264,7 @@ class _Unchanged:
     def __init__(self, film: Film) -> None:
         self._film, self._count = film, 0
         is_charged = "content" in film.__dict__
-        self._charged = Content.watch(film.contents.shape) if is_charged else None
+        self._charged = Watcher(film.contents.shape) if is_charged else None
 
     def seen(self, frame: np.ndarray) -> np.ndarray:
         """The next frame, if it can be one of them."""
@@ -317,6 +288,15 @@ class _Unchanged:
         return BadInput(
             f"Expected {self._film.path} to stay as it was; it changed while it was read."
         )
+
+
+def released(
+    found: Recording, mechanism: Mechanism, target: Path, options: Options
+) -> ReleasedFilm | ReleasedTable:
+    """What a mechanism makes of a recording; refuses what cannot be released or written."""
+    if isinstance(found, Film):
+        return ReleasedFilm(found=found, promise=mechanism, target=target, options=options)
+    return ReleasedTable(found=found, promise=mechanism, target=target, options=options)
 
 
 def _check_export(mechanism: Mechanism, source: Path, target: Path) -> None:

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from tyro.conf import Positional
 
 from masquerade import _check, _json
 from masquerade._printed import counted
-from masquerade.doors import folder
-from masquerade.doors.answer import Answer
-from masquerade.doors.folder_plan import Work, about_names, check_folders
+from masquerade.doors import Answer, folder
+from masquerade.doors.folder_plan import Work, about_names
 from masquerade.doors.preview import Preview
-from masquerade.doors.publish import (
-    IfStanding,
-    check_link,
-    receipt_path,
-)
+from masquerade.doors.publish import IfStanding, check_link
 from masquerade.doors.recording import Options, release_file
 from masquerade.doors.source import Limits, Saving
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
-from masquerade.receipt import Receipt, Release
+from masquerade.receipt import Receipt, Release, receipt_path
 from masquerade.release import expecting
 from masquerade.wording import explain
 
@@ -107,15 +102,16 @@ class ReleaseFile:
         if self.dry_run:
             return self._preview(mechanism).of_file(self.source, self.target)
         swept = atomic.sweep(self.target.parent)
-        done = release_file(
-            self.source,
-            self.target,
-            mechanism,
-            noise=Noise(seed=self.rehearsal_seed),
-            ledger=self._ledger(),
-            options=self._options(),
-        )
+        done = release_file(self.source, self.target, mechanism, **self._how())
         return self._answer(mechanism, done, swept)
+
+    def _how(self) -> dict[str, Any]:
+        """What every release here is made with."""
+        return {
+            "noise": Noise(seed=self.rehearsal_seed),
+            "ledger": None if self.ledger is None else Ledger(self.ledger),
+            "options": self._options(),
+        }
 
     def _options(self) -> Options:
         standing = IfStanding.RESUME if self.resume else IfStanding.REFUSE
@@ -128,9 +124,6 @@ class ReleaseFile:
             accept_grey=self.yes,
         )
 
-    def _ledger(self) -> Ledger | None:
-        return None if self.ledger is None else Ledger(self.ledger)
-
     def _work(self) -> Work:
         return Work(
             jobs=self.jobs,
@@ -141,13 +134,7 @@ class ReleaseFile:
         )
 
     def _preview(self, mechanism: Mechanism) -> Preview:
-        return Preview(
-            mechanism=mechanism,
-            noise=Noise(seed=self.rehearsal_seed),
-            ledger=self._ledger(),
-            options=self._options(),
-            person_height=self.person_height,
-        )
+        return Preview(mechanism=mechanism, person_height=self.person_height, **self._how())
 
     def _answer(self, mechanism: Mechanism, done: Release[Path], swept: int) -> Answer:
         said = f"{done.value} stood there already with this receipt; nothing was spent."
@@ -171,22 +158,15 @@ class ReleaseFile:
         )
 
     def _folder(self, mechanism: Mechanism) -> Answer:
+        work = self._work()
         if self.dry_run:
-            return self._preview(mechanism).of_folder(self.source, self.target, self._work())
-        check_folders(self.source, self.target)
+            return self._preview(mechanism).of_folder(self.source, self.target, work)
+        planned = folder.named_plan(self.source, self.target, work, self._options())
         swept = folder.tidy(self.target)
-        planned = folder.named_plan(self.source, self.target, self._work(), self._options())
-        done = folder.release_planned(
-            planned,
-            mechanism,
-            noise=Noise(seed=self.rehearsal_seed),
-            ledger=self._ledger(),
-            options=self._options(),
-            work=self._work(),
-        )
+        done = folder.release_planned(planned, mechanism, work=work, **self._how())
         failed = [outcome for outcome in done if outcome.error is not None]
         stood = sum(outcome.already_done for outcome in done)
-        names = self._work().list_of(self.source, self.target)
+        names = work.list_of(self.source, self.target)
         lines = _swept(swept)
         wrote = counted(len(done) - len(failed) - stood, "file")
         lines.append(f"Wrote {wrote} to {self.target}.")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.doors.receipt import check_receipt
 from masquerade.files import atomic
 from masquerade.report import page

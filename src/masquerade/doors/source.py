@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from masquerade import _check, video
 from masquerade.errors import BadInput
@@ -53,20 +53,6 @@ class Limits:
             )
 
 
-class Recording(ABC):
-    """A private file that was found readable, whole and of a public shape."""
-
-    @property
-    @abstractmethod
-    def shapes(self) -> Shapes:
-        """The public shapes of what would be released."""
-
-    @cached_property
-    @abstractmethod
-    def content(self) -> Content:
-        """What a ledger knows it by."""
-
-
 def find(path: Path, *, heading: bool = False, limits: Limits | None = None) -> Recording:
     """Probe a file: it is read once, all of it, so that a bad one is refused here.
 
@@ -95,7 +81,7 @@ def find(path: Path, *, heading: bool = False, limits: Limits | None = None) -> 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Table(Recording):
+class Table:
     """A .npy, .npz or .csv file, in memory."""
 
     table: arrays.ArrayFile
@@ -107,17 +93,17 @@ class Table(Recording):
 
     @property
     def shapes(self) -> Shapes:
-        """Of every array."""
+        """Of every array: public, of what would be released."""
         return shapes_of(self.value)
 
     @cached_property
     def content(self) -> Content:
-        """The numbers."""
+        """What a ledger knows it by: the numbers."""
         return Content.of(self.value)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Film(Recording):
+class Film:
     """A video or picture file, read frame by frame."""
 
     path: Path
@@ -126,11 +112,14 @@ class Film(Recording):
 
     @property
     def shapes(self) -> Shapes:
-        """(T, H, W, 3)."""
+        """(T, H, W, 3): public, of what would be released."""
         return (self.contents.shape,)
 
     @cached_property
     def content(self) -> Content:
-        """The decoded frames."""
+        """What a ledger knows it by: the decoded frames."""
         frames = read.frames(self.path, max_pixels=self.max_pixels)
         return Content.of_frames(self.contents.shape, frames)
+
+
+Recording: TypeAlias = Table | Film  # found readable, whole and of a public shape

@@ -13,17 +13,16 @@ from tyro.conf import Positional
 from masquerade import _check, _json, catalog
 from masquerade._round import shown
 from masquerade.collection import Collection, Kind
-from masquerade.doors import billing, models
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars, teller
-from masquerade.doors.publish import final_name, receipt_path
+from masquerade.compute.progress import bars, teller
+from masquerade.doors import Answer, billing, models
+from masquerade.doors.publish import final_name
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import signals_of, split_of
 from masquerade.ledger import Ledger
 from masquerade.nets.lstm import LstmNetwork
 from masquerade.nets.network import Network, network_class
 from masquerade.noise import Noise
-from masquerade.receipt import Release
+from masquerade.receipt import Release, receipt_path
 from masquerade.recordings import Signal
 from masquerade.train import grid, learner, worn
 from masquerade.train.ensemble import teach

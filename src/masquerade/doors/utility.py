@@ -11,8 +11,8 @@ import numpy as np
 from tyro.conf import Positional
 
 from masquerade import _check, _json, video
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import bars
+from masquerade.compute.progress import bars
+from masquerade.doors import Answer
 from masquerade.errors import BadInput
 from masquerade.files import arrays
 from masquerade.utility import picture

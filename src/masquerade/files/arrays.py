@@ -194,21 +194,14 @@ def _read_csv(path: Path, *, heading: bool) -> ArrayFile:
         if len(row) != width:
             raise BadInput(f"Expected {width} columns in line {number} of {path}, got {len(row)}.")
         for column, cell in enumerate(row):
-            if not _is_number(cell):
+            try:
+                values[place, column] = float(cell)
+            except ValueError:
                 remedy = " If that line has the names of columns, say so: --heading." * (place == 0)
                 raise BadInput(
                     f"Expected a number in line {number}, column {column + 1} of {path}.{remedy}"
-                )
-            values[place, column] = float(cell)
+                ) from None
     return ArrayFile(arrays=(values,), columns=columns)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _write_npy(table: ArrayFile, stream: BinaryIO) -> None:

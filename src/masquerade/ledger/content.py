@@ -45,15 +45,10 @@ class Content:
     @classmethod
     def of_frames(cls, shape: Shape, frames: Iterable[np.ndarray]) -> Content:
         """Of a video that comes frame by frame; equal to that of the same frames in memory."""
-        watcher = cls.watch(shape)
+        watcher = Watcher(shape)
         for frame in frames:
             watcher.add(frame)
         return watcher.content()
-
-    @staticmethod
-    def watch(shape: Shape) -> Watcher:
-        """What makes a content of frames as they pass by."""
-        return Watcher(shape)
 
 
 class Watcher:

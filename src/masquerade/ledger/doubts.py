@@ -13,11 +13,8 @@ from masquerade.ledger.store import Session
 
 def of_names(book: Book, account: Account, subjects: Iterable[str | None]) -> list[str]:
     """Say which new people of an account have nearly the name of somebody else in it."""
-    known = {
-        holder: book.name_of(name, holder)
-        for (name, _), holders in book.holders.items()
-        for holder in (holders if name == account.name else ())
-    }
+    holders = book.members_by_holder(account.name)
+    known = {holder: book.name_of(account.name, holder) for holder in holders}
     found = []
     for subject in dict.fromkeys(" ".join(each.split()) for each in subjects if each):
         if key_of(subject) in known:

@@ -110,17 +110,16 @@ class Filter:
             return 0
         if isinstance(event, GaussianDpEvent) and event.noise_multiplier > 0:
             mu = Fraction(distance) / Fraction(event.noise_multiplier)
-            return math.ceil(mu * mu * count * _UNIT)
-        if isinstance(event, LaplaceDpEvent) and event.noise_multiplier > 0:
+        elif isinstance(event, LaplaceDpEvent) and event.noise_multiplier > 0:
             mu = _pure_mu(distance / event.noise_multiplier, event)
-            return math.ceil(mu * mu * count * _UNIT)
-        if isinstance(event, BoundedRangeDpEvent):
+        elif isinstance(event, BoundedRangeDpEvent):
             mu = _pure_mu(distance * event.bound / 2, event)
-            return math.ceil(mu * mu * count * _UNIT)
-        raise UnsupportedEvent(
-            f"Expected a Gaussian or pure event for a gaussian account, got {event}; open the "
-            "account with --filter renyi for sampled training."
-        )
+        else:
+            raise UnsupportedEvent(
+                f"Expected a Gaussian or pure event for a gaussian account, got {event}; open the "
+                "account with --filter renyi for sampled training."
+            )
+        return math.ceil(mu * mu * count * _UNIT)
 
     def share(self, event: DpEvent) -> float:
         """How much of the whole allowance an event takes; 1 is all of it."""

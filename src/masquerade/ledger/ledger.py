@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from masquerade import _json
-from masquerade._round import up_decimals
-from masquerade.account import epsilon
 from masquerade.errors import BadInput
-from masquerade.events import ComposedDpEvent
 from masquerade.guarantee import Relation, Unit
 from masquerade.ledger import doubts, joining, runs
 from masquerade.ledger.book import PUBLIC, Account, Book
@@ -304,12 +301,6 @@ class Ledger:
             if _entry_of(entries, receipt) is None or digest != receipt.output_sha256:
                 found.append(receipt)
         return found
-
-
-def fixed_list_epsilon(book: Book, account: Account, holder: str) -> float:
-    """Epsilon of a holder's events, had the list been fixed in advance; it decides nothing."""
-    events = ComposedDpEvent(book.events_of(account, holder))
-    return up_decimals(epsilon(events, delta=account.cap.delta, relation=account.cap.relation))
 
 
 def _entry_of(entries: list[LedgerEntry], receipt: Receipt) -> LedgerEntry | None:

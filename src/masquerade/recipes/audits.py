@@ -16,7 +16,7 @@ from masquerade.audit.gumbel_votes import GumbelVotes
 from masquerade.audit.mask_dp_batches import MaskDpBatches
 from masquerade.audit.tempdiff_votes import TempdiffVotes
 from masquerade.audit.video_dprp_value import VideoDprpValue
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.doors.audit import audit_game
 from masquerade.doors.recording import make_mechanism
 from masquerade.files import atomic

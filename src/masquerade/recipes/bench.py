@@ -27,7 +27,7 @@ import numpy as np
 from masquerade import __version__, _json, catalog
 from masquerade._optional import require
 from masquerade.collection import Collection, Kind
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.report import bars, plot
@@ -43,7 +43,7 @@ def quiet(what: str, done: int, total: int) -> None:
 @contextlib.contextmanager
 def telling() -> Iterator[Told]:
     """A bar that says what is done, on a screen."""
-    from masquerade.doors import progress  # not where there is no screen
+    from masquerade.compute import progress  # not where there is no screen
 
     with progress.bars() as shown:
         task = shown.add_task("", total=None)

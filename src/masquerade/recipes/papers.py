@@ -8,7 +8,7 @@ from pathlib import Path
 from masquerade import catalog
 from masquerade._round import shown
 from masquerade.account.verdict import Verdict
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.files import atomic
 from masquerade.recipes import bench
 

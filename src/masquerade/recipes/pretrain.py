@@ -14,7 +14,7 @@ from joblib import delayed
 
 from masquerade import _check
 from masquerade.data.stage import Stage
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.recipes import bench
 from masquerade.recordings import Video
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.files import atomic
 from masquerade.recipes import bench
 from masquerade.recipes.demo import budget, claims, clip, sensor_model, steps, video_model

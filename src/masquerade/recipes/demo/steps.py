@@ -8,10 +8,11 @@ import numpy as np
 
 from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
-from masquerade.doors.publish import IfStanding, receipt_path
+from masquerade.doors.publish import IfStanding
 from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
+from masquerade.receipt import receipt_path
 from masquerade.recipes import bench
 from masquerade.recipes.demo.part import Part
 from masquerade.report import page, plot

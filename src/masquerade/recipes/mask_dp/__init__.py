@@ -12,7 +12,7 @@ from masquerade import _check
 from masquerade._optional import require
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.nets import mvit
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp import page as pages

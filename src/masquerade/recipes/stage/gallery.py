@@ -13,7 +13,7 @@ import numpy as np
 
 from masquerade import catalog
 from masquerade._round import shown as rounded
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.doors.recording import make_mechanism, release_value
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.files import atomic

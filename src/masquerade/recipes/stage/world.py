@@ -7,10 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from masquerade.collection import Kind
+from masquerade.compute.progress import waiting
 from masquerade.data.stage import Stage
-from masquerade.doors import showing
-from masquerade.doors.answer import Answer
-from masquerade.doors.progress import waiting
+from masquerade.doors import Answer, showing
 from masquerade.files import atomic
 from masquerade.recordings import Video
 from masquerade.report import page

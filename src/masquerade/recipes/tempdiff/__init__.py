@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from masquerade import _check, catalog
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.doors.splits import signals_of
 from masquerade.recipes import bench
 from masquerade.recipes.tempdiff import page as pages

@@ -12,7 +12,7 @@ import numpy as np
 from masquerade import _check
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.doors.models import make_method, make_network
 from masquerade.nets import mvit
 from masquerade.nets.network import Network

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from masquerade._optional import require
-from masquerade.doors.answer import Answer
+from masquerade.doors import Answer
 from masquerade.files import atomic
 from masquerade.recipes import bench
 from masquerade.recipes.stage.figures.rows import FIGURES, keeps

@@ -1,32 +1,27 @@
-"""What a ledger's books say, in words."""
+"""What a ledger says, in words."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from masquerade._printed import counted
-from masquerade._round import shown
-from masquerade.ledger import Account, Book
-from masquerade.ledger.ledger import fixed_list_epsilon
-
-
-def _spellings(book: Book, account: Account) -> list[list[str]]:
-    """The names of holders that old entries have under several; they pay together."""
-    return [
-        names for (name, _), names in book.names.items() if name == account.name and len(names) > 1
-    ]
+from masquerade._round import shown, up_decimals
+from masquerade.account import epsilon
+from masquerade.events import ComposedDpEvent
+from masquerade.ledger.book import Account, Book
 
 
 def summary_of(book: Book, account: Account) -> dict[str, Any]:
     """What is left of an account, for machines."""
-    holders = sorted(
-        {h for (name, _), held in book.holders.items() if name == account.name for h in held}
-    )
+    holders = sorted(book.members_by_holder(account.name))
     left = {holder: book.left(account, holder) for holder in holders}
     least = min(holders, key=lambda holder: left[holder]) if holders else None
     remaining = account.cap.allowance if least is None else left[least]
     events = [] if least is None else book.events_of(account, least)
     last = account.cap.cost(events[-1]) if events else None
+    fixed = ComposedDpEvent(events)  # had the list been chosen in advance; it decides nothing
+    spelled = [names for (name, _), names in book.names.items() if name == account.name]
+    cost = epsilon(fixed, delta=account.cap.delta, relation=account.cap.relation) if least else 0.0
     return {
         "account": account.name,
         "unit": str(account.unit),
@@ -38,8 +33,8 @@ def summary_of(book: Book, account: Account) -> dict[str, Any]:
         "left_share": max(remaining, 0) / account.cap.allowance,
         "epsilon_that_fits": int(account.cap.epsilon_that_fits(remaining) * 1e4) / 1e4,
         "more_like_the_last": None if not last else max(remaining, 0) // last,
-        "fixed_list_epsilon": fixed_list_epsilon(book, account, least) if least else 0.0,
-        "one_person": _spellings(book, account),
+        "fixed_list_epsilon": up_decimals(cost),
+        "one_person": [names for names in spelled if len(names) > 1],  # old entries have some
     }
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
-Item = TypeVar("Item")
 
 
 def bars(*, is_shown: bool = True) -> Progress:
@@ -35,22 +31,6 @@ def teller(progress: Progress) -> Callable[[str, int, int], None]:
         progress.update(tasks[what], completed=done)
 
     return tell
-
-
-@contextlib.contextmanager
-def watching(
-    is_shown: bool = True, *, what: str = "releasing"
-) -> Iterator[Callable[[Iterator[Item], int], Iterator[Item]]]:
-    """Give a function that passes items on and moves a bar; its total is a public number."""
-    with bars(is_shown=is_shown) as progress:
-
-        def watch(items: Iterator[Item], total: int) -> Iterator[Item]:
-            task = progress.add_task(what, total=total)
-            for item in items:
-                progress.advance(task)
-                yield item
-
-        yield watch
 
 
 def waiting(what: str, *, seconds: float) -> AbstractContextManager[object]:
