@@ -16,7 +16,7 @@ from masquerade.compute import device
 from masquerade.doors.bill import bill_of
 from masquerade.doors.progress import bars
 from masquerade.doors.publish import Bill, IfStanding, placed, publish, receipt_path
-from masquerade.doors.source import Film, Limits, Recording, Saving, Table, find
+from masquerade.doors.source import Film, Limits, Numbers, Recording, Saving, find
 from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
 from masquerade.ledger import Content, Ledger
@@ -206,7 +206,7 @@ def released(found: Recording, mechanism: Mechanism, target: Path, options: Opti
 class ReleasedTable(Released):
     """An array file under a mechanism: all at once."""
 
-    found: Table
+    found: Numbers
 
     def check(self, target: Path) -> None:
         """The mechanism takes the values, and the target's format can hold them."""
@@ -253,11 +253,11 @@ class ReleasedFilm(Released):
         self.film.check()
 
     @property
-    def film(self) -> write.Film:
+    def film(self) -> write.Outline:
         """What is written, in public words."""
         contents = self.found.contents
         frames, height, width, _ = contents.shape
-        return write.Film(
+        return write.Outline(
             suffix=self.suffix,
             frames=frames,
             height=height,

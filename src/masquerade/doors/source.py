@@ -91,11 +91,11 @@ def find(path: Path, *, heading: bool = False, limits: Limits | None = None) -> 
         return Film(path=path, contents=contents, max_pixels=limits.max_pixels)
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(_check.unknown("kind of file", path.suffix or path.name, SUFFIXES))
-    return Table(table=arrays.read(path, heading=heading, max_bytes=limits.max_bytes))
+    return Numbers(table=arrays.read(path, heading=heading, max_bytes=limits.max_bytes))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Table(Recording):
+class Numbers(Recording):
     """A .npy, .npz or .csv file, in memory."""
 
     table: arrays.Table

@@ -32,6 +32,7 @@ from masquerade.guarantee import (
     chosen_unit,
 )
 from masquerade.mechanism import (
+    Frames,
     Shape,
     Shapes,
     VideoMechanism,
@@ -160,9 +161,7 @@ class GaussianVideo(VideoMechanism):
         made += noise.gaussian(scale.sigma, made.shape, grid=scale.grid)
         return made
 
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """Measure, add noise, rebuild, chunk by chunk."""
         sigma = self.scale(shape).sigma
         for chunk in self._seeded(shape, noise):

@@ -16,7 +16,7 @@ from masquerade.report.plot import (
     RIGHT,
     TOP,
     Axes,
-    Scale,
+    Ruler,
     head,
     labels,
     levels,
@@ -66,7 +66,7 @@ def svg(
     ends = [np.zeros(1), *(bars.values + np.nan_to_num(bars.spreads) for bars in series)]
     ends += [bars.values - np.nan_to_num(bars.spreads) for bars in series]
     seen = ends if limits is None else [np.array(limits)]
-    ys = Scale.around(seen, _BOTTOM, TOP, is_log=False)
+    ys = Ruler.around(seen, _BOTTOM, TOP, is_log=False)
     parts = [*head(axes), *labels(axes, _BOTTOM), *levels(ys)]
     wide = (RIGHT - LEFT) / len(groups)
     thick = wide * _FILLED / len(series)
@@ -117,7 +117,7 @@ def _legend(name: str, colour: str, number: int) -> list[str]:
 
 
 def _bar(
-    ys: Scale, left: float, thick: float, value: float, spread: float, *, said: str, colour: str
+    ys: Ruler, left: float, thick: float, value: float, spread: float, *, said: str, colour: str
 ) -> list[str]:
     """The bar, what it says when pointed at, and its whisker."""
     ends = sorted((ys.place(0.0), ys.place(value)))

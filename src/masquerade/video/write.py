@@ -29,7 +29,7 @@ _NO_MESSAGES = "filter_units=remove_types=6"  # x264 writes its settings and thr
 
 
 @dataclass(frozen=True, kw_only=True)
-class Film:
+class Outline:
     """What is written, as everyone may know it before its first frame.
 
     Args:
@@ -113,7 +113,7 @@ def write(
 
     Raises:
         BadInput: if there are no frames, or not as many as ``num_frames``.
-        ValueError: if `Film.check` refuses, or a frame has another size or type.
+        ValueError: if `Outline.check` refuses, or a frame has another size or type.
     """
     frames = iter(frames)
     first = next(frames, None)
@@ -123,7 +123,7 @@ def write(
     height, width = first.shape[:2]
     if suffix.lower() in PICTURES and num_frames is None and next(frames, None) is not None:
         num_frames = 2  # at least; refused
-    film = Film(
+    film = Outline(
         suffix=suffix,
         frames=num_frames,
         height=height,
@@ -140,7 +140,7 @@ def write(
 
 @contextlib.contextmanager
 def writing(
-    stream: BinaryIO, film: Film, *, audio_from: Path | None = None, threads: int = 0
+    stream: BinaryIO, film: Outline, *, audio_from: Path | None = None, threads: int = 0
 ) -> Iterator[Encoder]:
     """Encode to a stream what is added, frame by frame.
 
@@ -228,7 +228,7 @@ class Encoder:
         self,
         container: OutputContainer,
         video: VideoStream,
-        film: Film,
+        film: Outline,
         *,
         copy_sound: Callable[[Fraction], None],
     ) -> None:
@@ -275,7 +275,7 @@ class Encoder:
         )
 
 
-def _add_video(container: OutputContainer, form: formats.Format, film: Film) -> VideoStream:
+def _add_video(container: OutputContainer, form: formats.Format, film: Outline) -> VideoStream:
     options = form.options | {"flags": "+bitexact"}
     rate = form.nearest_rate(film.rate)
     video = container.add_stream(form.codec, rate=rate, options=options)
@@ -288,6 +288,6 @@ def _add_video(container: OutputContainer, form: formats.Format, film: Film) -> 
     context.sample_aspect_ratio = film.aspect
     if context.pix_fmt in ("yuv420p", "yuv444p"):
         colour.tag(context, height=context.height)
-    elif form.full_range:
+    else:
         context.color_range = ColorRange.JPEG
     return video
