@@ -77,10 +77,7 @@ def _upper_rates(
     """Of "above the threshold means within": upper bounds on false alarms and on misses."""
     alarms = len(out) - np.searchsorted(np.sort(out), thresholds, side="right")
     misses = np.searchsorted(np.sort(within), thresholds, side="right")
-    return (
-        upper_rate(alarms, len(out), doubt=doubt),
-        upper_rate(misses, len(within), doubt=doubt),
-    )
+    return upper_rate(alarms, len(out), doubt=doubt), upper_rate(misses, len(within), doubt=doubt)
 
 
 def _candidates(out: np.ndarray, within: np.ndarray, *, is_central: bool) -> np.ndarray:

@@ -22,23 +22,8 @@ from masquerade.account.compose import epsilon
 from masquerade.compute.device import Array, fetch, gather
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
-from masquerade.guarantee import (
-    Accountant,
-    Guarantee,
-    Kind,
-    Relation,
-    Unit,
-    UnitName,
-    chosen_unit,
-)
-from masquerade.mechanism import (
-    Frames,
-    Shape,
-    Shapes,
-    VideoMechanism,
-    as_video,
-    first_unit,
-)
+from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, chosen_unit
+from masquerade.mechanism import Frames, Shape, Shapes, VideoMechanism, as_video, first_unit
 from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
 from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
