@@ -48,6 +48,8 @@ from masquerade.scores import Utility as Utility
 from masquerade.wording import explain as explain
 
 from . import account as account
+from . import audit as audit
 from . import events as events
+from . import report as report
 
 __version__: str

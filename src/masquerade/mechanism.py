@@ -26,6 +26,7 @@ from masquerade.recordings import Signal, Video
 
 Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = tuple[Shape, ...]
+Frames: TypeAlias = Iterator[np.ndarray]
 Value: TypeAlias = np.ndarray | tuple[np.ndarray, ...] | Signal | Video
 
 
@@ -102,9 +103,7 @@ class Mechanism(ABC):
 class Streams(Protocol):
     """Whatever can take a video frame by frame."""
 
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The released frames, one for each of ``frames``."""
 
 
@@ -112,9 +111,7 @@ class VideoMechanism(Mechanism):
     """A mechanism for 8-bit RGB video, which it takes frame by frame."""
 
     @abstractmethod
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The released frames, one for each of ``frames``.
 
         ``shape`` is (T, H, W, 3), public and known before the first frame; exactly T frames of

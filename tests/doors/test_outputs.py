@@ -316,7 +316,7 @@ def test_a_file_that_fails_in_a_dry_run_is_listed_once(
     def gone(*_: object) -> Any:
         raise OSError("It is gone.")
 
-    monkeypatch.setattr(source.Table, "content", property(gone))
+    monkeypatch.setattr(source.Numbers, "content", property(gone))
     done = release(command, house, "--ledger", ledger, "--dry-run", "--json")
     assert done.code == 4 and done.json["failed"] == len(done.json["files"]) == 3
 

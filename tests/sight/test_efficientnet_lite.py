@@ -46,9 +46,9 @@ def squared(image: np.ndarray) -> np.ndarray:
 
 def likeliest(name: str, net: object, count: int) -> set[int]:
     image = squared(getattr(skimage.data, name)())
-    odds = efficientnet_lite.classify(image[None], net=net)[0]
-    assert odds.sum() == pytest.approx(1, abs=1e-5)
-    return {int(number) for number in np.argsort(-odds)[:count]}
+    features = torch.from_numpy(efficientnet_lite.embed(image[None], net=net))
+    logits = net._fc(features)[0].numpy()  # type: ignore[attr-defined]
+    return {int(number) for number in np.argsort(-logits)[:count]}
 
 
 def test_a_cat_is_a_cat(net: object) -> None:

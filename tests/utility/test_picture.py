@@ -165,23 +165,6 @@ def test_the_papers_noise_gives_the_papers_flicker_and_stability() -> None:
     assert seen[0].psnr == pytest.approx(30.05, abs=0.03)  # its Table 6 prints 30.17
 
 
-def test_masks_that_stay_overlap_and_masks_at_random_do_not() -> None:
-    rng = np.random.default_rng(2)
-    coin = rng.random((20, 50, 60)) < 0.5
-    assert picture.mask_iou_over_time(coin) == pytest.approx(1 / 3, abs=0.01)  # Table 7: 0.334
-    assert picture.mask_iou_over_time(np.stack([coin[0]] * 3)) == 1.0
-    assert picture.mask_iou_over_time(iter([coin[0], ~coin[0]])) == 0.0
-    empty = np.zeros((3, 4, 4), bool)
-    assert picture.mask_iou_over_time(empty) == 1.0
-    assert math.isnan(picture.mask_iou_over_time(empty[:1]))
-    with pytest.raises(ValueError, match="at least one mask"):
-        picture.mask_iou_over_time(empty[:0])
-    with pytest.raises(TypeError, match="threshold"):
-        picture.mask_iou_over_time(empty.astype(float))
-    with pytest.raises(ValueError, match=r"mask\.shape"):
-        picture.mask_iou_over_time([empty[0], empty[0, :2]])
-
-
 def test_one_frame_and_one_pixel_have_no_time() -> None:
     dot = np.zeros((1, 1, 1, 3), np.uint8)
     quality = picture.measure(dot, dot + np.uint8(255))

@@ -70,7 +70,16 @@ def heard(path: Path) -> np.ndarray:
 def rewritten(source: Path, target: Path) -> Path:
     audio.check(source, suffix=target.suffix)
     with target.open("w+b") as stream:
-        write.write(stream, iter(FILM), suffix=target.suffix, rate=maker.RATE, audio_from=source)
+        outline = write.Outline(
+            suffix=target.suffix,
+            frames=len(FILM),
+            height=FILM.shape[1],
+            width=FILM.shape[2],
+            rate=maker.RATE,
+        )
+        with write.writing(stream, outline, audio_from=source) as encoder:
+            for frame in FILM:
+                encoder.add(frame)
     return target
 
 

@@ -23,10 +23,30 @@ EXACT = (".mp4", ".m4v", ".mov", ".mkv", ".avi", ".png")
 SIZES = ((48, 64), (17, 33), (1, 1), (2, 2), (64, 1), (3, 250))
 
 
-def written(path: Path, film: np.ndarray, *, rate: Fraction = RATE, **options: object) -> Path:
+def written(
+    path: Path,
+    film: np.ndarray,
+    *,
+    rate: Fraction = RATE,
+    aspect: Fraction = Fraction(1),
+    exact: bool = False,
+    audio_from: Path | None = None,
+) -> Path:
+    count, height, width, _ = film.shape
+    outline = write.Outline(
+        suffix=path.suffix,
+        frames=count,
+        height=height,
+        width=width,
+        rate=rate,
+        aspect=aspect,
+        exact=exact,
+    )
     with path.open("wb") as stream:
-        count = write.write(stream, iter(film), suffix=path.suffix, rate=rate, **options)  # type: ignore[arg-type]
-    assert count == len(film)
+        with write.writing(stream, outline, audio_from=audio_from) as encoder:
+            for frame in film:
+                encoder.add(frame)
+    assert encoder.count == count
     return path
 
 
@@ -137,7 +157,7 @@ def test_pictures_leave_their_exif_behind(tmp_path: Path) -> None:
     path = maker.with_exif(written(tmp_path / "a.jpg", FILM[:1]), orientation=6)
     for suffix in (".jpg", ".png"):
         with (tmp_path / f"b{suffix}").open("wb") as stream:
-            write.write(stream, read.frames(path), suffix=suffix, rate=RATE, num_frames=1)
+            write.write(stream, read.frames(path), suffix=suffix, rate=RATE)
         data = (tmp_path / f"b{suffix}").read_bytes()
         assert b"Exif" not in data and b"eXIf" not in data and b"Lavc" not in data
         assert all_frames(tmp_path / f"b{suffix}").shape == (1, 64, 48, 3)
@@ -202,9 +222,9 @@ REFUSED = {
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_cannot_be_written_is_refused_beforehand(message: str) -> None:
     good = {"suffix": ".mp4", "frames": 1, "height": 48, "width": 64, "exact": False, "rate": RATE}
-    write.Film(**good).check()  # type: ignore[arg-type]
+    write.Outline(**good).check()  # type: ignore[arg-type]
     with pytest.raises(ValueError) as error:
-        write.Film(**(good | REFUSED[message])).check()  # type: ignore[arg-type]
+        write.Outline(**(good | REFUSED[message])).check()  # type: ignore[arg-type]
     assert message in str(error.value)
 
 
@@ -223,10 +243,13 @@ def test_nothing_is_written_where_writing_is_refused() -> None:
 
 
 def test_another_number_of_frames_than_announced_is_refused() -> None:
-    for num_frames, message in ((11, "Expected 11 frames to write, got more"), (13, "got 12")):
+    for count, message in ((11, "Expected 11 frames to write, got more"), (13, "got 12")):
+        outline = write.Outline(suffix=".mp4", frames=count, height=48, width=64)
         with pytest.raises(BadInput, match=message):
-            write.write(io.BytesIO(), iter(FILM), suffix=".mp4", rate=RATE, num_frames=num_frames)
-    with pytest.raises(BadInput, match="at least one frames to write, got none"):
+            with write.writing(io.BytesIO(), outline) as encoder:
+                for frame in FILM:
+                    encoder.add(frame)
+    with pytest.raises(BadInput, match="at least one frame to write, got none"):
         write.write(io.BytesIO(), iter(()), suffix=".mp4", rate=RATE)
 
 
@@ -298,7 +321,7 @@ def run(folder, frames):
     film = film.repeat(4, axis=1).repeat(4, axis=2)
     with path.open("wb") as stream:
         loop = (film[n % 10] for n in range(frames))
-        write.write(stream, loop, suffix=".mp4", rate=fractions.Fraction(25), num_frames=frames)
+        write.write(stream, loop, suffix=".mp4", rate=fractions.Fraction(25))
     assert sum(1 for _ in read.frames(path)) == probe.probe(path).frames == frames
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -5,17 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from masquerade import _check
+from masquerade import _check, events
 from masquerade._round import up_significant
 from masquerade.account.compose import epsilon
 from masquerade.account.parts import distance_of
-from masquerade.events import (
-    DpEvent,
-    GaussianDpEvent,
-    PoissonSampledDpEvent,
-    RevealedSampledDpEvent,
-    SelfComposedDpEvent,
-)
+from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.tradeoff import gaussian_mu
 
@@ -45,9 +39,9 @@ def sampled_gaussian(
     _check.positive(noise_multiplier=noise_multiplier)
     _check.probability(sampling_prob=sampling_prob)
     _check.count(steps=steps)
-    one = GaussianDpEvent(noise_multiplier)
-    kind = RevealedSampledDpEvent if is_revealed else PoissonSampledDpEvent
-    return SelfComposedDpEvent(kind(sampling_prob, one) if sampling_prob < 1 else one, steps)
+    one = events.GaussianDpEvent(noise_multiplier)
+    kind = events.RevealedSampledDpEvent if is_revealed else events.PoissonSampledDpEvent
+    return events.SelfComposedDpEvent(kind(sampling_prob, one) if sampling_prob < 1 else one, steps)
 
 
 def calibrate(

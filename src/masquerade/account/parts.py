@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from masquerade.events import (
-    ComposedDpEvent,
-    DpEvent,
-    PoissonSampledDpEvent,
-    RevealedSampledDpEvent,
-    SelfComposedDpEvent,
-    check_event,
-)
+from masquerade import events
+from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 
 
@@ -21,7 +15,7 @@ class UnsupportedEvent(ValueError):
 
 def parts_of(event: DpEvent) -> list[tuple[DpEvent, int]]:
     """The simple events, checked; sampling with probability one is no sampling."""
-    check_event(event)
+    events.check_event(event)
     return list(_flat(event, 1))
 
 
@@ -31,13 +25,13 @@ def distance_of(relation: Relation) -> float:
 
 
 def _flat(event: DpEvent, count: int) -> Iterator[tuple[DpEvent, int]]:
-    if isinstance(event, SelfComposedDpEvent):
+    if isinstance(event, events.SelfComposedDpEvent):
         yield from _flat(event.event, count * event.count)
-    elif isinstance(event, ComposedDpEvent):
+    elif isinstance(event, events.ComposedDpEvent):
         for part in event.events:
             yield from _flat(part, count)
     elif (
-        isinstance(event, PoissonSampledDpEvent | RevealedSampledDpEvent)
+        isinstance(event, events.PoissonSampledDpEvent | events.RevealedSampledDpEvent)
         and event.sampling_probability == 1
     ):
         yield from _flat(event.event, count)

@@ -1,6 +1,6 @@
-"""How far two neighbours can be apart, for arrays, block means, projections and covariances.
+"""How far two neighbours can be apart, for arrays, block means and projections.
 
-Everything here follows from the shape, the unit and the public range r = high - low alone.
+Everything here follows from the shape and the unit alone. Videos have values from 0 to r = 255.
 Distances are L2 and for replace_one; zero_out is half of the array's.
 """
 
@@ -55,21 +55,18 @@ def refuse_add_remove(relation: Relation) -> None:
         )
 
 
-def of_array(unit: Unit, shape: tuple[int, ...], *, value_range: float = 255.0) -> float:
+def of_array(unit: Unit, shape: tuple[int, ...]) -> float:
     """Distance of two neighbouring videos (T, H, W, C) themselves."""
-    _check_film(shape, value_range)
-    return value_range * math.sqrt(changed_coordinates(unit, (shape,)))
+    _check_film(shape)
+    return 255.0 * math.sqrt(changed_coordinates(unit, (shape,)))
 
 
-def _check_film(shape: tuple[int, ...], value_range: float) -> None:
+def _check_film(shape: tuple[int, ...]) -> None:
     frames, height, width, channels = shape
     _check.count(frames=frames, height=height, width=width, channels=channels)
-    _check.positive(value_range=value_range)
 
 
-def of_block_means(
-    unit: Unit, shape: tuple[int, ...], *, block: int, length: int, value_range: float = 255.0
-) -> float:
+def of_block_means(unit: Unit, shape: tuple[int, ...], *, block: int, length: int) -> float:
     """Distance of the means over blocks of ``block`` x ``block`` sites and ``length`` frames.
 
     Sums are divided by the nominal volume V even at ragged borders. With n_i changed sites in
@@ -81,15 +78,15 @@ def of_block_means(
         >>> round(of_block_means(sixteen, shape, block=16, length=1), 6)
         27.60456
     """
-    _check_film(shape, value_range)
+    _check_film(shape)
     _check.count(block=block, length=length)
     frames, height, width, channels = shape
     area, volume = block**2, block**2 * length
-    colour, m = value_range**2 * channels, unit.sites or 1
+    colour, m = 255.0**2 * channels, unit.sites or 1
     sites = frames * height * width
     match unit.name:
         case UnitName.VALUE:
-            return value_range / volume
+            return 255.0 / volume
         case UnitName.PIXELS:
             return math.sqrt(colour * _filled(min(m, sites), volume))
         case UnitName.TUBE:
@@ -139,24 +136,3 @@ def grid_stretch(columns: int, *, rounding_tail: float) -> float:
     """What rounding R to a grid of 2^-14 can add to |u R| / |u|, but for ``rounding_tail``."""
     x = math.log(1 / rounding_tail)
     return 2.0**-15 * math.sqrt(columns + 2 * math.sqrt(columns * x) + 2 * x)
-
-
-def of_covariance(distance: float, *, radius: float, relation: Relation) -> float:
-    """Frobenius distance of p p^T and p' p'^T with |p|, |p'| <= radius and |p - p'| <= distance.
-
-    |p p^T - p' p'^T|^2 = (a^2 - b^2)^2/2 + D^2 (a^2 + b^2) - D^4/2 is convex in (a^2, b^2), so
-    the extremes are p' on the line of p, and |p| = |p'| = radius. zero_out: radius^2.
-
-    Example:
-        >>> round(of_covariance(1.0, radius=1.0, relation=Relation.REPLACE_ONE), 6)
-        1.224745
-    """
-    _check.positive(distance=distance, radius=radius)
-    if relation is Relation.ZERO_OUT:
-        return radius**2
-    refuse_add_remove(relation)
-    if distance <= 2 * radius / 3:
-        return distance * (2 * radius - distance)
-    if distance <= math.sqrt(2) * radius:
-        return distance * math.sqrt(2 * radius**2 - distance**2 / 2)
-    return math.sqrt(2) * radius**2

@@ -57,15 +57,19 @@ class PublishedRun(PublishedClaim):
             self.epsilon, delta=self.delta, sampling_prob=self.sampling_prob, steps=self.steps
         )
 
-    def true_epsilon(self, relation: Relation, *, is_revealed: bool) -> float:
-        """What that noise gives, with secret batches or with revealed ones."""
+    def true_epsilons(self, *, is_revealed: bool) -> tuple[float, float]:
+        """What that noise gives, for zero_out and for replace_one."""
         event = sampled_gaussian(
             self.noise_multiplier,
             sampling_prob=self.sampling_prob,
             steps=self.steps,
             is_revealed=is_revealed,
         )
-        return up_decimals(epsilon(event, delta=self.delta, relation=relation))
+        zero, replaced = (
+            up_decimals(epsilon(event, delta=self.delta, relation=relation))
+            for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE)
+        )
+        return zero, replaced
 
     def setting(self) -> str:
         """The run in one line."""

@@ -28,19 +28,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from masquerade import _check
+from masquerade import _check, events
 from masquerade._round import up_decimals, up_significant
 from masquerade.account.compose import epsilon as epsilon_of
 from masquerade.account.compose import least_epsilon, optimal_composition
 from masquerade.account.parts import distance_of
-from masquerade.events import (
-    BoundedRangeDpEvent,
-    ComposedDpEvent,
-    DpEvent,
-    GaussianDpEvent,
-    LaplaceDpEvent,
-    SelfComposedDpEvent,
-)
+from masquerade.events import DpEvent
 from masquerade.guarantee import Accountant, Relation
 from masquerade.tradeoff import gaussian_mu
 
@@ -101,14 +94,14 @@ class Terms:
             return _laplaces(1 / scale * shards, self.queries, apart)
         if self.aggregator == "gumbel":  # a score rises by gamma s and another falls by it
             span = 2 * (1 / scale) * shards / apart * _MORE
-            return SelfComposedDpEvent(BoundedRangeDpEvent(span), self.queries)
+            return events.SelfComposedDpEvent(events.BoundedRangeDpEvent(span), self.queries)
         # two changed counts are sqrt(2) s apart
-        answer = GaussianDpEvent(apart * (scale / (math.sqrt(2) * shards)) * _LESS)
-        answers = SelfComposedDpEvent(answer, self.cap or self.queries)
+        answer = events.GaussianDpEvent(apart * (scale / (math.sqrt(2) * shards)) * _LESS)
+        answers = events.SelfComposedDpEvent(answer, self.cap or self.queries)
         if self.threshold_std is None:
             return answers
-        asked = GaussianDpEvent(apart * self.threshold_std / shards * _LESS)
-        return ComposedDpEvent([SelfComposedDpEvent(asked, self.queries), answers])
+        asked = events.GaussianDpEvent(apart * self.threshold_std / shards * _LESS)
+        return events.ComposedDpEvent([events.SelfComposedDpEvent(asked, self.queries), answers])
 
     def epsilon(self, scale: float, *, delta: float) -> float:
         """The least epsilon that is proved, under every relation.
@@ -134,7 +127,9 @@ class Terms:
         event = self.event(scale, relation=Relation.ADD_REMOVE)
         found = epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE)
         match event:
-            case SelfComposedDpEvent(event=BoundedRangeDpEvent(bound=span), count=times):
+            case events.SelfComposedDpEvent(
+                event=events.BoundedRangeDpEvent(bound=span), count=times
+            ):
                 return found, _gumbel_proof(span, times, found, delta)
         return found, Accountant.ANALYTIC_GAUSSIAN
 
@@ -170,7 +165,7 @@ def lnmax_bounds(
 
 def _laplaces(gamma: float, queries: int, apart: float) -> DpEvent:
     """Two counts a query, each a Laplace of shift s: never 2 s Laplaces of shift one."""
-    return SelfComposedDpEvent(LaplaceDpEvent(apart / gamma * _LESS), 2 * queries)
+    return events.SelfComposedDpEvent(events.LaplaceDpEvent(apart / gamma * _LESS), 2 * queries)
 
 
 def _gumbel_proof(span: float, times: int, found: float, delta: float) -> Accountant:

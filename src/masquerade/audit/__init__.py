@@ -1,1 +1,18 @@
-"""Scores to evidence: a statistical lower bound on epsilon. It can refute; it can never prove."""
+"""Put a claimed epsilon to the test: two worlds, an attacker's scores, a lower bound.
+
+A game of your own is a `Game`; `masquerade.audit_game` plays it. Scores that you have already turn
+into `masquerade.Evidence` by a bound: `clopper_pearson` assumes nothing about the mechanism, the
+others take it to be what it says it is.
+"""
+
+from masquerade.audit.bounds import clopper_pearson, gaussian_tradeoff, poisson_tradeoff
+from masquerade.audit.game import Claim, Game, MechanismGame
+
+__all__ = [
+    "Claim",
+    "Game",
+    "MechanismGame",
+    "clopper_pearson",
+    "gaussian_tradeoff",
+    "poisson_tradeoff",
+]

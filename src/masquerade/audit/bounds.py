@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
@@ -27,14 +26,6 @@ from masquerade.tradeoff import gaussian_epsilon
 
 _THRESHOLDS = 400
 _WARY = 1e-3
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Upper bounds on the two error rates of one threshold test."""
-
-    false_positive: float
-    false_negative: float
 
 
 def upper_rate(errors: np.ndarray | int, trials: int, *, doubt: float) -> np.ndarray:
@@ -55,8 +46,8 @@ def rates(
     *,
     confidence: float,
     is_central: bool = False,
-) -> Rates:
-    """Bounds at the threshold, and in the direction, that promise most.
+) -> tuple[float, float]:
+    """Upper bounds on false positives and false negatives of the test that promises most.
 
     Args:
         scores: of both worlds.
@@ -77,7 +68,7 @@ def rates(
     threshold = candidates[place : place + 1]
     judged = _upper_rates(scores.without[1::2], scores.within[1::2], threshold, doubt)
     first, second = judged if way == 0 else reversed(judged)
-    return Rates(float(first[0]), float(second[0]))
+    return float(first[0]), float(second[0])
 
 
 def _upper_rates(
@@ -86,10 +77,7 @@ def _upper_rates(
     """Of "above the threshold means within": upper bounds on false alarms and on misses."""
     alarms = len(out) - np.searchsorted(np.sort(out), thresholds, side="right")
     misses = np.searchsorted(np.sort(within), thresholds, side="right")
-    return (
-        upper_rate(alarms, len(out), doubt=doubt),
-        upper_rate(misses, len(within), doubt=doubt),
-    )
+    return upper_rate(alarms, len(out), doubt=doubt), upper_rate(misses, len(within), doubt=doubt)
 
 
 def _candidates(out: np.ndarray, within: np.ndarray, *, is_central: bool) -> np.ndarray:
@@ -111,7 +99,7 @@ def clopper_pearson(scores: Scores, *, delta: float, confidence: float = 0.95) -
 
     found = rates(scores, proves, confidence=confidence)
     return _evidence(
-        float(proves(np.array(found.false_positive), np.array(found.false_negative))),
+        float(proves(*map(np.array, found))),
         scores,
         delta=delta,
         confidence=confidence,
@@ -126,8 +114,7 @@ def gaussian_tradeoff(scores: Scores, *, delta: float, confidence: float = 0.95)
     """
     _check.delta(delta=delta)
     found = rates(scores, _separation, confidence=confidence, is_central=True)
-    seen = _separation(np.array(found.false_positive), np.array(found.false_negative))
-    mu = max(float(seen), 0.0)
+    mu = max(float(_separation(*map(np.array, found))), 0.0)
     return _evidence(
         gaussian_epsilon(mu, delta) * (1 - 1e-9),
         scores,
@@ -157,14 +144,13 @@ def poisson_tradeoff(
             f"Expected delta of at least 1e-9, got delta={delta}; below, epsilon is a looser upper "
             "bound and would overstate the evidence."
         )
-    found = rates(scores, _separation, confidence=confidence, is_central=True)
+    alarms, misses = rates(scores, _separation, confidence=confidence, is_central=True)
 
     def event(log_z: float) -> DpEvent:
         return sampled_gaussian(math.exp(log_z), sampling_prob=sampling_prob, steps=steps)
 
     def excess(log_z: float) -> float:
-        curve = false_negative_rate(found.false_positive, event(log_z), relation=relation)
-        return curve - found.false_negative
+        return false_negative_rate(alarms, event(log_z), relation=relation) - misses
 
     low, high = math.log(0.3), math.log(1e3)
     value = 0.0  # where even nearly endless noise explains what was seen
@@ -186,12 +172,7 @@ def _separation(false_positive: np.ndarray, false_negative: np.ndarray) -> np.nd
 
 
 def _evidence(
-    value: float,
-    scores: Scores,
-    *,
-    delta: float,
-    confidence: float,
-    assumes: str,
+    value: float, scores: Scores, *, delta: float, confidence: float, assumes: str
 ) -> Evidence:
     return Evidence(
         epsilon_at_least=max(value, 0.0),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -107,17 +107,18 @@ class MechanismGame(Game):
             np.stack([np.asarray(self.mechanism.apply(world, noise)) for _ in range(trials)])
             for world in worlds
         ]
-        statistic: Callable[[np.ndarray], float] | None
-        statistic = getattr(self.mechanism, "statistic", None)
+        statistic, attack = getattr(self.mechanism, "statistic", None), "the optimal test"
         if self.sees == "video":
             unit = self.mechanism.guarantee(self.input_shape).unit
-            scores = [np.array([first_unit(out, unit).mean() for out in outs]) for outs in outputs]
             attack = "the brightness of the unit in the released frames"
-            return Scores(without=scores[0], within=scores[1], attack=attack)
-        if statistic is not None:
-            scores = [np.array([statistic(out) for out in outs]) for outs in outputs]
-            return Scores(without=scores[0], within=scores[1], attack="the optimal test")
-        return trained(*outputs)
+
+            def statistic(output: np.ndarray) -> float:
+                return float(first_unit(output, unit).mean())
+
+        if statistic is None:
+            return trained(*outputs)
+        without, within = (np.array([statistic(out) for out in outs]) for outs in outputs)
+        return Scores(without=without, within=within, attack=attack)
 
     def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """The Gaussian bound for Gaussian mechanisms, the assumption-free one otherwise."""
@@ -127,10 +128,18 @@ class MechanismGame(Game):
         return bound(scores, delta=self.claim().delta, confidence=confidence)
 
 
-def in_chunks(score: Callable[[int], np.ndarray], trials: int, *, chunk: int) -> np.ndarray:
-    """The scores of all trials, of which ``score`` gives ``chunk`` at a time."""
-    sizes = (min(chunk, trials - start) for start in range(0, trials, chunk))
-    return np.concatenate([score(size) for size in sizes])
+def in_chunks(
+    score: Callable[[Any, int], np.ndarray],
+    worlds: Iterable[Any],
+    trials: int,
+    *,
+    chunk: int,
+    attack: str,
+) -> Scores:
+    """The scores of all trials in both worlds, of which ``score`` gives ``chunk`` at a time."""
+    sizes = [min(chunk, trials - start) for start in range(0, trials, chunk)]
+    without, within = (np.concatenate([score(world, size) for size in sizes]) for world in worlds)
+    return Scores(without=without, within=within, attack=attack)
 
 
 def trained(without: np.ndarray, within: np.ndarray) -> Scores:

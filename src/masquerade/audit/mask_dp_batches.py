@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -85,9 +84,7 @@ class MaskDpBatches(Game):
             return np.asarray(np.where(is_in, seen - _PUBLIC_GRADIENT, 0.0).sum(axis=1))
 
         chunk = max(1, 2_000_000 // steps)
-        without = in_chunks(partial(scores, -1.0), trials, chunk=chunk)
-        within = in_chunks(partial(scores, 1.0), trials, chunk=chunk)
-        return Scores(without=without, within=within, attack="likelihood ratio")
+        return in_chunks(scores, (-1.0, 1.0), trials, chunk=chunk, attack="likelihood ratio")
 
     def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """Inverted in z where the form is Poisson sampling; assumption-free otherwise."""

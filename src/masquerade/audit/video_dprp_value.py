@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -66,9 +65,7 @@ class VideoDprpValue(Game):
             norm = np.linalg.norm(row, axis=1)
             return np.asarray(((seen * row).sum(axis=1) - 255 * norm**2 / 2) / sigma**2 * 255)
 
-        without = in_chunks(partial(scores, 0.0), trials, chunk=20_000)
-        within = in_chunks(partial(scores, 255.0), trials, chunk=20_000)
-        return Scores(without=without, within=within, attack="likelihood ratio")
+        return in_chunks(scores, (0.0, 255.0), trials, chunk=20_000, attack="likelihood ratio")
 
 
 EXAMPLE = VideoDprpValue()

@@ -59,11 +59,8 @@ class VoteGame(Game):
     def play(self, trials: int, noise: Noise) -> Scores:
         """The same test in both worlds."""
         chunk = max(1, 1_000_000 // self.queries)
-        without, within = (
-            in_chunks(partial(self.score, counts, noise=noise), trials, chunk=chunk)
-            for counts in np.array(self.counts)
-        )
-        return Scores(without=without, within=within, attack=self.attack)
+        score, worlds = partial(self.score, noise=noise), np.array(self.counts)
+        return in_chunks(score, worlds, trials, chunk=chunk, attack=self.attack)
 
     def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """Gaussian where all that is seen is."""

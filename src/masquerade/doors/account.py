@@ -43,10 +43,8 @@ class Gaussian:
         _check.delta(delta=self.delta)
         _check.positive(sensitivity=self.sensitivity)
         _check.count(releases=self.releases)
-        if self.epsilon is not None:
-            _check.positive(epsilon=self.epsilon)
-        if self.noise_std is not None:
-            _check.positive(noise_std=self.noise_std)
+        name = "noise_std" if self.epsilon is None else "epsilon"
+        _check.positive(**{name: getattr(self, name)})
 
     def run(self) -> Answer:
         """Sigma for an epsilon, or epsilon for a sigma."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -110,11 +110,7 @@ class CheckData:
         lines.append("Complete." if is_right else "NOT complete, or not the published version.")
         data = {
             "is_right": is_right,
-            "counts": [
-                {f.name: getattr(count, f.name) for f in fields(count)}
-                | {"is_right": count.is_right}
-                for count in counts
-            ],
+            "counts": [vars(count) | {"is_right": count.is_right} for count in counts],
         }
         return Answer(data=data, lines=lines, exit_code=0 if is_right else 4)
 

@@ -15,7 +15,7 @@ from masquerade.compute import device
 from masquerade.compute.progress import bars
 from masquerade.doors.bill import bill_of
 from masquerade.doors.publish import Bill, IfStanding, placed, publish
-from masquerade.doors.source import Film, Limits, Recording, Saving, Table, find
+from masquerade.doors.source import Film, Limits, Numbers, Recording, Saving, find
 from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
 from masquerade.ledger import Content, Ledger
@@ -179,7 +179,7 @@ class _Made:
 class ReleasedTable(_Made):
     """An array file under a mechanism: all at once."""
 
-    found: Table
+    found: Numbers
 
     def __post_init__(self) -> None:
         """The mechanism takes the values, and the target's format can hold them."""
@@ -224,11 +224,11 @@ class ReleasedFilm(_Made):
         self.film.check()
 
     @property
-    def film(self) -> write.Film:
+    def film(self) -> write.Outline:
         """What is written, in public words."""
         contents = self.found.contents
         frames, height, width, _ = contents.shape
-        return write.Film(
+        return write.Outline(
             suffix=self.target.suffix,
             frames=frames,
             height=height,

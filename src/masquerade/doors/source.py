@@ -77,11 +77,11 @@ def find(path: Path, *, heading: bool = False, limits: Limits | None = None) -> 
         return Film(path=path, contents=contents, max_pixels=limits.max_pixels)
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(_check.unknown("kind of file", path.suffix or path.name, SUFFIXES))
-    return Table(table=arrays.read(path, heading=heading, max_bytes=limits.max_bytes))
+    return Numbers(table=arrays.read(path, heading=heading, max_bytes=limits.max_bytes))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Table:
+class Numbers:
     """A .npy, .npz or .csv file, in memory."""
 
     table: arrays.ArrayFile
@@ -122,4 +122,4 @@ class Film:
         return Content.of_frames(self.contents.shape, frames)
 
 
-Recording: TypeAlias = Table | Film  # found readable, whole and of a public shape
+Recording: TypeAlias = Numbers | Film  # found readable, whole and of a public shape

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from masquerade.compute.progress import bars
 from masquerade.doors import Answer
 from masquerade.errors import BadInput
 from masquerade.files import arrays
+from masquerade.mechanism import Frames
 from masquerade.utility import picture
 from masquerade.utility.picture import PictureQuality
 from masquerade.video import probe, read
@@ -27,7 +27,7 @@ class _Film:
     """A file whose shape is known and whose frames are still to come."""
 
     shape: tuple[int, ...]
-    frames: Iterator[np.ndarray]
+    frames: Frames
     is_rounded: bool = False
 
 

@@ -47,10 +47,7 @@ class Law:
     tail: Callable[[Any, Any], Any]  # of an mpmath context and one of its numbers
 
 
-HALF_NORMAL = Law(
-    magnitude=lambda t: -ndtri(t / 2),
-    tail=lambda mp, x: mp.erfc(x / mp.sqrt(2)),
-)
+HALF_NORMAL = Law(magnitude=lambda t: -ndtri(t / 2), tail=lambda mp, x: mp.erfc(x / mp.sqrt(2)))
 EXPONENTIAL = Law(magnitude=lambda t: -np.log(t), tail=lambda mp, x: mp.exp(-x))
 
 

@@ -25,16 +25,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from masquerade._optional import Later
+from masquerade.noise import quantile
 from masquerade.noise.cells import HALF_NORMAL, cells_of
 from masquerade.noise.keystream import CHUNK, keystream
-from masquerade.noise.quantile import (
-    ERROR_AT_ZERO,
-    ERROR_PER_MAGNITUDE,
-    ROW_BITS,
-    TERMS,
-    UNIT,
-    table,
-)
 
 if TYPE_CHECKING:
     from masquerade._torch import Tensor, torch
@@ -44,7 +37,7 @@ else:
 UNDECIDED = 1 << 62  # no cell: those stay below 2^34
 SPAN = 1 << 26  # numbers between two looks at what is left over
 _PIECE = 1 << 22  # numbers at a time by tensor operations: they need ten times the room
-_PER_POSITION = (ERROR_PER_MAGNITUDE + 2.25) * UNIT
+_PER_POSITION = (quantile.ERROR_PER_MAGNITUDE + 2.25) * quantile.UNIT
 _TAIL_SLOPE = 1.26
 _CONSTANTS = b"expand 32-byte k"
 _LOW_53 = (1 << 53) - 1
@@ -146,18 +139,18 @@ def magnitude(whole: Tensor, columns: Tensor) -> Tensor:
     The leading bits name the row of the table, the others are s.
     """
     bits = whole.view(torch.int64)
-    row = (bits >> (52 - ROW_BITS)) - (1023 << ROW_BITS)
-    s = (bits & ((1 << (52 - ROW_BITS)) - 1)) - (1 << (51 - ROW_BITS))
-    s = s.to(torch.float64) * 2.0 ** (ROW_BITS - 51)
-    value = columns[TERMS - 1].index_select(0, row)
-    for k in reversed(range(TERMS - 1)):
+    row = (bits >> (52 - quantile.ROW_BITS)) - (1023 << quantile.ROW_BITS)
+    s = (bits & ((1 << (52 - quantile.ROW_BITS)) - 1)) - (1 << (51 - quantile.ROW_BITS))
+    s = s.to(torch.float64) * 2.0 ** (quantile.ROW_BITS - 51)
+    value = columns[quantile.TERMS - 1].index_select(0, row)
+    for k in reversed(range(quantile.TERMS - 1)):
         value = value.mul_(s).add_(columns[k].index_select(0, row))
     return value
 
 
 def margins(ratio: float) -> tuple[float, float, float]:
     """The error for each unit of the position, the error always there, and c times ratio."""
-    return _PER_POSITION, (ERROR_AT_ZERO * ratio + 4) * UNIT, _TAIL_SLOPE * ratio
+    return _PER_POSITION, (quantile.ERROR_AT_ZERO * ratio + 4) * quantile.UNIT, _TAIL_SLOPE * ratio
 
 
 def decided_cells(words: Tensor, ratio: float, columns: Tensor) -> Tensor:
@@ -176,7 +169,7 @@ def decided_cells(words: Tensor, ratio: float, columns: Tensor) -> Tensor:
 @cache
 def columns_on(device: torch.device) -> Tensor:
     """The table with one column a row (8, rows), kept on the device."""
-    return torch.from_numpy(np.ascontiguousarray(table().T)).to(device)
+    return torch.from_numpy(np.ascontiguousarray(quantile.table().T)).to(device)
 
 
 def _quickest(device: torch.device) -> Fill:

@@ -128,12 +128,7 @@ def words(state: tl.tensor, BLOCKS: tl.constexpr) -> Any:
 
 
 @_jit
-def stream_kernel(
-    out: tl.tensor,
-    state: tl.tensor,
-    count: tl.tensor,
-    BLOCKS: tl.constexpr,
-) -> None:
+def stream_kernel(out: tl.tensor, state: tl.tensor, count: tl.tensor, BLOCKS: tl.constexpr) -> None:
     place = tl.program_id(0).to(tl.int64) * 8 * BLOCKS + tl.arange(0, 8 * BLOCKS)
     tl.store(out + place, words(state, BLOCKS).to(tl.int64, bitcast=True), place < count)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import require
-from masquerade.mechanism import Heuristic, Shape, as_video
+from masquerade.mechanism import Frames, Heuristic, Shape, as_video
 from masquerade.noise import Noise
 
 cv2 = require("cv2", extra="vision")
@@ -56,9 +55,7 @@ class AppearanceFree(Heuristic):
         """All but motion."""
         return "how things and people look, and everything that stands still"
 
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """Noise frames with the motion of ``frames``."""
         _, height, width, _ = as_video(shape)
         flow = cv2.DISOpticalFlow_create(

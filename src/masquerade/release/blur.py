@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from masquerade import _check
 from masquerade._optional import require
-from masquerade.mechanism import Heuristic, Shape
+from masquerade.mechanism import Frames, Heuristic, Shape
 from masquerade.noise import Noise
 
 cv2 = require("cv2", extra="vision")
@@ -67,9 +66,7 @@ class Blur(Heuristic):
         bell = np.exp(-0.5 * np.square(away / self.sigma))
         return np.asarray(bell / bell.sum())
 
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The blurred frames."""
         line = self.weights().astype(np.float32)
         for frame in frames:

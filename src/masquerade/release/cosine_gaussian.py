@@ -44,10 +44,6 @@ class CosineGaussian(GaussianVideo):
         numerics: float64 products, twice their error bound added; exact grid Gaussian, ChaCha20.
 
     Args:
-        epsilon: target of the guarantee.
-        delta: target of the guarantee.
-        unit: what one change may touch: value, pixels, tube, frame, video, record, subject.
-        pixels: m, for the units pixels and tube.
         denoise: local (slower, a little sharper for the units value and pixels, the same as plain
             for others, where it gained nothing) or plain; both use the released numbers alone.
     """

@@ -59,7 +59,8 @@ def distances(shape: Shape, unit: Unit, radius: float) -> tuple[float, float]:
 
     Clipping brings rows no further apart, and none further than two radii. The covariance's
     distances add up over the frames touched. A row that moves by D adds at most min(2 rho D,
-    sqrt 2 rho^2) (`sensitivity.of_covariance`). Set to blank, a row moves by D / 2, and an
+    sqrt 2 rho^2): |p p^T - q q^T| <= |p - q| (|p| + |q|), and its square is |p|^4 + |q|^4 -
+    2 (p q)^2. Set to blank, a row moves by D / 2, and an
     accountant reads replace_one as twice the distance to blank, so min(D, 4 rho) for a row and
     min(2 rho D, 2 sqrt 2 rho^2) for what it adds cover both relations. n sites of one frame move
     its row by D = 255 sqrt(3 n), in which the bound is concave in n: the worst change is spread

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from masquerade import _check
 from masquerade.assets import fetch
 from masquerade.assets import names as asset_names
 from masquerade.files.atomic import write_whole
-from masquerade.mechanism import Heuristic, Shape, as_video
+from masquerade.mechanism import Frames, Heuristic, Shape, as_video
 from masquerade.noise import Noise
 from masquerade.release.face_cover import Cover, CoverStyle, Strength
 from masquerade.sight.face_detector import Detector, Layout, load_detector
@@ -117,9 +116,7 @@ class FaceBlur(Heuristic):
         """The public fields; where the private file goes is not one of them."""
         return {**super().fields(), "export": None}
 
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames with covered faces; each waits for ``hold + every - 1`` more.
 
         Whatever the detector raises ends the stream: no frame passes unseen.
@@ -129,9 +126,7 @@ class FaceBlur(Heuristic):
             _check_room(Path(self.export))
         return self._stream(frames, shape, self._load())
 
-    def _stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, detect: Detector
-    ) -> Iterator[np.ndarray]:
+    def _stream(self, frames: Frames, shape: Shape, detect: Detector) -> Frames:
         cover = Cover(
             style=CoverStyle(self.style),
             strength=Strength(self.strength),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +23,7 @@ from masquerade.guarantee import (
     chosen_unit,
 )
 from masquerade.mechanism import (
+    Frames,
     Mechanism,
     Shape,
     Shapes,
@@ -179,9 +179,7 @@ class GaussianNoise(Mechanism):
             return Video(frames=frames, rate_hz=value.rate_hz)
         return noisy if isinstance(value, tuple) else noisy[0]
 
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The same for a video, frame by frame: rounded and clipped to 8 bits afterwards."""
         scale = self.scale(shape)
         for frame in frames:

@@ -22,22 +22,8 @@ from masquerade.account.compose import epsilon
 from masquerade.compute.device import Array, fetch, gather
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
-from masquerade.guarantee import (
-    Accountant,
-    Guarantee,
-    Kind,
-    Relation,
-    Unit,
-    UnitName,
-    chosen_unit,
-)
-from masquerade.mechanism import (
-    Shape,
-    Shapes,
-    VideoMechanism,
-    as_video,
-    first_unit,
-)
+from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, chosen_unit
+from masquerade.mechanism import Frames, Shape, Shapes, VideoMechanism, as_video, first_unit
 from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
 from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
@@ -160,9 +146,7 @@ class GaussianVideo(VideoMechanism):
         made += noise.gaussian(scale.sigma, made.shape, grid=scale.grid)
         return made
 
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """Measure, add noise, rebuild, chunk by chunk."""
         sigma = self.scale(shape).sigma
         for chunk in self._seeded(shape, noise):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from masquerade import _check
-from masquerade.mechanism import Heuristic, Shape, Value, arrays_of, as_video
+from masquerade.mechanism import Frames, Heuristic, Shape, Value, arrays_of, as_video
 from masquerade.noise import Noise
 from masquerade.release.mosaic import flat_cells
 
@@ -79,9 +78,7 @@ class LowResolution(Heuristic):
         """What a cell averages away."""
         return f"all but {self.columns} x {self.rows} cells of each frame"
 
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames, all moved alike, in flat cells."""
         _, height, width, _ = as_video(shape)
         source = self._movement(height, width, noise)

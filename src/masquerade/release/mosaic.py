@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from masquerade import _check
-from masquerade.mechanism import Heuristic, Shape, as_video
+from masquerade.mechanism import Frames, Heuristic, Shape, as_video
 from masquerade.noise import Noise
 
 _WIDEST = 65535  # pixels: no frame is wider
@@ -41,9 +40,7 @@ class Mosaic(Heuristic):
         """What is smaller than a block."""
         return f"detail inside blocks of {self.block} x {self.block} pixels"
 
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames in blocks."""
         _, height, width, _ = as_video(shape)
         tops, lefts = np.arange(0, height, self.block), np.arange(0, width, self.block)

@@ -45,10 +45,6 @@ class PooledGaussian(GaussianVideo):
         numerics: integer sums; exact grid Gaussian, ChaCha20.
 
     Args:
-        epsilon: target of the guarantee.
-        delta: target of the guarantee.
-        unit: what one change may touch: value, pixels, tube, frame, video, record, subject.
-        pixels: m, for the units pixels and tube.
         block: side of a block in pixels; by default what the unit calls for.
         length: frames of a block; by default what the unit calls for.
     """

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
 from masquerade import _check
-from masquerade.mechanism import Heuristic, Shape, as_video
+from masquerade.mechanism import Frames, Heuristic, Shape, as_video
 from masquerade.noise import Noise
 
 _GREY = 128
@@ -58,9 +57,7 @@ class RandomMask(Heuristic):
         where = "each frame" if self.redraw == Redraw.FRAME else "the picture, the same throughout"
         return f"a random share of {self.share:g} of {where}"
 
-    def stream(
-        self, frames: Iterator[np.ndarray], shape: Shape, noise: Noise
-    ) -> Iterator[np.ndarray]:
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames with their masks on."""
         _, height, width, _ = as_video(shape)
         mask = self._mask(height, width, noise)

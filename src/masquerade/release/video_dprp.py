@@ -18,12 +18,7 @@ from masquerade.account import sensitivity
 from masquerade.account.power import power_of
 from masquerade.account.published import video_dprp as published
 from masquerade.compute.device import Array, batch_frames, concat, fetch, send, to_bytes
-from masquerade.events import (
-    ComposedDpEvent,
-    DpEvent,
-    NonPrivateDpEvent,
-    RevealedSampledDpEvent,
-)
+from masquerade.events import ComposedDpEvent, DpEvent, NonPrivateDpEvent, RevealedSampledDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise, Scale, grid_for, rounded_bound, scale_for

@@ -9,20 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade.report.plot import (
-    COLOURS,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    TOP,
-    Axes,
-    Scale,
-    head,
-    labels,
-    levels,
-)
+from masquerade.report import plot
+from masquerade.report.plot import Axes, Ruler
 
-_BOTTOM = HEIGHT - 84  # room for slanted names
+_BOTTOM = plot.HEIGHT - 84  # room for slanted names
 _FILLED = 0.8  # of the width of a group; the rest is air
 
 
@@ -66,28 +56,25 @@ def svg(
     ends = [np.zeros(1), *(bars.values + np.nan_to_num(bars.spreads) for bars in series)]
     ends += [bars.values - np.nan_to_num(bars.spreads) for bars in series]
     seen = ends if limits is None else [np.array(limits)]
-    ys = Scale.around(seen, _BOTTOM, TOP, is_log=False)
-    parts = [*head(axes), *labels(axes, _BOTTOM), *levels(ys)]
-    wide = (RIGHT - LEFT) / len(groups)
+    ys = Ruler.around(seen, _BOTTOM, plot.TOP, is_log=False)
+    parts = [*plot.head(axes), *plot.labels(axes, _BOTTOM), *plot.levels(ys)]
+    wide = (plot.RIGHT - plot.LEFT) / len(groups)
     thick = wide * _FILLED / len(series)
     for number, bars in enumerate(series):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = plot.COLOURS[number % len(plot.COLOURS)]
         parts += _legend(bars.name, colour, number)
         for place, group in enumerate(groups):
-            left = LEFT + place * wide + wide * (1 - _FILLED) / 2 + number * thick
+            left = plot.LEFT + place * wide + wide * (1 - _FILLED) / 2 + number * thick
             said = f"{group}, {bars.name}"
             value, spread = float(bars.values[place]), float(bars.spreads[place])
             parts += _bar(ys, left, thick, value, spread, said=said, colour=colour)
     for place, group in enumerate(groups):
-        parts.append(_slanted(group, LEFT + (place + 0.5) * wide))
+        parts.append(_slanted(group, plot.LEFT + (place + 0.5) * wide))
     return "\n".join([*parts, "</svg>"])
 
 
 def _check_bars(
-    series: Sequence[Bars],
-    groups: Sequence[str],
-    axes: Axes,
-    limits: tuple[float, float] | None,
+    series: Sequence[Bars], groups: Sequence[str], axes: Axes, limits: tuple[float, float] | None
 ) -> None:
     if not series or not groups:
         raise ValueError("Expected at least one series and one group of bars, got none.")
@@ -109,7 +96,7 @@ def _check_bars(
 
 
 def _legend(name: str, colour: str, number: int) -> list[str]:
-    left, top = RIGHT + 12, TOP + 12 + 20 * number
+    left, top = plot.RIGHT + 12, plot.TOP + 12 + 20 * number
     return [
         f'<rect x="{left}" y="{top - 5}" width="20" height="10" fill="{colour}"/>',
         f'<text x="{left + 26}" y="{top + 4}">{html.escape(name)}</text>',
@@ -117,7 +104,7 @@ def _legend(name: str, colour: str, number: int) -> list[str]:
 
 
 def _bar(
-    ys: Scale, left: float, thick: float, value: float, spread: float, *, said: str, colour: str
+    ys: Ruler, left: float, thick: float, value: float, spread: float, *, said: str, colour: str
 ) -> list[str]:
     """The bar, what it says when pointed at, and its whisker."""
     ends = sorted((ys.place(0.0), ys.place(value)))

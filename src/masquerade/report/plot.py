@@ -38,8 +38,8 @@ class Axes:
 
 def svg(lines: Sequence[Line], axes: Axes) -> str:
     """Draw the lines; on logarithmic axes values that are not positive are left out."""
-    xs = Scale.around([line.x for line in lines], LEFT, RIGHT, is_log=axes.is_log)
-    ys = Scale.around([line.y for line in lines], _BOTTOM, TOP, is_log=axes.is_log)
+    xs = Ruler.around([line.x for line in lines], LEFT, RIGHT, is_log=axes.is_log)
+    ys = Ruler.around([line.y for line in lines], _BOTTOM, TOP, is_log=axes.is_log)
     parts = head(axes)
     for tick in xs.ticks():
         at = xs.place(tick)
@@ -85,7 +85,7 @@ def labels(axes: Axes, bottom: float) -> list[str]:
     ]
 
 
-def levels(ys: Scale) -> list[str]:
+def levels(ys: Ruler) -> list[str]:
     """Lines across the plot, each with its value before it."""
     parts = []
     for tick in ys.ticks():
@@ -96,7 +96,7 @@ def levels(ys: Scale) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Ruler:
     """Maps values to pixels."""
 
     low: float
@@ -108,7 +108,7 @@ class Scale:
     @classmethod
     def around(
         cls, arrays: Sequence[np.ndarray], start: float, end: float, *, is_log: bool
-    ) -> Scale:
+    ) -> Ruler:
         """The scale from ``start`` to ``end`` on which all values lie."""
         values = np.concatenate([np.asarray(array, dtype=np.float64) for array in arrays])
         values = values[values > 0] if is_log else values

@@ -91,7 +91,7 @@ class Block(Module):  # type: ignore[misc]  # the checker does not see torch
 
 
 class EfficientNetLite0(Module):  # type: ignore[misc]
-    """The whole network; ``features`` is what comes before the last layer."""
+    """The whole network; ``features`` is what comes before its last layer, which names classes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,10 +116,6 @@ class EfficientNetLite0(Module):  # type: ignore[misc]
             values = block(values)
         values = nn.functional.relu6(self._bn1(self._conv_head(values)))
         return values.mean(dim=(2, 3))
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Logits (N, 1000) of the ImageNet classes for pictures (N, 3, H, W) in [-1, 1]."""
-        return self._fc(self.features(values))
 
 
 def load(path: Path) -> Network:
@@ -146,17 +142,6 @@ def load(path: Path) -> Network:
 
 def embed(images: np.ndarray, *, net: Network, batch: int = 64) -> np.ndarray:
     """Features (N, 1280) float32 of pictures (N, H, W, 3) uint8, on the network's device."""
-    return _run(images, ask=net.features, net=net, batch=batch)
-
-
-def classify(images: np.ndarray, *, net: Network, batch: int = 64) -> np.ndarray:
-    """Probabilities (N, 1000) float32 of the ImageNet classes for (N, H, W, 3) uint8."""
-    logits = _run(images, ask=net, net=net, batch=batch)
-    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
-
-
-def _run(images: np.ndarray, *, ask: Any, net: Network, batch: int) -> np.ndarray:
     _check.count(batch=batch)
     if images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8 or not images.size:
         raise ValueError(
@@ -172,5 +157,5 @@ def _run(images: np.ndarray, *, ask: Any, net: Network, batch: int) -> np.ndarra
             part = nn.functional.interpolate(
                 part, size=(SIZE_PX, SIZE_PX), mode="bilinear", align_corners=False, antialias=True
             )
-            answers.append(ask((part - 0.5) / 0.5).float().cpu().numpy())
+            answers.append(net.features((part - 0.5) / 0.5).float().cpu().numpy())
     return np.concatenate(answers)

@@ -98,34 +98,6 @@ def measure(
     return tally.quality()
 
 
-def mask_iou_over_time(masks: Iterable[np.ndarray]) -> float:
-    """Mean overlap of each mask with the one before it [ma2026, Table 7].
-
-    Overlap is intersection over union; two empty masks agree: 1. A single mask has none: NaN.
-
-    Args:
-        masks: (T, H, W) bool, or T arrays of (H, W).
-
-    Example:
-        >>> mask_iou_over_time(np.array([[[1, 1, 0]], [[0, 1, 1]], [[0, 1, 1]]], bool))
-        0.6666666666666666
-    """
-    total, masks_seen = 0.0, 0
-    last: np.ndarray | None = None
-    for mask in masks:
-        if mask.dtype != np.bool_:
-            raise TypeError(f"Expected masks to be bool, got dtype {mask.dtype}; threshold them.")
-        last = mask if last is None else last
-        _check.shape("H W", before=last, mask=mask)
-        either = int(np.count_nonzero(last | mask))
-        if masks_seen:
-            total += int(np.count_nonzero(last & mask)) / either if either else 1.0
-        last, masks_seen = mask.copy(), masks_seen + 1
-    if masks_seen == 0:
-        raise ValueError("Expected at least one mask, got none.")
-    return total / (masks_seen - 1) if masks_seen > 1 else math.nan
-
-
 def ssim_window(height: int, width: int) -> int:
     """Side of the window for a frame of this size: 7, or the largest odd number that fits."""
     fits = min(_WINDOW, height, width)

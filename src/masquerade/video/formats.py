@@ -20,7 +20,6 @@ class Format:
         codec: FFmpeg's name of the encoder.
         pixel_format: FFmpeg's name of it.
         odd_format: for odd sizes, where it is another; H.264 halves chroma only where it can.
-        full_range: whether black is 0 rather than 16.
         longest_side: that the codec takes, in pixels.
         narrowest: picture that the codec takes.
         carries_aspect: whether the pixels' aspect ratio survives.
@@ -33,7 +32,6 @@ class Format:
     codec: str
     pixel_format: str
     odd_format: str | None = None
-    full_range: bool = True
     longest_side: int = 32767
     narrowest: int = 1
     carries_aspect: bool = True
@@ -55,7 +53,6 @@ _H264 = Format(
     codec="libx264",
     pixel_format="yuv420p",
     odd_format="yuv444p",
-    full_range=False,
     longest_side=16384,
     options={
         "crf": "14",
@@ -90,7 +87,6 @@ _LOSSY = {
         container="avi",
         codec="mpeg4",
         pixel_format="yuv420p",
-        full_range=False,
         longest_side=8191,
         longest_tick=65535,
         one_thread=True,
@@ -100,7 +96,6 @@ _LOSSY = {
         container="webm",
         codec="libvpx-vp9",
         pixel_format="yuv420p",
-        full_range=False,
         longest_side=16384,
         carries_aspect=False,
         options={"crf": "8", "b": "0", "deadline": "realtime", "cpu-used": "7", "row-mt": "1"},
@@ -121,12 +116,7 @@ _EXACT = {
         narrowest=2,
         options={"level": "3", "slicecrc": "1"},
     ),
-    ".avi": Format(
-        container="avi",
-        codec="utvideo",
-        pixel_format="gbrp",
-        carries_aspect=False,
-    ),
+    ".avi": Format(container="avi", codec="utvideo", pixel_format="gbrp", carries_aspect=False),
     ".png": _PNG,
 }
 

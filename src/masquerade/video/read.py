@@ -49,10 +49,20 @@ def frames(
 
 
 def _showing(path: Path, container: InputContainer) -> Callable[[VideoFrame], np.ndarray]:
-    """What makes an upright RGB array of a frame of this file."""
-    to_rgb, turns = colour.ToRgb(), upright.Turns()
+    """What makes an upright RGB array of a frame of this file.
+
+    Turns are looked up only where the rotation changes: a frame whose side data were looked at is
+    kept until Python next collects its cycles, and large frames would fill the memory long before.
+    """
+    to_rgb, turns = colour.ToRgb(), dict[int, upright.Turn]()
     held = upright.of_picture(path) if source.is_picture(container) else None
-    return lambda frame: upright.turned(to_rgb(frame), held or turns.of(frame))
+
+    def show(frame: VideoFrame) -> np.ndarray:
+        if held is None and frame.rotation not in turns:
+            turns[frame.rotation] = upright.of_frame(frame)
+        return upright.turned(to_rgb(frame), held or turns[frame.rotation])
+
+    return show
 
 
 def segment(path: Path, start: int, stop: int) -> np.ndarray:

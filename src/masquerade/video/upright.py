@@ -32,23 +32,6 @@ _EXIF: dict[int, Turn] = {
 _ORIENTATION = 0x112
 
 
-class Turns:
-    """The turns of a video's frames: looked up again only where the rotation changes.
-
-    A frame whose side data were looked at is kept until Python next collects its cycles, and large
-    frames would fill the memory long before.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, Turn] = {}
-
-    def of(self, frame: av.VideoFrame) -> Turn:
-        """The turn that a frame asks for."""
-        if frame.rotation not in self._known:
-            self._known[frame.rotation] = of_frame(frame)
-        return self._known[frame.rotation]
-
-
 def of_frame(frame: av.VideoFrame) -> Turn:
     """The turn that a frame's display matrix asks for; none unless it is by quarters."""
     try:

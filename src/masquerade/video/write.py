@@ -29,7 +29,7 @@ _NO_MESSAGES = "filter_units=remove_types=6"  # x264 writes its settings and thr
 
 
 @dataclass(frozen=True, kw_only=True)
-class Film:
+class Outline:
     """What is written, as everyone may know it before its first frame.
 
     Args:
@@ -94,10 +94,7 @@ def write(
     *,
     suffix: str,
     rate: Fraction,
-    aspect: Fraction = Fraction(1),
     exact: bool = False,
-    audio_from: Path | None = None,
-    num_frames: int | None = None,
 ) -> int:
     """Encode frames to a stream and return how many there were.
 
@@ -106,33 +103,24 @@ def write(
         frames: (H, W, 3) uint8 RGB arrays of one size.
         suffix: of the file, such as ".mp4".
         rate: frames a second.
-        aspect: width of a pixel over its height.
         exact: keep every value; ``read.frames`` then gives back the same arrays.
-        audio_from: a video whose first audio stream is copied along, as it is.
-        num_frames: how many frames must come.
 
     Raises:
-        BadInput: if there are no frames, or not as many as ``num_frames``.
-        ValueError: if `Film.check` refuses, or a frame has another size or type.
+        BadInput: if there are no frames.
+        ValueError: if `Outline.check` refuses, or a frame has another size or type.
     """
     frames = iter(frames)
     first = next(frames, None)
     if first is None:
-        raise BadInput(f"Expected {num_frames or 'at least one'} frames to write, got none.")
+        raise BadInput("Expected at least one frame to write, got none.")
     _check.shape("H W 3", frame=first)
     height, width = first.shape[:2]
-    if suffix.lower() in PICTURES and num_frames is None and next(frames, None) is not None:
-        num_frames = 2  # at least; refused
-    film = Film(
-        suffix=suffix,
-        frames=num_frames,
-        height=height,
-        width=width,
-        rate=rate,
-        aspect=aspect,
-        exact=exact,
+    is_long = suffix.lower() in PICTURES and next(frames, None) is not None
+    num_frames = 2 if is_long else None  # two at least; refused
+    film = Outline(
+        suffix=suffix, frames=num_frames, height=height, width=width, rate=rate, exact=exact
     )
-    with writing(stream, film, audio_from=audio_from) as encoder:
+    with writing(stream, film) as encoder:
         for frame in chain([first], frames):
             encoder.add(frame)
     return encoder.count
@@ -140,7 +128,7 @@ def write(
 
 @contextlib.contextmanager
 def writing(
-    stream: BinaryIO, film: Film, *, audio_from: Path | None = None, threads: int = 0
+    stream: BinaryIO, film: Outline, *, audio_from: Path | None = None, threads: int = 0
 ) -> Iterator[Encoder]:
     """Encode to a stream what is added, frame by frame.
 
@@ -228,7 +216,7 @@ class Encoder:
         self,
         container: OutputContainer,
         video: VideoStream,
-        film: Film,
+        film: Outline,
         *,
         copy_sound: Callable[[Fraction], None],
     ) -> None:
@@ -275,7 +263,7 @@ class Encoder:
         )
 
 
-def _add_video(container: OutputContainer, form: formats.Format, film: Film) -> VideoStream:
+def _add_video(container: OutputContainer, form: formats.Format, film: Outline) -> VideoStream:
     options = form.options | {"flags": "+bitexact"}
     rate = form.nearest_rate(film.rate)
     video = container.add_stream(form.codec, rate=rate, options=options)
@@ -288,6 +276,6 @@ def _add_video(container: OutputContainer, form: formats.Format, film: Film) -> 
     context.sample_aspect_ratio = film.aspect
     if context.pix_fmt in ("yuv420p", "yuv444p"):
         colour.tag(context, height=context.height)
-    elif form.full_range:
+    else:
         context.color_range = ColorRange.JPEG
     return video

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from masquerade.account.training import PublishedRun
 from masquerade.account.verdict import Verdict
-from masquerade.guarantee import Relation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +28,8 @@ class FeatureProjectiveClaim(PublishedRun):
 
     def verdict(self) -> Verdict:
         """Judge the claim: text and figure disagree on how batches are drawn."""
-        zero = self.true_epsilon(Relation.ZERO_OUT, is_revealed=False)
-        replaced = self.true_epsilon(Relation.REPLACE_ONE, is_revealed=False)
-        shared_zero = self.true_epsilon(Relation.ZERO_OUT, is_revealed=True)
-        shared_replaced = self.true_epsilon(Relation.REPLACE_ONE, is_revealed=True)
+        zero, replaced = self.true_epsilons(is_revealed=False)
+        shared_zero, shared_replaced = self.true_epsilons(is_revealed=True)
         return Verdict(
             paper="feature_projective",
             title="Differentially private 2D human pose estimation",

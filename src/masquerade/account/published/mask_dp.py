@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from masquerade.account.training import PublishedRun
 from masquerade.account.verdict import Verdict
-from masquerade.guarantee import Relation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +28,8 @@ class MaskDpClaim(PublishedRun):
 
     def verdict(self) -> Verdict:
         """Judge the claim: the public gradient shows who is in the batch."""
-        zero = self.true_epsilon(Relation.ZERO_OUT, is_revealed=True)
-        replaced = self.true_epsilon(Relation.REPLACE_ONE, is_revealed=True)
-        apart_zero = self.true_epsilon(Relation.ZERO_OUT, is_revealed=False)
-        apart_replaced = self.true_epsilon(Relation.REPLACE_ONE, is_revealed=False)
+        zero, replaced = self.true_epsilons(is_revealed=True)
+        apart_zero, apart_replaced = self.true_epsilons(is_revealed=False)
         return Verdict(
             paper="mask_dp",
             title="Activity recognition on avatar-anonymized datasets with masked DP",

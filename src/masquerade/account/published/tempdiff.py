@@ -67,10 +67,7 @@ class TempdiffClaim(PublishedClaim):
                 f"guarantee; an accountant with {self.moments} moments cannot print less than "
                 f"{floor:.4f}, however little is spent."
             ),
-            true_epsilon={
-                "shard": shard,
-                "subject": up_significant(min(subject.values()), 5),
-            },
+            true_epsilon={"shard": shard, "subject": up_significant(min(subject.values()), 5)},
             ships=(
                 "Gaussian-noised votes (GNMax), shards by subject, and a data-independent epsilon "
                 "with all of a subject's teachers moving together."
