@@ -189,7 +189,7 @@ def guesses(
             )
         if signal.activity is None:
             raise BadInput("Expected labelled signals to test on, got one without labels.")
-    windows, right = labelled_windows(signals, net.window, classes=len(collection.activities))
+    windows, right = labelled_windows(signals, network.length, classes=len(collection.activities))
     if not len(right):
         raise BadInput("Expected at least one window with a known activity, got none.")
     return probabilities(net, windows).argmax(axis=1), right
