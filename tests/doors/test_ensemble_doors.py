@@ -176,8 +176,6 @@ def test_a_rehearsal_says_so_in_its_name_and_promises_nothing(
 def test_a_data_set_of_other_things_is_refused(command: Any, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="a data set of signals, got Few"):
         splits.signals_of(Few())
-    with pytest.raises(BadInput, match="a data set of signals, got Few"):
-        splits.tested_signals(Few())
     with pytest.raises(BadInput, match="signals to learn from, got Videos"):
         teach.reach_of(Few(), tempdiff())
     target = tmp_path / "m.safetensors"

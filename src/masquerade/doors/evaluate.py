@@ -13,7 +13,7 @@ from tyro.conf import Positional
 from masquerade.collection import Collection, Kind
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars, teller
-from masquerade.doors.splits import held_out_by, split_of, tested_signals
+from masquerade.doors.splits import held_out_by, split_of
 from masquerade.errors import BadInput
 from masquerade.ledger import Content, Ledger
 from masquerade.nets.network import Network
@@ -110,8 +110,10 @@ def evaluate_file(
             if its classes are not those of the data set.
     """
     net, network, activities, said = load_model(Path(model))
-    is_worn = network.KIND is Kind.SIGNALS
-    test = tested_signals(collection) if is_worn else split_of(collection, "test")
+    if network.KIND is Kind.SIGNALS:
+        test = collection.of_kind(Kind.SIGNALS).unless_chosen("test")
+    else:
+        test = split_of(collection, "test")
     learned = said.get("learned")
     held_out = held_out_by(test, learned if isinstance(learned, dict) else {})
     is_private = not held_out or _is_protected(test, ledger, private=private)
