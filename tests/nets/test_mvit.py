@@ -247,11 +247,10 @@ def test_weights_come_back_as_they_were_written(tmp_path: Path) -> None:
     torch.manual_seed(6)
     other = mvit.make("mvit_small", classes=CLASSES)
     assert not torch.equal(other(films()), net(films()))
-    said = mvit.load_weights(other, path, keep_head=True)
+    assert mvit.load_weights(other, path, keep_head=True)
     assert torch.equal(other(films()), net(films()))
-    assert said.has_head and said.classes == CLASSES and "its head too" in str(said)
     torch.save(net.state_dict(), tmp_path / "w.pth")
-    assert mvit.load_weights(made(), tmp_path / "w.pth").has_head
+    assert mvit.load_weights(made(), tmp_path / "w.pth")
 
 
 def test_a_head_for_other_classes_is_left_out_and_said(tmp_path: Path) -> None:
@@ -260,8 +259,7 @@ def test_a_head_for_other_classes_is_left_out_and_said(tmp_path: Path) -> None:
     torch.manual_seed(7)
     net = mvit.make("mvit_small", classes=CLASSES)
     head = net.head[1].weight.clone()
-    said = mvit.load_weights(net, path)
-    assert (said.has_head, said.classes) == (False, 400) and "not its head" in str(said)
+    assert not mvit.load_weights(net, path)
     assert torch.equal(net.head[1].weight, head)
     assert torch.equal(net.conv_proj.weight, kinetics.conv_proj.weight)
     with pytest.raises(BadInput, match=r"12 classes.*head\.1\.weight.*\(400, 128\)"):
@@ -361,7 +359,7 @@ def test_pretraining_writes_weights_that_can_be_read(
     assert 0 <= done["top_1"] <= 1 and done["chance"] == pytest.approx(1 / CLASSES)
     net = made()
     before = net.conv_proj.weight.clone()
-    assert mvit.load_weights(net, out, keep_head=True).has_head
+    assert mvit.load_weights(net, out, keep_head=True)
     assert not torch.equal(net.conv_proj.weight, before)
     assert command("recipe", "pretrain", "--videos", 3).code == 2
     assert command(*words[:3], tmp_path / "no" / "w", "--videos", 24).code == 2

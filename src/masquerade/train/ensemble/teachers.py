@@ -30,7 +30,6 @@ else:
     lstm_stack = Later("masquerade.nets.lstm_stack", extra="train")
 
 Progress: TypeAlias = Callable[[int, int], None]
-_OVERLAP = 2  # a window begins every half window
 
 
 class Estimator(Protocol):
@@ -91,7 +90,7 @@ def lessons_of(
     """
     found = []
     for stretches, window in zip(partition.teachers, partition.windows, strict=True):
-        step = max(1, window // _OVERLAP)
+        step = max(1, window // 2)  # half an overlap
         values, found_classes = windows_of(
             signals, stretches, window=window, step=step, classes=classes
         )
