@@ -76,11 +76,9 @@ class NoRunBill(NoBill):
     def owe(self, cost: Cost, units: Sequence[int]) -> None:
         """What will be reserved: the cost of one unit, and the unit of each recording."""
 
-    def kept(self, asked: np.ndarray) -> np.ndarray | None:
-        """Labels of these public windows that this run has drawn before."""
-
-    def keep(self, labels: np.ndarray, asked: np.ndarray) -> None:
-        """Remember what was drawn, so that noise is drawn once."""
+    def once(self, draw: Callable[[], np.ndarray], asked: np.ndarray) -> np.ndarray:
+        """Labels of these public windows; a run that is taken up again draws no noise anew."""
+        return draw()
 
     def abandon(self) -> None:
         """Forget a run that stopped before anybody was charged."""
@@ -147,25 +145,22 @@ class RunBill(NoRunBill):
             "What was reserved for it is spent; the same command goes on with the same run."
         )
 
-    def kept(self, asked: np.ndarray) -> np.ndarray | None:
-        """From the file beside the slip; other windows than those asked then are refused."""
-        if not self._labels.is_file():
-            return None
-        held = json.loads(self._labels.read_text(encoding="utf-8"))
-        if held["run"] != self.run_id:
-            return None
-        if held.get("public") != _mark(asked):
+    def once(self, draw: Callable[[], np.ndarray], asked: np.ndarray) -> np.ndarray:
+        """Kept in a private file beside the slip; other windows than before are refused."""
+        mark = hashlib.sha256(np.ascontiguousarray(asked).tobytes()).hexdigest()
+        held = json.loads(self._labels.read_bytes()) if self._labels.is_file() else {}
+        if held.get("run") != self.run_id:
+            labels = draw()
+            said = {"run": self.run_id, "public": mark, "drawn": labels.tolist()}
+            atomic.write_whole(self._labels, json.dumps(said).encode(), is_private=True)
+            return labels
+        if held.get("public") != mark:
             raise BadInput(
                 "Expected the public windows that were asked before the run was stopped, got "
                 f"others; give those, or delete {self._slip} to begin, and to be charged "
                 "for, a new run."
             )
         return np.array(held["drawn"], dtype=np.int64)
-
-    def keep(self, labels: np.ndarray, asked: np.ndarray) -> None:
-        """In a private file beside the slip."""
-        said = {"run": self.run_id, "public": _mark(asked), "drawn": labels.tolist()}
-        atomic.write_whole(self._labels, json.dumps(said).encode(), is_private=True)
 
     def abandon(self) -> None:
         """Remove the slip, unless it names a run that was charged."""
@@ -246,7 +241,3 @@ def mask_of(recording: Any) -> bytes:
 def _recordings(seen: Sequence[tuple[Content, bytes]]) -> dict[str, Any]:
     contents, masks = zip(*seen, strict=True) if seen else ((), ())
     return {"contents": contents, "masks": masks}
-
-
-def _mark(asked: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(asked).tobytes()).hexdigest()
