@@ -50,11 +50,11 @@ def run(words: list[str], env: dict[str, str]) -> str:
 
 
 def test_the_page_has_a_file_for_each_kind_of_entry() -> None:
-    assert {name.split("/")[0] for name in FILES} >= {"release", "train", "data", "audit"}
+    assert {name.split("/")[0] for name in FILES} >= {"release", "train", "nets", "data", "audit"}
 
 
 def test_every_file_of_the_page_passes_the_tests_of_its_kind(extended: dict[str, str]) -> None:
-    names = [Path(name).stem for name in FILES]
+    names = [Path(name).stem for name in FILES if not name.startswith("nets/")]
     words = ["-m", "pytest", "-p", "no:cacheprovider", "-vv", *CONTRACTS, "-k", " or ".join(names)]
     said = run(words, extended)
     for name in names:
@@ -86,6 +86,23 @@ found = mq.make_collection("step_files", root=__import__("pathlib").Path({str(tm
 print(len(found), found[0].subject, found[0].activity.tolist())
 """
     assert run(["-c", code], extended) == "1 ann [1, 1, 1, 1, 1]\n"
+
+
+def test_a_network_of_the_page_is_trained_and_read_again(
+    extended: dict[str, str], tmp_path: Path
+) -> None:
+    code = f"""
+import sys; sys.path.append("tests")
+from pathlib import Path
+import masquerade as mq
+from few_films import Few
+target = Path({str(tmp_path / "m.safetensors")!r})
+method = mq.make_method("dp_sgd", epsilon=8, unit="video", batch=4, epochs=2.0)
+network = mq.make_network("colour_line")
+mq.train_file(Few(), target, method, network)
+print(mq.check_receipt(target).mechanism, mq.evaluate_file(target, Few(), private=True).recordings)
+"""
+    assert run(["-c", code], extended) == "dp_sgd 8\n"
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if not block.startswith("# src/")])

@@ -220,7 +220,7 @@ class ReleasedTable(Released):
         """Release all numbers, then write them."""
         table = self.found.table
         released = arrays_of(self.mechanism.apply(self.found.value, noise))
-        made = arrays.Table(arrays=released, names=table.names, columns=table.columns)
+        made = arrays.ArrayFile(arrays=released, names=table.names, columns=table.columns)
         arrays.writer(Path(f"released{self.suffix}"), made)(stream)
 
 

@@ -98,7 +98,7 @@ def find(path: Path, *, heading: bool = False, limits: Limits | None = None) -> 
 class Table(Recording):
     """A .npy, .npz or .csv file, in memory."""
 
-    table: arrays.Table
+    table: arrays.ArrayFile
 
     @property
     def value(self) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -117,7 +118,8 @@ class CosineGaussian(GaussianVideo):
         sums: list[Array] = [0.0] * len(rows)
         together = device.batch_frames(*chunk.size[1:])
         for start in range(0, chunk.length, together):
-            batch = gathered(frames, chunk, start=start, count=together)
+            taken = list(itertools.islice(frames, together))
+            batch = gathered(taken, chunk, start=start, count=together)
             when = range(start, start + len(batch))
             for c, plane in enumerate(_planes(batch)):
                 time, high, wide = rows[c]

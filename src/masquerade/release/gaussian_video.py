@@ -280,27 +280,26 @@ def _in_words(unit: Unit) -> str:
     return "single sites" if unit.sites == 1 else f"{unit.sites} sites"
 
 
-def gathered(frames: Iterator[Array], chunk: Chunk, *, start: int, count: int) -> Array:
-    """The chunk's next frames along a new first axis, on the chosen device.
+def gathered(frames: list[Array], chunk: Chunk, *, start: int, count: int) -> Array:
+    """A chunk's next frames along a new first axis, on the chosen device.
 
-    A stream that ends early or changes its size is refused.
+    A stream that ended early or changed its size is refused.
 
     Args:
-        frames: of the chunk, of which ``start`` were taken before.
+        frames: that came.
         chunk: that they are of.
-        start: in the chunk.
-        count: at most; fewer at its end.
+        start: how many of it came before.
+        count: how many were asked for; fewer are left at its end.
     """
-    several = list(itertools.islice(frames, min(count, chunk.length - start)))
-    for frame in several:
+    for frame in frames:
         if tuple(frame.shape) != chunk.shape[1:]:
             raise BadInput(
                 f"Expected frames of shape {chunk.shape[1:]}, got {frame.shape}; cut the video "
                 "where its size changes."
             )
-    if len(several) < min(count, chunk.length - start):
+    if len(frames) < min(count, chunk.length - start):
         raise BadInput(
-            f"Expected {chunk.shape[0]} frames, got {chunk.start + start + len(several)}; the file "
+            f"Expected {chunk.shape[0]} frames, got {chunk.start + start + len(frames)}; the file "
             "changed while it was read."
         )
-    return gather(several)
+    return gather(frames)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -138,7 +139,8 @@ class PooledGaussian(GaussianVideo):
         while start < chunk.length:
             layer, done = divmod(start, length)
             whole = length * (together // length) or min(together, length - done)
-            batch = gathered(frames, chunk, start=start, count=whole)
+            taken = list(itertools.islice(frames, whole))
+            batch = gathered(taken, chunk, start=start, count=whole)
             pooled = _pooled(batch, steps)
             sums[layer : layer + len(pooled)] += pooled
             start += len(batch)

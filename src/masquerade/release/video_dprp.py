@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -258,12 +259,12 @@ class VideoDprp(GaussianVideo):
         """The projected rows of a chunk, flat; for truncated, the covariance behind them."""
         drawn, middle = self._projection(chunk.seed, chunk.shape), self._middle()
         size = _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
-        projected = concat(
-            [
-                drawn.forward(gathered(frames, chunk, start=start, count=size), middle=middle)
-                for start in range(0, chunk.length, size)
-            ]
-        )
+        rows = []
+        for start in range(0, chunk.length, size):
+            taken = list(itertools.islice(frames, size))
+            batch = gathered(taken, chunk, start=start, count=size)
+            rows.append(drawn.forward(batch, middle=middle))
+        projected = concat(rows)
         if self.form != "truncated":
             return projected.reshape(-1)
         kept = covariance.clipped(fetch(projected), self._radius(chunk.shape))
