@@ -54,7 +54,8 @@ def seconds(work: Callable[[], object], *, repeats: int) -> float:
 def gradients_of_records() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    net = lstm.make(CHANNELS, CLASSES, hidden=HIDDEN, layers=LAYERS)
+    net = lstm.LSTM(CHANNELS, CLASSES, HIDDEN, LAYERS)
+    weights = dict(net.named_parameters())
     windows = torch.randn(RECORDS, STEPS, CHANNELS)
     targets = torch.arange(RECORDS) % CLASSES
     wanted = (targets, torch.ones(RECORDS))
@@ -70,13 +71,13 @@ def gradients_of_records() -> None:
 
     backward(hooked)
     theirs = [w.grad_sample.flatten(1).norm(dim=1) for w in hooked.parameters()]
-    ours = [g.flatten(1).norm(dim=1) for g in lstm.per_record(net, windows, wanted).values()]
+    ours = [g.flatten(1).norm(dim=1) for g in net.per_record(weights, windows, wanted).values()]
     theirs, ours = (torch.stack(norms).norm(dim=0) for norms in (theirs, ours))
     if not torch.allclose(theirs, ours, rtol=1e-4):
         raise SystemExit("The gradients of records are not those of Opacus.")
     slow = seconds(lambda: backward(net), repeats=1)
     torch.set_flush_denormal(True)
-    own = seconds(lambda: lstm.per_record(net, windows, wanted), repeats=5)
+    own = seconds(lambda: net.per_record(weights, windows, wanted), repeats=5)
     peer = seconds(lambda: backward(hooked), repeats=3)
     sgd = seconds(lambda: backward(net), repeats=5)
     print(f"gradients of {RECORDS} records, CPU seconds, one thread; equal to Opacus's")
@@ -118,14 +119,11 @@ def teachers() -> None:
     records = BATCHES * BATCH
     windows = torch.randn(TEACHERS, records, LENGTH, CHANNELS)
     targets = torch.randint(0, CLASSES, (TEACHERS, records))
-    present = torch.ones(TEACHERS, records, dtype=torch.bool)
+    schedule = lstm_stack.Schedule(epochs=1, batch=BATCH, rate=1e-3)
     stack = lstm_stack.drawn(TEACHERS, CHANNELS, CLASSES, hidden=SIZE)
 
     def together() -> None:
-        lstm_stack.fit(
-            stack, windows, targets, present, epochs=1, batch=BATCH, rate=1e-3, seed=0,
-            progress=lambda done, total: None,
-        )  # fmt: skip
+        lstm_stack.fit(stack, windows, targets, schedule, progress=lambda done, total: None)
 
     print(f"{TEACHERS} teachers, batches of {BATCH}, a step of all")
     torch.set_num_threads(1)

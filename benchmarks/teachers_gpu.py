@@ -22,7 +22,7 @@ import torch
 
 from masquerade.nets import lstm_stack
 from masquerade.nets.lstm import LSTM
-from masquerade.nets.lstm_stack import Stack
+from masquerade.nets.lstm_stack import Schedule, Stack
 
 TEACHERS, LENGTH, CHANNELS, CLASSES, HIDDEN = 100, 100, 6, 8, 64
 RECORDS, EPOCHS = 320, 20  # of each teacher
@@ -54,7 +54,6 @@ class World:
         sizes = (TEACHERS, RECORDS, LENGTH, CHANNELS)
         self.windows = torch.randn(sizes, generator=generator, device="cuda")
         self.targets = (self.windows[..., 0].mean(dim=2) * 10).round().long() % CLASSES
-        self.present = torch.ones(TEACHERS, RECORDS, dtype=torch.bool, device="cuda")
         torch.manual_seed(SEED)
         self.start = lstm_stack.drawn(TEACHERS, CHANNELS, CLASSES, hidden=HIDDEN).cuda()
 
@@ -64,10 +63,8 @@ class World:
 
     def fit(self, stack: Stack, *, batch: int, epochs: int) -> None:
         """Train all of them, ours."""
-        lstm_stack.fit(
-            stack, self.windows, self.targets, self.present,
-            epochs=epochs, batch=batch, rate=RATE, seed=SEED, progress=quiet,
-        )  # fmt: skip
+        schedule = Schedule(epochs=epochs, batch=batch, rate=RATE, seed=SEED)
+        lstm_stack.fit(stack, self.windows, self.targets, schedule, progress=quiet)
 
 
 def step(world: World, net: LSTM, best: Any, teacher: int, places: Any) -> None:
@@ -116,7 +113,8 @@ def captured(world: World, batch: int) -> float:
 
 def replayed(world: World, batch: int) -> float:
     """Seconds of a step of ours, once it is captured."""
-    work = lstm_stack._Step(world.stack(), world.windows, world.targets, rate=RATE, batch=batch)
+    schedule = Schedule(batch=batch, rate=RATE)
+    work = lstm_stack._Step(world.stack(), world.windows, world.targets, schedule)
     places = torch.arange(batch, device="cuda").expand(TEACHERS, -1)
     for _ in range(5):
         work.take(places)

@@ -71,8 +71,8 @@ def test_a_model_is_written_with_its_receipt(model: Path) -> None:
     assert said["guarantee"]["epsilon"] == receipt.guarantee.epsilon <= 8
     assert "6 steps" in receipt.guarantee.assumed_public[0] and receipt.fields["batch"] == 4
     assert set(receipt.fields) == {f.name for f in fields(DpSgd)} and not receipt.is_rehearsal
-    net, activities = load_model(model)
-    assert activities == Stage().activities and net.head[1].out_features == 12
+    found = load_model(model)
+    assert found.classes == Stage().activities and found.net.head[1].out_features == 12
 
 
 def test_the_receipt_of_a_model_is_checked(model: Path, command: Any) -> None:

@@ -93,8 +93,9 @@ def test_a_model_of_the_stages_sensors_is_trained_tested_and_checked(
     assert checked.code == 0 and "everything that one person contributed" in checked.out
     found = command("evaluate", target, *STAGE, "--json").json
     assert found["recordings"] == 3 and len(found["per_class"]) == 12
-    net, activities = load_model(target)
-    assert activities == Stage().activities and (net.window, len(net.head.weight.T)) == (32, 4)
+    found = load_model(target)
+    assert found.classes == Stage().activities and len(found.net.head.weight.T) == 4
+    assert found.network.length == 32
     again = command("train", target, *RUN, *PAID, *STAGE, *LSTM)
     assert again.code == 2 and "stands already" in again.err
 

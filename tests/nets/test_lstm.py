@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from masquerade.nets import lstm, lstm_stack, lstm_time
+from masquerade.nets import lstm_stack, lstm_time
 from masquerade.nets.lstm import LSTM
-from masquerade.nets.lstm_stack import Stack
+from masquerade.nets.lstm_stack import Schedule, Stack
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -21,14 +22,12 @@ each_depth = pytest.mark.parametrize("layers", [1, 2])
 
 def made(seed: int = 0, layers: int = 1) -> LSTM:
     torch.manual_seed(seed)
-    return lstm.make(
-        CHANNELS,
-        CLASSES,
-        hidden=HIDDEN,
-        layers=layers,
-        mean=[0.5, 0.0, -1.0],
-        scale=[2.0, 1.0, 0.5],
-    )
+    net = LSTM(CHANNELS, CLASSES, HIDDEN, layers)
+    return net.normalised_by(np.array([0.5, 0.0, -1.0]), np.array([2.0, 1.0, 0.5]))
+
+
+def per_record(net: LSTM, inputs: Any, wanted: Any) -> Any:
+    return net.per_record(dict(net.named_parameters()), inputs, wanted)
 
 
 def lesson(records: int = 5, rows: int = 1, seed: int = 1) -> tuple[Any, tuple[Any, Any]]:
@@ -76,8 +75,9 @@ def test_mean_and_scale_are_kept_with_the_weights_and_are_not_trained() -> None:
 
 @pytest.mark.parametrize("fields", [{"scale": [1.0, 0.0, 1.0]}, {"mean": [0.0, math.nan, 0.0]}])
 def test_a_scale_of_zero_or_a_mean_that_is_no_number_is_refused(fields: Any) -> None:
+    given = {"mean": np.zeros(3), "scale": np.ones(3)} | fields
     with pytest.raises(ValueError, match=next(iter(fields))):
-        lstm.make(CHANNELS, CLASSES, **fields)
+        LSTM(CHANNELS, CLASSES).normalised_by(**given)
     with pytest.raises(ValueError, match="hidden"):
         LSTM(CHANNELS, CLASSES, hidden=0)
 
@@ -93,9 +93,7 @@ def test_each_records_gradient_is_the_one_it_has_alone(
     if names is not None:  # some weights, and not the network's own
         others = dict(made(5, layers).named_parameters())
         weights = {name: others[name] for name in names}
-        found = net.per_record(weights, inputs, wanted)
-    else:
-        found = lstm.per_record(net, inputs, wanted)
+    found = net.per_record(weights, inputs, wanted)
     assert list(found) == list(weights)
     for record in range(len(inputs)):
         loss = loss_of(net, weights, inputs[record], [each[record] for each in wanted])
@@ -107,20 +105,20 @@ def test_each_records_gradient_is_the_one_it_has_alone(
 
 def test_a_record_of_one_window_may_leave_out_the_axis() -> None:
     net, (inputs, wanted) = made(), lesson()
-    found = lstm.per_record(net, inputs[:, 0], (wanted[0][:, 0], wanted[1][:, 0]))
-    for name, value in lstm.per_record(net, inputs, wanted).items():
+    found = per_record(net, inputs[:, 0], (wanted[0][:, 0], wanted[1][:, 0]))
+    for name, value in per_record(net, inputs, wanted).items():
         assert torch.equal(found[name], value)
     with pytest.raises(ValueError, match="a target and a share"):
-        lstm.per_record(net, inputs, (wanted[0][1:], wanted[1]))
+        per_record(net, inputs, (wanted[0][1:], wanted[1]))
 
 
 @pytest.mark.parametrize("value", [7.0, math.nan])
 def test_another_record_changes_nothing_and_a_share_of_zero_adds_nothing(value: float) -> None:
     net, (inputs, (targets, shares)) = made(layers=2), lesson()
-    before = lstm.per_record(net, inputs, (targets, shares))
+    before = per_record(net, inputs, (targets, shares))
     inputs[2] = value
     shares[0] = 0.0
-    after = lstm.per_record(net, inputs, (targets, shares))
+    after = per_record(net, inputs, (targets, shares))
     for name in before:
         assert torch.equal(before[name][[1, 3, 4]], after[name][[1, 3, 4]])
         assert not torch.equal(before[name][2], after[name][2])
@@ -202,7 +200,7 @@ def test_networks_that_differ_are_not_stacked() -> None:
 
 
 COUNTS = (9, 4, 0, 7, 9)  # records of each teacher
-COURSE: dict[str, Any] = {"epochs": 3, "batch": 4, "rate": 0.01, "seed": 2}
+COURSE = Schedule(epochs=3, batch=4, rate=0.01, seed=2)
 
 
 def ignored(_: int, __: int) -> None:
@@ -222,35 +220,40 @@ def started() -> Stack:
     return lstm_stack.drawn(len(COUNTS), CHANNELS, CLASSES, hidden=HIDDEN)
 
 
-def fitted(*data: Any, **fields: Any) -> dict[str, Any]:
+def fitted(windows: Any, targets: Any, present: Any) -> dict[str, Any]:
     stack = started()
-    lstm_stack.fit(stack, *data, progress=ignored, **(COURSE | fields))
+    lstm_stack.fit(stack, windows, targets.where(present, -1), COURSE, progress=ignored)
     return {name: value.detach() for name, value in stack.named_parameters()}
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 @pytest.mark.usefixtures("way")
-def test_a_teachers_records_leave_all_others_as_they_are_to_the_bit(at_once: int) -> None:
+def test_a_teachers_records_leave_all_others_as_they_are_to_the_bit(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lstm_stack, "_at_once", lambda stack: at_once)
     windows, targets, present = records()
-    before = fitted(windows, targets, present, teachers_at_once=at_once)
+    before = fitted(windows, targets, present)
     changed, fewer, wrong = windows.clone(), present.clone(), targets.clone()
     changed[3], fewer[3, 4:], wrong[3] = math.nan, False, 3 - targets[3]
     for data in ((changed, targets, present), (windows, targets, fewer), (windows, wrong, present)):
-        after = fitted(*data, teachers_at_once=at_once)
+        after = fitted(*data)
         for name in before:
             assert torch.equal(before[name][[0, 1, 2, 4]], after[name][[0, 1, 2, 4]])
             assert not torch.equal(before[name][3], after[name][3])
 
 
 @pytest.mark.usefixtures("way")
-def test_a_teacher_becomes_the_same_alone_as_among_others() -> None:
+def test_a_teacher_becomes_the_same_alone_as_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
     windows, targets, present = records()
-    among = fitted(windows, targets, present, teachers_at_once=5)
+    with monkeypatch.context() as patch:
+        patch.setattr(lstm_stack, "_at_once", len)
+        among = fitted(windows, targets, present)
     for place, count in enumerate(COUNTS):
         alone, its = Stack([started().member(place)]), slice(place, place + 1)
         some = present[place] if count else slice(0, 1)
-        own = (windows[its, some], targets[its, some], present[its, some])
-        lstm_stack.fit(alone, *own, progress=ignored, numbers=[place], **COURSE)
+        own = (windows[its, some], targets.where(present, -1)[its, some])
+        lstm_stack.fit(alone, *own, COURSE, progress=ignored, numbers=[place])
         for name, value in alone.named_parameters():
             assert torch.allclose(among[name][place], value[0], atol=1e-5)
             assert value.grad is None
@@ -261,10 +264,10 @@ def test_a_teacher_becomes_the_same_alone_as_among_others() -> None:
 def test_a_plain_loop_with_torchs_own_parts_gives_the_same_network() -> None:
     windows, targets, present = records()
     found, net = fitted(windows, targets, present), started().member(3)
-    best = torch.optim.Adam(net.parameters(), lr=COURSE["rate"])
-    rng, places = np.random.default_rng((COURSE["seed"], 3)), np.flatnonzero(present[3])
-    for _ in range(COURSE["epochs"]):
-        for some in torch.from_numpy(rng.permutation(places)).split(COURSE["batch"]):
+    best = torch.optim.Adam(net.parameters(), lr=COURSE.rate)
+    rng, places = np.random.default_rng((COURSE.seed, 3)), np.flatnonzero(present[3])
+    for _ in range(COURSE.epochs):
+        for some in torch.from_numpy(rng.permutation(places)).split(COURSE.batch):
             best.zero_grad()
             said = net(windows[3, some])
             torch.nn.functional.cross_entropy(said, targets[3, some]).backward()
@@ -276,20 +279,16 @@ def test_a_plain_loop_with_torchs_own_parts_gives_the_same_network() -> None:
 def test_what_fills_up_does_not_matter() -> None:
     windows, targets, present = records()
     before = fitted(windows, targets, present)
-    after = fitted(
-        windows.where(present[..., None, None], math.nan), targets.where(present, -9), present
-    )
+    after = fitted(windows.where(present[..., None, None], math.nan), targets, present)
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_it_learns_and_tells_rounds_that_do_not_hang_on_the_records() -> None:
     windows, targets, present = records()
     stack, told = started(), []
-    course = COURSE | {"epochs": 40, "rate": 0.02}
+    course, own = replace(COURSE, epochs=40, rate=0.02), targets.where(present, -1)
     torch.set_num_threads(2)
-    lstm_stack.fit(
-        stack, windows, targets, present, progress=lambda *step: told.append(step), **course
-    )
+    lstm_stack.fit(stack, windows, own, course, progress=lambda *step: told.append(step))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     right = stack(windows).argmax(dim=2) == targets
@@ -304,18 +303,21 @@ def test_it_learns_and_tells_rounds_that_do_not_hang_on_the_records() -> None:
     [
         ({"windows": torch.zeros(5, 9, LENGTH, 2)}, "windows"),
         ({"targets": torch.zeros(5, 8)}, "targets"),
-        ({"present": torch.ones(5, 9)}, "bool"),
         ({"targets": torch.full((5, 9), CLASSES)}, "from 0 to 3"),
-        ({"batch": 0}, "batch"),
-        ({"rate": math.nan}, "rate"),
         ({"numbers": [1]}, "5 numbers"),
-        ({"teachers_at_once": -1}, "teachers_at_once"),
     ],
 )
 def test_records_that_do_not_fit_are_refused(change: dict[str, Any], message: str) -> None:
-    given = dict(zip(("windows", "targets", "present"), records(), strict=True)) | COURSE | change
+    windows, targets, _ = records()
+    given = {"windows": windows, "targets": targets} | change
     with pytest.raises((TypeError, ValueError), match=message):
-        lstm_stack.fit(started(), **given, progress=ignored)
+        lstm_stack.fit(started(), **given, schedule=COURSE, progress=ignored)
+
+
+@pytest.mark.parametrize("field", [{"batch": 0}, {"rate": math.nan}, {"epochs": 0}])
+def test_a_schedule_that_teaches_nothing_is_refused(field: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=next(iter(field))):
+        Schedule(**field)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -325,7 +327,7 @@ def test_a_gpu_trains_the_same_networks_by_replaying_steps(layers: int) -> None:
     here = Stack([made(seed, layers) for seed in range(len(COUNTS))])
     there = Stack([made(seed, layers) for seed in range(len(COUNTS))]).cuda()
     for stack in (here, there):
-        lstm_stack.fit(stack, windows, targets, present, progress=ignored, **COURSE)
+        lstm_stack.fit(stack, windows, targets.where(present, -1), COURSE, progress=ignored)
     for (name, value), other in zip(here.named_parameters(), there.parameters(), strict=True):
         assert torch.allclose(value, other.cpu(), atol=1e-4), name
 
@@ -333,6 +335,6 @@ def test_a_gpu_trains_the_same_networks_by_replaying_steps(layers: int) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_finds_the_same_gradients() -> None:
     net, (inputs, wanted) = made(layers=2), lesson(rows=3)
-    here = lstm.per_record(net, inputs, wanted)
-    there = lstm.per_record(net.cuda(), inputs.cuda(), tuple(each.cuda() for each in wanted))
+    here = per_record(net, inputs, wanted)
+    there = per_record(net.cuda(), inputs.cuda(), tuple(each.cuda() for each in wanted))
     assert all(apart(there[name].cpu(), here[name]) < 1e-5 for name in here)

@@ -12,6 +12,7 @@ import pytest
 from few_signals import PUBLIC
 from masquerade import catalog
 from masquerade.collection import Kind
+from masquerade.nets.lstm import LstmNetwork
 from masquerade.nets.mvit_small import MvitSmall
 from masquerade.nets.mvit_v1_b import MvitV1B
 from masquerade.nets.network import Network, network_class
@@ -72,11 +73,21 @@ def test_a_models_file_gives_the_same_network_back(name: str, tmp_path: Path) ->
     network, net = made(name)
     path = tmp_path / "m.safetensors"
     path.write_bytes(model_file.encoded(net, network, ("a", "b", "c"), {"learned": {}}))
-    found, classes = model_file.load_model(path)
-    assert classes == ("a", "b", "c") and found.name == name and not found.training
+    found = model_file.load_model(path)
+    assert found.classes == ("a", "b", "c") and not found.net.training
+    assert found.network.name == name and found.network.said == network.said
     inputs = network.prepare(segments_for(network))
     with torch.no_grad():
-        assert torch.equal(found(inputs), net.eval()(inputs))
+        assert torch.equal(found.net(inputs), net.eval()(inputs))
+
+
+def test_a_model_is_read_with_its_own_fields_and_not_those_of_the_example(tmp_path: Path) -> None:
+    network = LstmNetwork(window=24, hidden=8)
+    assert network.length != catalog.example("nets", "lstm").length
+    net = network.make(3, seed=0, public=list(PUBLIC))
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(model_file.encoded(net, network, ("a", "b", "c"), {}))
+    assert model_file.load_model(path).network == network
 
 
 def test_weights_of_a_large_network_must_be_given() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from few_signals import PRIVATE, PUBLIC, FewSignals, NearestMean, pate, tempdiff
 from masquerade.errors import BadInput
 from masquerade.nets.channels import normalisation
+from masquerade.nets.lstm_stack import Schedule
 from masquerade.recordings import Signal
 from masquerade.train.ensemble import teachers
 from masquerade.train.ensemble.partition import Extent, Partition, Stretch, partition, windows_of
@@ -275,14 +276,14 @@ def test_numbers_of_all_private_data_would_reach_every_teacher() -> None:
 @pytest.mark.parametrize("by", ["subject", "time"])
 def test_lstm_teachers_who_did_not_see_the_person_vote_the_same_to_the_bit(by: Any) -> None:
     method = tempdiff(shards=3, by=by)
-    course = teachers.TeacherCourse(hidden=8, epochs=10, batch=8, rate=0.03)
+    course = Schedule(hidden=8, epochs=10, batch=8, rate=0.03)
     votes, reach = [], 0
     data = FewSignals(length=120)
     for each in (data, replace(data, changed="b"), silenced("b", length=120)):
         signals = list(each)
         split = partition_of(each, signals, method)
         lessons = teachers.lessons_of(signals, split, classes=3, public=KNOWN)
-        quiet = dict(course=course, progress=lambda done, total: None)
+        quiet = dict(schedule=course, progress=lambda done, total: None)
         votes.append(teachers.votes_by_lstm(lessons, QUERIES, classes=3, **quiet))
         reach = split.max_teachers_per_subject
     for other in votes[1:]:
@@ -313,8 +314,8 @@ def test_enormous_values_of_one_person_reach_their_own_lstm_teacher_alone() -> N
         split = partition_of(each, signals, pate(shards=6))
         with np.errstate(over="ignore"):
             lessons = teachers.lessons_of(signals, split, classes=3, public=KNOWN)
-        course = teachers.TeacherCourse(hidden=8, epochs=8, batch=8, rate=0.03)
-        quiet = dict(course=course, progress=lambda done, total: None)
+        course = Schedule(hidden=8, epochs=8, batch=8, rate=0.03)
+        quiet = dict(schedule=course, progress=lambda done, total: None)
         found.append(teachers.votes_by_lstm(lessons, QUERIES, classes=3, **quiet))
     moved = (found[0] != found[1]).any(axis=1)
     assert moved.tolist() == [True, *[False] * 5]

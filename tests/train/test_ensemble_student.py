@@ -16,6 +16,7 @@ from masquerade.nets.lstm import LstmNetwork
 from masquerade.train import model_file
 from masquerade.train.ensemble import student
 from masquerade.train.ensemble.features import features
+from masquerade.train.pate import EXAMPLE
 from masquerade.train.worn import labelled_windows, public_windows
 
 torch = pytest.importorskip("torch")
@@ -23,7 +24,7 @@ torch.set_num_threads(1)
 
 KNOWN = normalisation([signal.values for signal in PUBLIC])
 WINDOWS, RIGHT = labelled_windows(list(PUBLIC), 20, classes=3)
-ROUNDS: dict[str, Any] = dict(hidden=8, epochs=60, unlabelled="none", batch=8)
+ROUNDS: dict[str, Any] = dict(hidden=8, student_epochs=200, unlabelled="none")
 
 
 def test_public_windows_are_those_in_which_something_is_done_whatever_it_is() -> None:
@@ -42,14 +43,16 @@ def test_public_windows_are_those_in_which_something_is_done_whatever_it_is() ->
         public_windows([replace(signal, activity=np.full(len(marked), -1))], 41)
 
 
-def learns(windows: np.ndarray, labels: np.ndarray, **course: Any) -> Any:
+def learns(
+    windows: np.ndarray, labels: np.ndarray, progress: Any = lambda *done: None, **fields: Any
+) -> Any:
     return student.learn(
         windows,
         labels,
+        replace(EXAMPLE, **(ROUNDS | fields)),
         classes=3,
         normalisation=KNOWN,
-        course=student.StudentCourse(**(ROUNDS | course)),
-        progress=course.pop("progress", lambda *done: None),
+        progress=progress,
     )
 
 
@@ -69,7 +72,7 @@ def test_a_student_learns_what_can_be_told_apart() -> None:
 def test_windows_without_a_label_are_not_learned_from() -> None:
     labels = np.where(np.arange(len(RIGHT)) % 2, RIGHT, -1)
     strange = np.where((labels < 0)[:, None, None], np.float32(77), WINDOWS)
-    few = dict(epochs=3)
+    few = dict(student_epochs=3)
     net = learns(WINDOWS, labels, **few)
     assert same(net, learns(strange, labels, **few))
     assert same(net, learns(WINDOWS[labels >= 0], labels[labels >= 0], **few))
@@ -91,10 +94,9 @@ def test_only_sure_labels_of_other_windows_are_added(monkeypatch: pytest.MonkeyP
         student.learn(
             np.zeros((5, 4, 2)),
             np.array([-1, -1, -1, 1, 0]),
+            replace(EXAMPLE, unlabelled=who, confidence=0.9),
             classes=2,
             normalisation=KNOWN,
-            course=student.StudentCourse(unlabelled=who, confidence=0.9),
-            progress=lambda *done: None,
         )
     first, later = [-1, -1, -1, 1, 0], [0, -1, 1, 1, 0]
     assert seen == [first, first, later, later]
@@ -105,17 +107,17 @@ def test_what_is_learned_from_other_windows_hangs_on_public_windows_and_answers_
     who: str,
 ) -> None:
     labels = np.where(np.arange(len(RIGHT)) % 5, -1, RIGHT)
-    few = dict(epochs=5, unlabelled=who)
+    few = dict(student_epochs=5, unlabelled=who)
     net = learns(WINDOWS, labels, **few)
     assert same(net, learns(WINDOWS, labels, **few))
-    assert not same(net, learns(WINDOWS, labels, epochs=5))
+    assert not same(net, learns(WINDOWS, labels, student_epochs=5))
     assert not same(net, learns(WINDOWS, np.where(labels < 0, -1, (labels + 1) % 3), **few))
 
 
 def test_a_forest_that_heard_of_two_classes_never_says_the_third() -> None:
     labels = np.where((np.arange(len(RIGHT)) % 3 == 0) & (RIGHT != 1), RIGHT, -1)
     rest = np.flatnonzero(labels < 0)
-    found = student._by_forest(WINDOWS, labels, rest, KNOWN, student.StudentCourse())
+    found = student._by_forest(WINDOWS, labels, rest, KNOWN, 0)
     assert found.shape == (len(rest), 3) and not found[:, 1].any()
     assert np.allclose(found.sum(axis=1), 1)
     sure = found.argmax(axis=1)[RIGHT[rest] != 1]
@@ -129,12 +131,13 @@ def test_a_window_of_nan_or_huge_numbers_becomes_finite_features_without_a_warni
 
 
 def test_a_saved_student_says_the_same_of_signals_as_they_were_recorded(tmp_path: Path) -> None:
-    net = learns(WINDOWS, RIGHT, epochs=5)
+    net = learns(WINDOWS, RIGHT, student_epochs=5)
     network, classes = LstmNetwork(window=20, hidden=8), ("a", "b", "c")
     path = tmp_path / "m.safetensors"
-    path.write_bytes(model_file.encoded(network.marked(net, 50.0), network, classes, {}))
-    found, activities = model_file.load_model(path)
-    assert activities == classes and (found.name, found.window) == ("lstm", 20)
+    net.rate_hz = 50.0
+    path.write_bytes(model_file.encoded(net, network, classes, {}))
+    found, read, activities, _ = model_file.load_model(path)
+    assert activities == classes and read == network and found.rate_hz == 50.0
     raw = public_windows(list(PRIVATE), 20)
     assert np.array_equal(student.probabilities(found, raw), student.probabilities(net, raw))
     assert np.array_equal(found.mean, KNOWN[0]) and np.array_equal(found.scale, KNOWN[1])

@@ -22,6 +22,7 @@ from masquerade.doors.receipt import check_receipt
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
 from masquerade.nets.channels import normalisation
+from masquerade.nets.lstm_stack import Schedule
 from masquerade.noise import Noise
 from masquerade.receipt import SUFFIX, write_receipt
 from masquerade.train.ensemble import teachers
@@ -35,7 +36,7 @@ torch.set_num_threads(1)
 
 QUERIES = public_windows(list(PUBLIC), 20)
 KNOWN = normalisation([signal.values for signal in PUBLIC])
-COURSE = teachers.TeacherCourse(hidden=8, epochs=12, batch=8)
+COURSE = Schedule(hidden=8, epochs=12, batch=8)
 
 
 def lessons_of(method: Ensemble, data: Any = PRIVATE, public: Any = KNOWN) -> list[Any]:
@@ -44,11 +45,9 @@ def lessons_of(method: Ensemble, data: Any = PRIVATE, public: Any = KNOWN) -> li
     return teachers.lessons_of(signals, split, classes=3, public=public)
 
 
-def by_lstm(
-    lessons: list[Any], course: teachers.TeacherCourse = COURSE, told: Any = None
-) -> np.ndarray:
+def by_lstm(lessons: list[Any], course: Schedule = COURSE, told: Any = None) -> np.ndarray:
     tell = (lambda *done: None) if told is None else (lambda *done: told.append(done))
-    return teachers.votes_by_lstm(lessons, QUERIES, classes=3, course=course, progress=tell)
+    return teachers.votes_by_lstm(lessons, QUERIES, classes=3, schedule=course, progress=tell)
 
 
 def by_estimators(lessons: list[Any], make: Any, num_processes: int = 1, **other: Any) -> Any:
@@ -113,7 +112,7 @@ def test_lstm_teachers_learn() -> None:
         lessons_of(tempdiff()),
         asked,
         classes=3,
-        course=teachers.TeacherCourse(hidden=16, epochs=60),
+        schedule=Schedule(hidden=16, epochs=60),
         progress=lambda *done: None,
     )
     assert (votes == right).mean() > 0.9
@@ -195,7 +194,7 @@ def test_a_query_shorter_than_a_window_is_refused() -> None:
         by_estimators(lessons, Commonest, queries=short)
     with pytest.raises(ValueError, match="at least 20 samples, got 19"):
         teachers.votes_by_lstm(
-            lessons, short, classes=3, course=COURSE, progress=lambda *done: None
+            lessons, short, classes=3, schedule=COURSE, progress=lambda *done: None
         )
 
 

@@ -16,7 +16,7 @@ from masquerade.train import plan as plans
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.plan import Plan, calibrated
 from masquerade.train.rows import Rows
-from masquerade.train.sampling import Poisson, PublicBatches
+from masquerade.train.sampling import Poisson, public_batch
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -95,9 +95,7 @@ def test_a_batch_that_cannot_be_drawn_is_refused(wrong: tuple[int, int]) -> None
 
 
 def test_public_batches_have_one_size_and_nobody_twice() -> None:
-    drawn = [
-        PublicBatches(units=20, size=6).draw(rng=np.random.default_rng(seed)) for seed in range(50)
-    ]
+    drawn = [public_batch(20, 6, rng=np.random.default_rng(seed)) for seed in range(50)]
     assert {len(set(some.tolist())) for some in drawn} == {6}
     assert set(np.concatenate(drawn).tolist()) == set(range(20))
 
@@ -126,19 +124,20 @@ def test_a_calibrated_plan_keeps_its_target_and_wastes_little(
     relation: Relation, is_revealed: bool
 ) -> None:
     sampler = Poisson(units=200, expected=20, is_revealed=is_revealed)
-    plan = calibrated(3.0, delta=1e-5, sampler=sampler, steps=50, clip_norm=1.0, relation=relation)
+    bare = Plan(sampler=sampler, steps=50, clip_norm=1.0, noise_multiplier=0.0, delta=1e-5)
+    plan = calibrated(bare, 3.0, relation=relation)
     assert 2.99 <= plan.epsilon(relation) <= 3.0
     less = replace(plan, noise_multiplier=plan.noise_multiplier * 0.998)
     assert less.epsilon(relation) > 3.0
 
 
-FIVE: dict[str, Any] = {
-    "delta": 1e-5,
-    "sampler": Poisson(units=9, expected=1),
-    "steps": 5,
-    "clip_norm": 1.0,
-    "relation": Relation.ZERO_OUT,
-}
+FIVE = Plan(
+    sampler=Poisson(units=9, expected=1),
+    steps=5,
+    clip_norm=1.0,
+    noise_multiplier=0.0,
+    delta=1e-5,
+)
 
 
 @pytest.mark.parametrize(
@@ -161,14 +160,14 @@ def test_a_target_is_met_as_if_it_had_four_decimals(
 
     monkeypatch.setattr(plans, "epsilon", epsilon)
     monkeypatch.setattr(plans, "calibrate", calibrate)
-    plan = calibrated(target, **FIVE)
+    plan = calibrated(FIVE, target, relation=Relation.ZERO_OUT)
     assert aimed == [met] and plan.epsilon(Relation.ZERO_OUT) <= met
 
 
 @pytest.mark.parametrize("target", [9.9999e-5, 1e-12])
 def test_a_target_below_the_last_decimal_is_refused(target: float) -> None:
     with pytest.raises(ValueError, match=r"Expected epsilon >= 0\.0001, the least that is stated"):
-        calibrated(target, **FIVE)
+        calibrated(FIVE, target, relation=Relation.ZERO_OUT)
 
 
 def test_the_noise_of_an_update_has_the_stated_scale_and_lies_on_the_grid() -> None:

@@ -123,23 +123,24 @@ def test_a_model_is_trained_published_and_read_again(unit: str, name: str, tmp_p
     assert check_receipt(done.value) == done.receipt
     assert done.receipt.shapes == (({"subject": 6, "video": 12}[unit],),)
     assert done.receipt.guarantee.epsilon <= 2 and done.receipt.guarantee.unit.name == unit
-    net, activities = load_model(done.value)
-    assert (net.name, net.window, net.rate_hz) == ("lstm", 20, 20.0)
+    net, network, activities, _ = load_model(done.value)
+    assert (network.name, network.length, net.rate_hz) == ("lstm", 20, 20.0)
     assert activities == data.activities and net.lstm.hidden_size == 4
-    assert 0 <= accuracy(net, data).top_1 <= 1
+    assert 0 <= accuracy(net, network, data).top_1 <= 1
 
 
 def test_a_model_without_noise_learns_what_people_do() -> None:
     how = method(segments=12, epochs=30.0, batch=3, optimiser="adam", learning_rate=0.05)
-    with learner.read(PRIVATE, how, replace(LSTM, hidden=8), public=KNOWN) as reading:
+    network = replace(LSTM, hidden=8)
+    with learner.read(PRIVATE, how, network, public=KNOWN) as reading:
         net = reading.learn(Noise(seed=1))
     assert reading.plan.steps == 60
-    assert accuracy(net, FewSignals(subjects=tuple("uvw"))).top_1 > 0.8
+    assert accuracy(net, network, FewSignals(subjects=tuple("uvw"))).top_1 > 0.8
 
 
 @pytest.mark.parametrize("part", ["head", "all"])
 def test_the_head_alone_leaves_the_lstm_as_it_began(part: str, tmp_path: Path) -> None:
-    net, _ = load_model(trains(tmp_path / "m.safetensors", part=part).value)
+    net = load_model(trains(tmp_path / "m.safetensors", part=part).value).net
     first, last = LSTM.make(3, seed=0, public=KNOWN).state_dict(), net.state_dict()
     changed = {name for name in first if not torch.equal(first[name], last[name])}
     assert {name.split(".")[0] for name in changed} == {"head", "lstm" if part == "all" else "head"}
@@ -269,7 +270,7 @@ def test_channels_are_normalised_by_public_signals_alone(tmp_path: Path) -> None
     mean, scale = normalisation([signal.values for signal in PUBLIC])
     loud = Harmed(who="a", harm=HARMS["huge"])
     for number, data in enumerate((PRIVATE, loud)):
-        net, _ = load_model(trains(tmp_path / f"{number}.safetensors", data).value)
+        net = load_model(trains(tmp_path / f"{number}.safetensors", data).value).net
         assert torch.equal(net.mean, torch.from_numpy(mean)) and net.mean.abs().max() > 1
         assert torch.equal(net.scale, torch.from_numpy(scale))
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from masquerade.collection import Collection
 from masquerade.doors.bill import NoBill, refuse_rehearsal
 from masquerade.errors import BadInput
-from masquerade.events import ComposedDpEvent, DpEvent, NoOpDpEvent
+from masquerade.events import ComposedDpEvent, NoOpDpEvent
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
 from masquerade.ledger import Content, Ledger, Run
@@ -36,23 +37,8 @@ from masquerade.train.plan import Plan
 from masquerade.train.units import owner_of, units_of
 
 _SLIP = ".private-run"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """What a run costs one of its units.
-
-    Args:
-        method: its name.
-        fields: its public fields, as the receipt has them.
-        events: for accounts of each relation.
-        public: what of each recording it uses without noise.
-    """
-
-    method: str
-    fields: dict[str, Any]
-    events: Mapping[Relation, DpEvent]
-    public: str = "nothing"
+_RELATIONS = (Relation.ZERO_OUT, Relation.REPLACE_ONE)
+Cost: TypeAlias = Callable[..., Run]  # a run, but for its name and its recordings
 
 
 class Watched:
@@ -90,11 +76,9 @@ class NoRunBill(NoBill):
     def owe(self, cost: Cost, units: Sequence[int]) -> None:
         """What will be reserved: the cost of one unit, and the unit of each recording."""
 
-    def kept(self, asked: np.ndarray) -> np.ndarray | None:
-        """Labels of these public windows that this run has drawn before."""
-
-    def keep(self, labels: np.ndarray, asked: np.ndarray) -> None:
-        """Remember what was drawn, so that noise is drawn once."""
+    def once(self, draw: Callable[[], np.ndarray], asked: np.ndarray) -> np.ndarray:
+        """Labels of these public windows; a run that is taken up again draws no noise anew."""
+        return draw()
 
     def abandon(self) -> None:
         """Forget a run that stopped before anybody was charged."""
@@ -114,7 +98,8 @@ class RunBill(NoRunBill):
     def __init__(self, ledger: Ledger, target: Path) -> None:
         super().__init__()
         self._ledger = ledger
-        self._cost, self._units = Cost(method="", fields={}, events={}), tuple[int, ...]()
+        self._cost: Cost
+        self._units: tuple[int, ...]
         self._seen: dict[int, tuple[Content, bytes]] = {}
         self._public: dict[int, Content] = {}
         self._slip = target.with_name(f"{target.name}{_SLIP}")
@@ -143,7 +128,7 @@ class RunBill(NoRunBill):
         """Charge everyone, once; the spend is on disk when this returns."""
         _refuse_protected(self._ledger, list(self._public.values()))
         seen = [self._seen[index] for index in sorted(self._seen)]
-        run = _run(self.run_id, self._cost, seen, self._units)
+        run = self._cost(run_id=self.run_id, units=self._units, **_recordings(seen))
         try:
             reservation = self._ledger.reserve_run(run)
         except Exception as error:
@@ -160,25 +145,22 @@ class RunBill(NoRunBill):
             "What was reserved for it is spent; the same command goes on with the same run."
         )
 
-    def kept(self, asked: np.ndarray) -> np.ndarray | None:
-        """From the file beside the slip; other windows than those asked then are refused."""
-        if not self._labels.is_file():
-            return None
-        held = json.loads(self._labels.read_text(encoding="utf-8"))
-        if held["run"] != self.run_id:
-            return None
-        if held.get("public") != _mark(asked):
+    def once(self, draw: Callable[[], np.ndarray], asked: np.ndarray) -> np.ndarray:
+        """Kept in a private file beside the slip; other windows than before are refused."""
+        mark = hashlib.sha256(np.ascontiguousarray(asked).tobytes()).hexdigest()
+        held = json.loads(self._labels.read_bytes()) if self._labels.is_file() else {}
+        if held.get("run") != self.run_id:
+            labels = draw()
+            said = {"run": self.run_id, "public": mark, "drawn": labels.tolist()}
+            atomic.write_whole(self._labels, json.dumps(said).encode(), is_private=True)
+            return labels
+        if held.get("public") != mark:
             raise BadInput(
                 "Expected the public windows that were asked before the run was stopped, got "
                 f"others; give those, or delete {self._slip} to begin, and to be charged "
                 "for, a new run."
             )
         return np.array(held["drawn"], dtype=np.int64)
-
-    def keep(self, labels: np.ndarray, asked: np.ndarray) -> None:
-        """In a private file beside the slip."""
-        said = {"run": self.run_id, "public": _mark(asked), "drawn": labels.tolist()}
-        atomic.write_whole(self._labels, json.dumps(said).encode(), is_private=True)
 
     def abandon(self) -> None:
         """Remove the slip, unless it names a run that was charged."""
@@ -205,10 +187,11 @@ def cost_of(method: Method, plans: Sequence[Plan], fields: dict[str, Any]) -> Co
     """The cost of a method's runs, all of them together."""
     events = [method.event(plan) if method.HAS_PRIVATE else NoOpDpEvent() for plan in plans]
     event = events[0] if len(events) == 1 else ComposedDpEvent(events)
-    return Cost(
+    return partial(
+        Run,
         method=method.name,
         fields=fields,
-        events={Relation.ZERO_OUT: event, Relation.REPLACE_ONE: event},
+        events=dict.fromkeys(_RELATIONS, event),
         public=method.public_side,
     )
 
@@ -216,12 +199,8 @@ def cost_of(method: Method, plans: Sequence[Plan], fields: dict[str, Any]) -> Co
 def cost_of_votes(method: Ensemble, reach: int) -> Cost:
     """What a person pays: for all the teachers that they reach, whatever unit is promised."""
     ballot = replace(method.ballot(reach), teachers_per_subject=reach)
-    relations = (Relation.ZERO_OUT, Relation.REPLACE_ONE)
-    return Cost(
-        method=method.name,
-        fields=method.fields(),
-        events={relation: ballot.event(relation) for relation in relations},
-    )
+    events = {relation: ballot.event(relation) for relation in _RELATIONS}
+    return partial(Run, method=method.name, fields=method.fields(), events=events)
 
 
 def quote(
@@ -241,7 +220,7 @@ def quote(
         seen.append((Content.of(recording), mask_of(recording)))
         owners.append(owner_of(recording, index, unit, collection.labels[index].name))
         progress(index + 1, len(collection))
-    ledger.quote_run(_run("quote", cost, seen, units_of(owners)))
+    ledger.quote_run(cost(run_id="quote", units=units_of(owners), **_recordings(seen)))
 
 
 def _refuse_protected(ledger: Ledger, public: Sequence[Content]) -> None:
@@ -259,20 +238,6 @@ def mask_of(recording: Any) -> bytes:
     return views.mark(recording) if isinstance(recording, Video) else b""
 
 
-def _mark(asked: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(asked).tobytes()).hexdigest()
-
-
-def _run(
-    run_id: str, cost: Cost, seen: Sequence[tuple[Content, bytes]], units: Sequence[int]
-) -> Run:
-    return Run(
-        run_id=run_id,
-        method=cost.method,
-        fields=cost.fields,
-        events=cost.events,
-        public=cost.public,
-        contents=tuple(content for content, _ in seen),
-        masks=tuple(mask for _, mask in seen),
-        units=tuple(units),
-    )
+def _recordings(seen: Sequence[tuple[Content, bytes]]) -> dict[str, Any]:
+    contents, masks = zip(*seen, strict=True) if seen else ((), ())
+    return {"contents": contents, "masks": masks}

@@ -10,16 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 from tyro.conf import Positional
 
-from masquerade import catalog
 from masquerade.collection import Collection, Kind
 from masquerade.compute.progress import bars, teller
 from masquerade.doors import Answer
-from masquerade.doors.splits import held_out_by, split_of, tested_signals
+from masquerade.doors.splits import held_out_by, split_of
 from masquerade.errors import BadInput
 from masquerade.ledger import Content, Ledger
 from masquerade.nets.network import Network
 from masquerade.train import films, worn
-from masquerade.train.model_file import load_model, said_of
+from masquerade.train.model_file import load_model
 
 _BAR = 40
 _PRIVATE = (
@@ -52,12 +51,12 @@ class Accuracy:
 
 def accuracy(
     net: Any,
+    network: Network,
     collection: Collection[Any],
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Accuracy:
     """Test a network on every recording's middle segment, or every window of one activity."""
-    network: Network = catalog.example("nets", net.name)
     test = worn.guesses if network.KIND is Kind.SIGNALS else films.guesses
     found, right = test(net.eval(), network, collection, progress=progress)
     is_right = found == right
@@ -110,11 +109,12 @@ def evaluate_file(
         BadInput: if the model may have learned from the recordings and ``private`` is not said, or
             if its classes are not those of the data set.
     """
-    model = Path(model)
-    net, activities = load_model(model)
-    is_worn = catalog.example("nets", net.name).KIND is Kind.SIGNALS
-    test = tested_signals(collection) if is_worn else split_of(collection, "test")
-    learned = said_of(model).get("learned")
+    net, network, activities, said = load_model(Path(model))
+    if network.KIND is Kind.SIGNALS:
+        test = collection.of_kind(Kind.SIGNALS).unless_chosen("test")
+    else:
+        test = split_of(collection, "test")
+    learned = said.get("learned")
     held_out = held_out_by(test, learned if isinstance(learned, dict) else {})
     is_private = not held_out or _is_protected(test, ledger, private=private)
     if not held_out and not private:
@@ -129,7 +129,7 @@ def evaluate_file(
             "set with others."
         )
     return Evaluation(
-        accuracy=accuracy(net, test, progress=progress),
+        accuracy=accuracy(net, network, test, progress=progress),
         recordings=len(test),
         split=test.part_name,
         held_out=held_out,

@@ -17,7 +17,6 @@ from masquerade.compute.progress import bars
 from masquerade.doors import Answer, source
 from masquerade.doors.recording import make_mechanism
 from masquerade.doors.source import Limits
-from masquerade.doors.splits import enrolled_signals, split_of
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
 from masquerade.files import atomic
@@ -176,7 +175,7 @@ class Enroll:
         """Read and hash all of them, then add them."""
         if data.kind == Kind.PHOTOS:
             raise BadInput("Expected a data set of videos or signals, got photos.")
-        data = split_of(data, "train") if data.kind == Kind.VIDEOS else enrolled_signals(data)
+        data = data.unless_chosen("train")
         ledger = Ledger(self.ledger)
         accounts = ledger.book().accounts
         if self.account not in accounts:

@@ -161,21 +161,15 @@ class _Model:
 
     def write(self, stream: BinaryIO, noise: Noise) -> None:
         learned: dict[str, Any] = {"learned": public_part_of(self.of)}
-        if isinstance(self.run, Reading):
-            net = self.run.learn(noise)
-            learned = {"part": self.run.method.part} | learned
+        run = self.run
+        if isinstance(run, Reading):
+            net = run.learn(noise)
+            learned = {"part": run.method.part} | learned
         else:
-            net = self._taught(self.run, noise)
+            labels = self.bill.once(lambda: run.labels(run.votes(), noise), run.queries)
+            run.tell("votes", len(labels), len(labels))
+            net = run.student(labels)
         stream.write(model_file.encoded(net, self.network, self.of.activities, learned))
-
-    def _taught(self, school: School, noise: Noise) -> Any:
-        """A student; labels that were drawn before the run was stopped are drawn no more."""
-        labels = self.bill.kept(school.queries)
-        if labels is None:
-            labels = school.labels(school.votes(), noise)
-            self.bill.keep(labels, school.queries)
-        school.tell("votes", len(labels), len(labels))
-        return school.student(labels)
 
 
 def refuse_standing(target: Path) -> None:

@@ -69,20 +69,6 @@ def _by_subjects(
     return {name: collection.of_subjects(chosen) for name, chosen in parts.items() if chosen}
 
 
-def enrolled_signals(collection: Collection[Any]) -> Collection[Any]:
-    """The private part of a data set of signals: its own, or the subjects that were named."""
-    return collection.unless_chosen("train")
-
-
-def tested_signals(collection: Collection[Any]) -> Collection[Any]:
-    """What a model of signals is tested on: a test split, or the subjects that were named.
-
-    Raises:
-        BadInput: if it holds no signals.
-    """
-    return collection.of_kind(Kind.SIGNALS).unless_chosen("test")
-
-
 def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
     """Which part of which data set this is, in public words: no paths, no names of people.
 

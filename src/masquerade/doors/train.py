@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -179,31 +179,40 @@ class Train:
         self, method: Ensemble, private: Collection[Any], public: Collection[Any]
     ) -> Answer:
         reach = teach.reach_of(private, method)
-        if self.ledger is not None:
-            billing.quote(
-                Ledger(self.ledger),
-                private,
-                billing.cost_of_votes(method, reach),
-                unit="subject",
-                progress=lambda done, total: None,
-                public=public,
-            )
+        cost = billing.cost_of_votes(method, reach)
+        is_afforded = self._ask(private, cost, "subject", public)
         guarantee, ballot = method.guarantee(reach), method.ballot(reach)
         said = (
             f"{method.teachers} teachers, of which one person reaches at most {reach}; noise of "
             f"scale {ballot.scale:.4g} on the votes of {method.queries} queries; nothing was "
             "written."
         )
-        afforded = ["The ledger affords it."] if self.ledger is not None else []
-        return Answer(
-            data={
-                "teachers": method.teachers,
-                "max_teachers_per_subject": reach,
-                "scale": ballot.scale,
-                "guarantee": _json.encode(guarantee),
-            },
-            lines=[*afforded, said, *explain(guarantee)],
-        )
+        data = {
+            "teachers": method.teachers,
+            "max_teachers_per_subject": reach,
+            "scale": ballot.scale,
+            "guarantee": _json.encode(guarantee),
+        }
+        afforded = ["The ledger affords it."] * is_afforded
+        return Answer(data=data, lines=[*afforded, said, *explain(guarantee)])
+
+    def _ask(
+        self, private: Collection[Any], cost: billing.Cost, unit: str, public: Iterable[Any]
+    ) -> bool:
+        """Whether there is a ledger; raise if it cannot afford the cost."""
+        if self.ledger is None:
+            return False
+        with bars() as progress:
+            tell = teller(progress)
+            billing.quote(
+                Ledger(self.ledger),
+                private,
+                cost,
+                unit=unit,
+                progress=lambda done, total: tell("asking the ledger", done, total),
+                public=public,
+            )
+        return True
 
     def _train(self, target: Path, method: Method, meant: _Meant) -> Release[Path]:
         final = final_name(target, Noise(seed=self.rehearsal_seed))
@@ -242,40 +251,30 @@ class Train:
         """What the runs would promise; under a ledger, raise if they cannot be afforded."""
         for method in methods:
             learner.check(method, meant.network, self.precision)
-        private = meant.private
-        units = count_units(private, str(methods[0].unit))
+        private, unit = meant.private, str(methods[0].unit)
+        units = count_units(private, unit)
         plans = [planned(method, units) for method in methods]
-        promises = [method.guarantee(plan) for method, plan in zip(methods, plans, strict=True)]
-        lines: list[str] = []
-        if self.ledger is not None:
-            with bars() as progress:
-                tell = teller(progress)
-                billing.quote(
-                    Ledger(self.ledger),
-                    private,
-                    billing.cost_of(methods[0], plans, {}),
-                    unit=str(methods[0].unit),
-                    progress=lambda done, total: tell("asking the ledger", done, total),
-                    public=meant.public,
-                )
-            lines.append(f"The ledger affords it: {len(plans)} runs.")
-        for plan, promise in zip(plans, promises, strict=True):
+        cost = billing.cost_of(methods[0], plans, {})
+        is_afforded = self._ask(private, cost, unit, meant.public)
+        lines = [f"The ledger affords it: {len(plans)} runs."] * is_afforded
+        runs = []
+        for method, plan in zip(methods, plans, strict=True):
+            promise = method.guarantee(plan)
             lines += [
                 f"{units} units of the split {getattr(private, 'split', 'all')}, "
                 f"{plan.sampler.expected} in a batch on average, {plan.steps} steps, "
                 f"noise multiplier {plan.noise_multiplier:.4g}; nothing was written.",
                 *explain(promise),
             ]
-        data = [
-            {
-                "units": units,
-                "steps": plan.steps,
-                "noise_multiplier": plan.noise_multiplier,
-                "guarantee": _json.encode(promise),
-            }
-            for plan, promise in zip(plans, promises, strict=True)
-        ]
-        return Answer(data=data[0] if len(data) == 1 else {"runs": data}, lines=lines)
+            runs.append(
+                {
+                    "units": units,
+                    "steps": plan.steps,
+                    "noise_multiplier": plan.noise_multiplier,
+                    "guarantee": _json.encode(promise),
+                }
+            )
+        return Answer(data=runs[0] if len(runs) == 1 else {"runs": runs}, lines=lines)
 
     def _meant(self, data: Collection[Any]) -> _Meant:
         is_signals = data.ABOUT.kind == Kind.SIGNALS
@@ -326,23 +325,17 @@ class Train:
 
 def _table(chosen: list[dict[str, Any]], done: list[Release[Path]]) -> Answer:
     """The models of a grid and what each was trained with."""
-    lines = [
-        f"{release.value}: {', '.join(f'{name} {value}' for name, value in fields.items())}, "
-        f"epsilon {shown(release.receipt.guarantee.epsilon or math.inf)}"
-        for fields, release in zip(chosen, done, strict=True)
-    ]
+    lines, runs = [], []
+    for given, release in zip(chosen, done, strict=True):
+        words = ", ".join(f"{name} {value}" for name, value in given.items())
+        spent = shown(release.receipt.guarantee.epsilon or math.inf)
+        lines.append(f"{release.value}: {words}, epsilon {spent}")
+        sequence = release.receipt.ledger_sequence
+        runs.append({"model": str(release.value), "fields": given, "ledger_sequence": sequence})
     lines.append(
         f"{len(done)} runs, each charged to the ledger: choose between them as you like. Each "
         "receipt states its own run; what all of them cost stands in the ledger."
     )
-    runs = [
-        {
-            "model": str(release.value),
-            "fields": fields,
-            "ledger_sequence": release.receipt.ledger_sequence,
-        }
-        for fields, release in zip(chosen, done, strict=True)
-    ]
     return Answer(data={"runs": runs}, lines=lines)
 
 

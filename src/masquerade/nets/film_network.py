@@ -77,9 +77,8 @@ class FilmNetwork(Network):
         """Films (N, T, H, W, 3) uint8 as (N, 3, T, size, size) float32."""
         return mvit.prepare(segments, self.name)
 
-    @classmethod
-    def load(cls, path: Path, said: Mapping[str, Any]) -> Any:
+    def load(self, path: Path, said: Mapping[str, Any]) -> Any:
         """With the head that was trained."""
-        net = mvit.make(said["network"], classes=len(said["activities"]))
+        net = mvit.make(self.name, classes=len(said["activities"]))
         mvit.load_weights(net, path, keep_head=True)
         return net.eval()

@@ -9,28 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
 from masquerade import _check
 from masquerade._optional import require
+from masquerade._torch import Tensor, nn, torch
 from masquerade.collection import Kind
 from masquerade.nets.channels import normalisation
-from masquerade.nets.lstm_time import tiny_is_zero, unroll, unroll_back
+from masquerade.nets.lstm_time import Trace, tiny_is_zero, unroll, unroll_back
 from masquerade.nets.network import Network
 from masquerade.recordings import Signal
 
-torch = require("torch", extra="train")
 files = require("safetensors.torch", extra="train")
-nn = torch.nn
-Module: Any = nn.Module
-Tensor: TypeAlias = Any  # torch.Tensor
 
 KINDS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")  # of a layer's weights, in torch's order
 
 
-class LSTM(Module):  # type: ignore[misc]  # the checker does not see torch
+class LSTM(nn.Module):
     """Layers of LSTM, then classes from the mean of the hidden states over time.
 
     A mean learns from few windows where the last state alone does not.
@@ -46,6 +43,10 @@ class LSTM(Module):  # type: ignore[misc]  # the checker does not see torch
         layers: one on top of the other.
     """
 
+    mean: Tensor
+    scale: Tensor
+    rate_hz: float  # of the sensors that it was made for
+
     def __init__(self, channels: int, classes: int, hidden: int = 64, layers: int = 1) -> None:
         _check.count(channels=channels, classes=classes, hidden=hidden, layers=layers)
         super().__init__()
@@ -56,103 +57,88 @@ class LSTM(Module):  # type: ignore[misc]  # the checker does not see torch
 
     def forward(self, windows: Tensor) -> Tensor:
         """Windows (B, L, C) to logits (B, classes)."""
-        return self.head(self.middle(windows))
+        logits: Tensor = self.head(self.middle(windows))
+        return logits
 
     def middle(self, windows: Tensor) -> Tensor:
         """Windows (B, L, C) to what the head is given (B, hidden)."""
-        hidden, _ = self.lstm((windows - self.mean) / self.scale)
+        hidden: Tensor = self.lstm((windows - self.mean) / self.scale)[0]
         return hidden.mean(dim=1)
+
+    def normalised_by(self, mean: np.ndarray, scale: np.ndarray) -> LSTM:
+        """The same network, which takes off and divides by these numbers of public data.
+
+        Args:
+            mean: (C,) of the channels.
+            scale: (C,) > 0.
+        """
+        for name, given in (("mean", mean), ("scale", scale)):
+            value = torch.as_tensor(given, dtype=torch.float32)
+            if value.shape != self.mean.shape or not bool(torch.isfinite(value).all()):
+                count = len(self.mean)
+                raise ValueError(f"Expected {name} to be {count} finite numbers, got {given!r}.")
+            getattr(self, name).copy_(value)
+        if not bool((self.scale > 0).all()):
+            raise ValueError(
+                f"Expected scale > 0 for every channel, got {scale!r}; drop constant ones."
+            )
+        return self
 
     def per_record(
         self, weights: Mapping[str, Tensor], inputs: Tensor, wanted: tuple[Tensor, Tensor]
     ) -> dict[str, Tensor]:
-        """As `per_record`, at the given weights."""
-        return per_record(self, inputs, wanted, weights=weights)
+        """The gradient of every record's loss: tensors with one more axis in front.
+
+        The loss of a record is the sum over its windows of share times cross-entropy.
+
+        Args:
+            weights: those that are trained, by name.
+            inputs: (B, L, C), or (B, K, L, C) where a record has K windows.
+            wanted: targets and shares, each (B,) or (B, K); a share may hold a class weight too.
+        """
+        targets, shares = (each.flatten() for each in wanted)
+        owners = (len(inputs), inputs.shape[1] if inputs.dim() == 4 else 1)
+        if len(targets) != owners[0] * owners[1] or targets.shape != shares.shape:
+            raise ValueError(
+                f"Expected a target and a share for each window of {tuple(inputs.shape)}, got "
+                f"{tuple(wanted[0].shape)} and {tuple(wanted[1].shape)}."
+            )
+        named = (*self.named_parameters(), *weights.items())
+        held = {name: value.detach() for name, value in named}
+        with torch.no_grad(), tiny_is_zero():
+            flow = (inputs.reshape(-1, *inputs.shape[-2:]) - self.mean) / self.scale
+            found = _backwards(flow.transpose(0, 1), held, targets, shares, owners)
+        return {name: found[name] for name in weights}
 
 
-def make(
-    channels: int,
-    classes: int,
-    *,
-    hidden: int = 64,
-    layers: int = 1,
-    mean: Any | None = None,
-    scale: Any | None = None,
-) -> LSTM:
-    """An `LSTM` with random weights of torch's own generator.
-
-    Args:
-        channels: of the windows.
-        classes: numbers that come out.
-        hidden: size of the state.
-        layers: one on top of the other.
-        mean: (C,) taken off first; from public data only. None for 0.
-        scale: (C,) divided by next, > 0; from public data only. None for 1.
-    """
-    net = LSTM(channels, classes, hidden, layers)
-    for name, given in (("mean", mean), ("scale", scale)):
-        if given is None:
-            continue
-        value = torch.as_tensor(given, dtype=torch.float32)
-        if value.shape != (channels,) or not bool(torch.isfinite(value).all()):
-            raise ValueError(f"Expected {name} to be {channels} finite numbers, got {given!r}.")
-        getattr(net, name).copy_(value)
-    if not bool((net.scale > 0).all()):
-        raise ValueError(
-            f"Expected scale > 0 for every channel, got {scale!r}; drop constant ones."
-        )
-    return net
-
-
-def per_record(
-    net: LSTM,
-    inputs: Tensor,
-    wanted: tuple[Tensor, Tensor],
-    *,
-    weights: Mapping[str, Tensor] | None = None,
+def _backwards(
+    flow: Tensor,
+    held: Mapping[str, Tensor],
+    targets: Tensor,
+    shares: Tensor,
+    owners: tuple[int, int],
 ) -> dict[str, Tensor]:
-    """The gradient of every record's loss: tensors with one more axis in front.
-
-    The loss of a record is the sum over its windows of share times cross-entropy.
-
-    Args:
-        net: what is trained.
-        inputs: (B, L, C), or (B, K, L, C) where a record has K windows.
-        wanted: targets and shares, each (B,) or (B, K); a share may hold a class weight too.
-        weights: those that are trained, by name; None for the network's own.
-    """
-    targets, shares = (each.flatten() for each in wanted)
-    owners = inputs.shape[:-2] if inputs.dim() == 4 else (len(inputs), 1)
-    if len(targets) != owners[0] * owners[1] or targets.shape != shares.shape:
-        raise ValueError(
-            f"Expected a target and a share for each window of {tuple(inputs.shape)}, got "
-            f"{tuple(wanted[0].shape)} and {tuple(wanted[1].shape)}."
-        )
-    trained = dict(net.named_parameters()) if weights is None else weights
-    held = {name: value.detach() for name, value in (*net.named_parameters(), *trained.items())}
-    with torch.no_grad(), tiny_is_zero():
-        flow = (inputs.reshape(-1, *inputs.shape[-2:]) - net.mean) / net.scale
-        flow = flow.transpose(0, 1)  # (L, B*K, C)
-        traces = []
-        for layer in range(net.lstm.num_layers):
-            into, over, bias = layer_weights(held, layer)
-            traces.append((flow, unroll(nn.functional.linear(flow, into, bias), over)))
-            flow = traces[-1][1].hidden
-        middle = flow.mean(dim=0, keepdim=True)  # over time
-        said = nn.functional.linear(middle[0], held["head.weight"], held["head.bias"])
-        slope = said.softmax(dim=1)
-        slope[torch.arange(len(slope), device=slope.device), targets] -= 1
-        slope *= shares[:, None]  # (B*K, classes)
-        found = _of_layer("head.{}", slope[None], {"weight": middle}, owners)
-        given = (slope @ held["head.weight"] / len(flow)).expand_as(flow)
-        for layer, (below, trace) in reversed([*enumerate(traces)]):
-            into, over, _ = layer_weights(held, layer)
-            slope = unroll_back(trace, over, given)
-            first = torch.zeros_like(trace.hidden[:1])
-            sides = {"weight_ih": below, "weight_hh": torch.cat([first, trace.hidden[:-1]])}
-            found |= _of_layer(f"lstm.{{}}_l{layer}", slope, sides, owners)
-            given = slope @ into if layer else given
-    return {name: found[name] for name in trained}
+    """The gradients of all weights, from windows (L, B*K, C)."""
+    traces: list[tuple[Tensor, Trace]] = []
+    while f"lstm.weight_ih_l{len(traces)}" in held:
+        into, over, bias = layer_weights(held, len(traces))
+        traces.append((flow, unroll(nn.functional.linear(flow, into, bias), over)))
+        flow = traces[-1][1].hidden
+    middle = flow.mean(dim=0, keepdim=True)  # over time
+    said = nn.functional.linear(middle[0], held["head.weight"], held["head.bias"])
+    slope = said.softmax(dim=1)
+    slope[torch.arange(len(slope), device=slope.device), targets] -= 1
+    slope *= shares[:, None]  # (B*K, classes)
+    found = _of_layer("head.{}", slope[None], {"weight": middle}, owners)
+    given = (slope @ held["head.weight"] / len(flow)).expand_as(flow)
+    for layer, (below, trace) in reversed([*enumerate(traces)]):
+        into, over, _ = layer_weights(held, layer)
+        slope = unroll_back(trace, over, given)
+        first = torch.zeros_like(trace.hidden[:1])
+        sides = {"weight_ih": below, "weight_hh": torch.cat([first, trace.hidden[:-1]])}
+        found |= _of_layer(f"lstm.{{}}_l{layer}", slope, sides, owners)
+        given = slope @ into if layer else given
+    return found
 
 
 def layer_weights(held: Mapping[str, Tensor], layer: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -167,7 +153,8 @@ def _of_layer(
     """Gradients of weights, from those of products (L, B*K, G) and what was multiplied."""
 
     def apart(values: Tensor) -> Tensor:  # (B, K*L, ...)
-        return values.unflatten(1, owners).permute(1, 2, 0, 3).flatten(1, 2)
+        split: Tensor = values.unflatten(1, owners)
+        return split.permute(1, 2, 0, 3).flatten(1, 2)
 
     mine = apart(slope)
     found = {name.format(side): torch.bmm(mine.mT, apart(seen)) for side, seen in sides.items()}
@@ -225,12 +212,8 @@ class LstmNetwork(Network):
         """Random weights; channels are normalised by public signals."""
         mean, scale = normalisation([signal.values for signal in public])
         torch.manual_seed(seed)
-        net = make(len(mean), classes, hidden=self.hidden, mean=mean, scale=scale)
-        return self.marked(net, public[0].rate_hz)
-
-    def marked(self, net: LSTM, rate_hz: float) -> LSTM:
-        """The same network, with what its users must know standing on it."""
-        net.name, net.window, net.rate_hz = self.name, self.window, rate_hz
+        net = LSTM(len(mean), classes, self.hidden).normalised_by(mean, scale)
+        net.rate_hz = public[0].rate_hz
         return net
 
     def split(self, net: LSTM, part: str) -> tuple[Any, Any]:
@@ -249,14 +232,12 @@ class LstmNetwork(Network):
         """The sensors that it was made for."""
         return {"channels": len(net.mean), "rate_hz": net.rate_hz}
 
-    @classmethod
-    def load(cls, path: Path, said: Mapping[str, Any]) -> LSTM:
+    def load(self, path: Path, said: Mapping[str, Any]) -> LSTM:
         """As `make` gave it, trained."""
-        network = cls(window=int(said["window"]), hidden=said["hidden"])
-        net = LSTM(said["channels"], len(said["activities"]), hidden=network.hidden)
+        net = LSTM(said["channels"], len(said["activities"]), self.hidden)
         net.load_state_dict(files.load_file(path))
-        net.eval()
-        return network.marked(net, float(said["rate_hz"]))
+        net.rate_hz = float(said["rate_hz"])
+        return net.eval()
 
 
 EXAMPLE = LstmNetwork(window=16, hidden=4)

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,31 @@ from masquerade.nets import lstm, lstm_time
 
 _WARM = 3  # steps before one is captured
 _IN_THREAD = 2  # networks a thread trains at once, so that threads wait less for each other
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How networks of a stack begin and learn.
+
+    Args:
+        hidden: size of the state.
+        epochs: times that each record is seen.
+        batch: records of a network in a step.
+        rate: Adam's.
+        seed: of first weights and orders; it may be known to all.
+        device: cpu or cuda.
+    """
+
+    hidden: int = 64
+    epochs: int = 30
+    batch: int = 32
+    rate: float = 3e-3
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        _check.count(epochs=self.epochs, batch=self.batch)
+        _check.positive(rate=self.rate)
 
 
 class Stack(nn.Module):
@@ -56,7 +82,7 @@ class Stack(nn.Module):
     def member(self, teacher: int) -> lstm.LSTM:
         """A copy of one network."""
         with torch.device("meta"):
-            net: lstm.LSTM = lstm.LSTM(*self.sizes)
+            net = lstm.LSTM(*self.sizes)
         held = {name: value[teacher].clone() for name, value in self.state_dict().items()}
         net.load_state_dict(held, assign=True)
         net.lstm.flatten_parameters()
@@ -72,19 +98,9 @@ class Stack(nn.Module):
         return torch.baddbmm(held["head.bias"][:, None], middle, held["head.weight"].mT)
 
 
-def drawn(
-    teachers: int, channels: int, classes: int, *, hidden: int = 64, layers: int = 1
-) -> Stack:
-    """A stack of networks with random weights, one drawn after the other.
-
-    Args:
-        teachers: how many networks.
-        channels: of the windows.
-        classes: numbers that come out of each.
-        hidden: size of the state.
-        layers: one on top of the other.
-    """
-    return Stack([lstm.LSTM(channels, classes, hidden, layers) for _ in range(teachers)])
+def drawn(teachers: int, channels: int, classes: int, *, hidden: int) -> Stack:
+    """A stack of networks with random weights, one drawn after the other."""
+    return Stack([lstm.LSTM(channels, classes, hidden) for _ in range(teachers)])
 
 
 def _apart(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
@@ -119,8 +135,7 @@ class _Layer(torch.autograd.Function):
         gates = torch.baddbmm(bias[:, None], flow.flatten(1, 2), into.mT)
         trace = lstm_time.unroll(gates.unflatten(1, flow.shape[1:3]), over)
         ctx.save_for_backward(flow, into, over, *trace)
-        hidden: Tensor = trace.hidden
-        return hidden
+        return trace.hidden
 
     @staticmethod
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
@@ -133,67 +148,67 @@ class _Layer(torch.autograd.Function):
         return below, torch.bmm(flat.mT, flow.flatten(1, 2)), later.mT @ before, flat.sum(dim=1)
 
 
+def learned(
+    windows: np.ndarray,
+    targets: np.ndarray,
+    schedule: Schedule,
+    *,
+    classes: int,
+    progress: Callable[[int, int], None],
+    numbers: Sequence[int] | None = None,
+) -> Stack:
+    """Networks with random weights that learned from records of their own; see `fit`."""
+    torch.manual_seed(schedule.seed)
+    stack = drawn(len(windows), windows.shape[3], classes, hidden=schedule.hidden)
+    stack = stack.to(schedule.device)
+    fit(stack, windows, targets, schedule, progress=progress, numbers=numbers)
+    return stack
+
+
 def fit(
     stack: Stack,
     windows: np.ndarray | Tensor,
     targets: np.ndarray | Tensor,
-    present: np.ndarray | Tensor,
+    schedule: Schedule,
     *,
-    epochs: int,
-    batch: int,
-    rate: float,
-    seed: int,
     progress: Callable[[int, int], None],
-    teachers_at_once: int | None = None,
     numbers: Sequence[int] | None = None,
 ) -> None:
     """Train every network on its own records, by Adam, in place, where its weights lie.
 
-    A network goes through its records in an order that its number, ``seed`` and how many it has
+    A network goes through its records in an order that its number, the seed and how many it has
     decide, so it becomes the same alone as among others, rounding aside. Those with fewer records
     are done after fewer steps; one without any stays as it was.
 
     Args:
         stack: the networks.
         windows: (T, R, L, C) float32.
-        targets: (T, R) classes.
-        present: (T, R) bool; where it is not, the record only fills up.
-        epochs: times that each record is seen.
-        batch: records of a network in a step.
-        rate: Adam's.
-        seed: of the order; it may be known to all.
+        targets: (T, R) classes; below 0 where the record only fills up.
+        schedule: how.
         progress: called with the rounds done and their total; it learns nothing of the records.
-        teachers_at_once: networks that take a step together; None for all of them on a GPU, a few
-            in each of torch's threads on processors.
         numbers: of the networks, where they are some of many; None counts from 0.
     """
-    _check.count(epochs=epochs, batch=batch)
-    _check.positive(rate=rate)
     seen = torch.as_tensor(windows, dtype=torch.float32)
-    wanted, is_there = torch.as_tensor(targets, dtype=torch.int64), torch.as_tensor(present)
+    wanted = torch.as_tensor(targets, dtype=torch.int64)
     own_numbers = range(len(stack)) if numbers is None else numbers
-    _check_records(stack, seen, wanted, is_there, own_numbers)
-    is_cpu = stack.mean.device.type == "cpu"
-    most = min(_IN_THREAD, -(-len(stack) // torch.get_num_threads())) if is_cpu else len(stack)
-    size = most if teachers_at_once is None else teachers_at_once
-    _check.count(teachers_at_once=size)
+    _check_records(stack, seen, wanted, own_numbers)
+    size = _at_once(stack)
     parts = [slice(start, start + size) for start in range(0, len(stack), size)]
-    tick = _ticker(progress, epochs * len(parts))
+    tick = _ticker(progress, schedule.epochs * len(parts))
 
     def train(part: slice) -> None:
         found = [
-            _order(here, epochs=epochs, batch=batch, rng=np.random.default_rng((seed, number)))
-            for here, number in zip(is_there[part].cpu().numpy(), own_numbers[part], strict=True)
+            _order(here >= 0, schedule, np.random.default_rng((schedule.seed, number)))
+            for here, number in zip(wanted[part].cpu().numpy(), own_numbers[part], strict=True)
         ]
         some = stack  # or a copy: torch forbids that threads change parts of one tensor
         if size < len(stack):
             some = Stack([stack.member(teacher) for teacher in range(len(stack))[part]])
-        records = (seen[part], wanted[part].where(is_there[part], 0))
-        _fit_some(some, records, found, rate=rate, epochs=epochs, tick=tick)
+        _fit_some(some, (seen[part], wanted[part].clamp_min(0)), found, schedule, tick)
         if some is not stack:
             _put(stack, part, some)
 
-    if not is_cpu:
+    if stack.mean.device.type != "cpu":
         for part in parts:
             train(part)
         return
@@ -202,23 +217,25 @@ def fit(
             done.result()
 
 
-def _check_records(
-    stack: Stack, windows: Tensor, targets: Tensor, present: Tensor, numbers: Sequence[int]
-) -> None:
+def _at_once(stack: Stack) -> int:
+    """Networks that take a step together: all on a GPU, a few in each thread on processors."""
+    if stack.mean.device.type != "cpu":
+        return len(stack)
+    return min(_IN_THREAD, -(-len(stack) // torch.get_num_threads()))
+
+
+def _check_records(stack: Stack, windows: Tensor, targets: Tensor, numbers: Sequence[int]) -> None:
     channels, classes, *_ = stack.sizes
     if windows.dim() != 4 or len(windows) != len(stack) or windows.shape[-1] != channels:
         raise ValueError(
             f"Expected windows of shape ({len(stack)}, R, L, {channels}), got "
             f"{tuple(windows.shape)}."
         )
-    for name, given in (("targets", targets), ("present", present)):
-        if given.shape != windows.shape[:2]:
-            raise ValueError(
-                f"Expected {name} of shape {tuple(windows.shape[:2])}, got {tuple(given.shape)}."
-            )
-    if present.dtype != torch.bool:
-        raise TypeError(f"Expected present to be bool, got {present.dtype}.")
-    if bool(((targets < 0) | (targets >= classes))[present].any()):
+    if targets.shape != windows.shape[:2]:
+        raise ValueError(
+            f"Expected targets of shape {tuple(windows.shape[:2])}, got {tuple(targets.shape)}."
+        )
+    if bool((targets >= classes).any()):
         raise ValueError(f"Expected targets from 0 to {classes - 1} where a record is present.")
     if len(numbers) != len(stack):
         raise ValueError(f"Expected {len(stack)} numbers, got {len(numbers)}.")
@@ -247,14 +264,14 @@ def _one_thread_each() -> Iterator[int]:
         torch.set_num_threads(threads)
 
 
-def _order(present: np.ndarray, *, epochs: int, batch: int, rng: np.random.Generator) -> np.ndarray:
+def _order(present: np.ndarray, schedule: Schedule, rng: np.random.Generator) -> np.ndarray:
     """(steps, batch): places of a network's records; -1 where the last batch has fewer."""
-    places = np.flatnonzero(present)
+    places, batch = np.flatnonzero(present), schedule.batch
     steps = -(-len(places) // batch)
-    found = np.full((epochs, steps * batch), -1)
+    found = np.full((schedule.epochs, steps * batch), -1)
     for epoch in found:
         epoch[: len(places)] = rng.permutation(places)
-    return found.reshape(epochs * steps, batch)
+    return found.reshape(schedule.epochs * steps, batch)
 
 
 def _put(stack: Stack, part: slice, some: Stack) -> None:
@@ -267,19 +284,17 @@ def _fit_some(
     stack: Stack,
     records: tuple[Tensor, Tensor],
     orders: Sequence[np.ndarray],
-    *,
-    rate: float,
-    epochs: int,
+    schedule: Schedule,
     tick: Callable[[], None],
 ) -> None:
     """Train all networks of the stack together; each stands still once its own order ends."""
     device = stack.mean.device
     ends = [len(order) for order in orders]
-    table = np.full((max(ends), len(orders), orders[0].shape[1]), -1)
+    table = np.full((max(ends), len(orders), schedule.batch), -1)
     for teacher, order in enumerate(orders):
         table[: len(order), teacher] = order
-    step = _Step(stack, *(each.to(device) for each in records), rate=rate, batch=table.shape[2])
-    rows, every = torch.from_numpy(table).to(device), max(ends) // epochs
+    step = _Step(stack, records[0].to(device), records[1].to(device), schedule)
+    rows, every = torch.from_numpy(table).to(device), max(ends) // schedule.epochs
     kept = {t: _weights(stack, t) for t, end in enumerate(ends) if not end}
     with lstm_time.tiny_is_zero():
         for number, row in enumerate(rows, 1):
@@ -293,7 +308,7 @@ def _fit_some(
         for teacher, weights in kept.items():
             for held, value in zip(stack.parameters(), weights, strict=True):
                 held[teacher] = value
-    for _ in range(0 if every else epochs):  # nobody had a record
+    for _ in range(0 if every else schedule.epochs):  # nobody had a record
         tick()
 
 
@@ -304,15 +319,14 @@ def _weights(stack: Stack, teacher: int) -> list[Tensor]:
 class _Step:
     """A step of Adam for every network; on a GPU it is captured and replayed."""
 
-    def __init__(
-        self, stack: Stack, windows: Tensor, targets: Tensor, *, rate: float, batch: int
-    ) -> None:
+    def __init__(self, stack: Stack, windows: Tensor, targets: Tensor, schedule: Schedule) -> None:
         self.stack, self.windows, self.targets = stack, windows, targets
         self.is_gpu = windows.device.type == "cuda"
         self.best = torch.optim.Adam(
-            stack.parameters(), lr=rate, fused=True, capturable=self.is_gpu
+            stack.parameters(), lr=schedule.rate, fused=True, capturable=self.is_gpu
         )
-        self.places = torch.zeros(len(stack), batch, dtype=torch.int64, device=windows.device)
+        size = (len(stack), schedule.batch)
+        self.places = torch.zeros(size, dtype=torch.int64, device=windows.device)
         self.teachers = torch.arange(len(stack), device=windows.device)[:, None]
         self.taken = 0
         self.graph: torch.cuda.CUDAGraph | None = None

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from masquerade._optional import require
-
-torch = require("torch", extra="train")
-Tensor: TypeAlias = Any  # torch.Tensor
+from masquerade._torch import Tensor, torch
 
 
 @contextmanager

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.nets import torchvision, weight_files
 from masquerade.nets.attention import Attention, LastBlock, pooled
 from masquerade.nets.weight_files import HEAD
 
-torch = require("torch", extra="train")
-nn = torch.nn
-Module: Any = nn.Module
-Tensor = Any  # torch.Tensor
-Network = Any  # torch.nn.Module
+if TYPE_CHECKING:
+    from torchvision.models.video.mvit import MViT
 
 PARTS = ("head", "last_norms", "norms", "all")
 load_weights = weight_files.load_weights
@@ -70,12 +67,7 @@ _SMALL = (
 )
 
 
-def names() -> tuple[str, ...]:
-    """The networks there are: the two published ones, and a small one for two cores."""
-    return tuple(NORMALISATION)
-
-
-def make(name: str, *, classes: int) -> Network:
+def make(name: str, *, classes: int) -> MViT:
     """A network with random weights, from torch's generator; nothing in it is random later.
 
     Args:
@@ -89,7 +81,7 @@ def make(name: str, *, classes: int) -> Network:
     seen = _seen(name)
     _check.count(classes=classes)
     if name == "mvit_small":
-        net = torchvision.MViT(
+        built = torchvision.MViT(
             spatial_size=(seen.size_px, seen.size_px),
             temporal_size=seen.frames,
             block_setting=[_setting(*row) for row in _SMALL],
@@ -101,18 +93,19 @@ def make(name: str, *, classes: int) -> Network:
         )
     else:
         published = {"mvit_v1_b": torchvision.mvit_v1_b, "mvit_v2_s": torchvision.mvit_v2_s}[name]
-        net = published(num_classes=classes, stochastic_depth_prob=0.0)
-    net.head[0] = nn.Identity()  # in place of dropout
-    for block, shape in zip(net.blocks, _shapes(net), strict=True):
+        built = published(num_classes=classes, stochastic_depth_prob=0.0)
+    built.head[0] = nn.Identity()  # in place of dropout
+    for block, shape in zip(built.blocks, _shapes(built), strict=True):
         block.attn = Attention(block.attn, shape)
-    net.blocks[-1] = LastBlock(net.blocks[-1])
-    net.name = name
+    built.blocks[-1] = LastBlock(built.blocks[-1])
+    built.name = name
+    net: MViT = built
     return net
 
 
 def _seen(name: str) -> Normalisation:
     if name not in NORMALISATION:
-        raise ValueError(_check.unknown("network", name, names()))
+        raise ValueError(_check.unknown("network", name, tuple(NORMALISATION)))
     return NORMALISATION[name]
 
 
@@ -166,7 +159,7 @@ def fitted(films: Tensor, name: str) -> Tensor:
     return ((films - mean) / std).contiguous()
 
 
-def trainable(net: Network, part: str) -> tuple[str, ...]:
+def trainable(net: MViT, part: str) -> tuple[str, ...]:
     """The names of the parameters that are trained.
 
     Args:
@@ -174,27 +167,19 @@ def trainable(net: Network, part: str) -> tuple[str, ...]:
         part: the head; with the norms of the last two blocks and the final one
             [schneider2024, Sec. 13]; with every norm; or all.
     """
-    _known(part)
+    if part not in PARTS:
+        raise ValueError(_check.unknown("part", part, PARTS))
     every = tuple(name for name, _ in net.named_parameters())
     if part == "all":
         return every
-    scopes = {"head": (), "last_norms": _last_scopes(net), "norms": ("blocks.", "norm")}[part]
+    last = [f"blocks.{number}." for number in range(len(net.blocks))][-_LAST:]
+    scopes = {"head": (), "last_norms": (*last, "norm"), "norms": ("blocks.", "norm")}[part]
     norms = {name for name, module in net.named_modules() if isinstance(module, nn.LayerNorm)}
     chosen = {name for name in norms if name.startswith(scopes)}
     return tuple(name for name in every if name in HEAD or name.rpartition(".")[0] in chosen)
 
 
-def _known(part: str) -> None:
-    if part not in PARTS:
-        raise ValueError(_check.unknown("part", part, PARTS))
-
-
-def _last_scopes(net: Network) -> tuple[str, ...]:
-    count = len(net.blocks)
-    return (*(f"blocks.{number}." for number in range(count - _LAST, count)), "norm")
-
-
-def split(net: Network, part: str) -> tuple[Network, Network]:
+def split(net: MViT, part: str) -> tuple[nn.Module, nn.Module]:
     """Cut before the first module that is trained: ``tail(trunk(films))`` is ``net(films)``.
 
     Both are made of the network's own modules, under their own names, so that training the tail
@@ -210,13 +195,13 @@ def split(net: Network, part: str) -> tuple[Network, Network]:
     return trunk, _Piece(net, range(cut, blocks + 3))
 
 
-class _Piece(Module):  # type: ignore[misc]  # the checker does not see torch
+class _Piece(nn.Module):
     """Some steps of a network: embedding, blocks, final norm, head.
 
     The number of tokens along each axis is a constant of each block here.
     """
 
-    def __init__(self, net: Network, steps: range) -> None:
+    def __init__(self, net: MViT, steps: range) -> None:
         super().__init__()
         count = len(net.blocks)
         if 0 in steps:
@@ -242,45 +227,17 @@ class _Piece(Module):  # type: ignore[misc]  # the checker does not see torch
         return self.head(values) if hasattr(self, "head") else values
 
 
-def _shapes(net: Network) -> list[tuple[int, ...]]:
+def _shapes(net: MViT) -> list[tuple[int, ...]]:
     """The tokens along (T, H, W) that each block is given."""
-    shape = (net.pos_encoding.temporal_size, *net.pos_encoding.spatial_size)
-    found = []
+    place, found = net.pos_encoding, list[tuple[int, ...]]()
+    shape: tuple[int, ...] = (place.temporal_size, *place.spatial_size)
     for block in net.blocks:
         found.append(shape)
-        shape = pooled(shape, block.attn.pool_q)
+        shape = pooled(shape, cast(Attention, block.attn).pool_q)
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
-    """How large a network is.
-
-    Args:
-        name: of the network.
-        classes: numbers that come out.
-        parameters: in all.
-        trainable: of those, how many are trained.
-    """
-
-    name: str
-    classes: int
-    parameters: int
-    trainable: int
-
-
-def describe(net: Network) -> Size:
-    """Count the parameters, and those that `split` left trainable."""
-    sizes = [(parameter.numel(), parameter.requires_grad) for parameter in net.parameters()]
-    return Size(
-        name=net.name,
-        classes=net.head[1].out_features,
-        parameters=sum(size for size, _ in sizes),
-        trainable=sum(size for size, is_trained in sizes if is_trained),
-    )
-
-
-def pretrained(name: str, *, classes: int | None = None) -> Network:
+def pretrained(name: str, *, classes: int | None = None) -> MViT:
     """A network with the weights that come with this package, learned from nobody.
 
     Args:

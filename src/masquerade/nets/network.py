@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -35,7 +36,7 @@ class Network(ABC):
 
     @property
     def said(self) -> dict[str, Any]:
-        """What a model's file says of it, whatever it learns from."""
+        """What a model's file says of it: its name, and the fields that it is read again by."""
         return {"network": self.name}
 
     @abstractmethod
@@ -64,9 +65,8 @@ class Network(ABC):
         """What a model's file must say beside `said` so that it can be read again."""
         return {}
 
-    @classmethod
     @abstractmethod
-    def load(cls, path: Path, said: Mapping[str, Any]) -> Any:
+    def load(self, path: Path, said: Mapping[str, Any]) -> Any:
         """A trained network from a model's file, and what that says."""
 
 
@@ -78,3 +78,10 @@ def network_class(name: str) -> type[Network]:
     """
     found: type[Network] = type(catalog.example("nets", name))
     return found
+
+
+def network_of(said: Mapping[str, Any]) -> Network:
+    """The network of a model, with the fields that its file says."""
+    kind = network_class(said["network"])
+    own = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: said[name] for name in own if name in said})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from masquerade._optional import require
@@ -17,26 +16,7 @@ files = require("safetensors.torch", extra="train")
 HEAD = ("head.1.weight", "head.1.bias")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loaded:
-    """What was read from a file of weights.
-
-    Args:
-        tensors: that were read.
-        classes: of the file's head.
-        has_head: whether the network has that head now; if not, it kept its own.
-    """
-
-    tensors: int
-    classes: int
-    has_head: bool
-
-    def __str__(self) -> str:
-        head = "its head too" if self.has_head else "not its head, which the network replaces"
-        return f"Read {self.tensors} tensors of a network of {self.classes} classes, {head}."
-
-
-def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> Loaded:
+def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> bool:
     """Put the weights of a file into the network; all of them must fit.
 
     Args:
@@ -46,7 +26,7 @@ def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> Load
         keep_head: refuse a head for another number of classes, rather than leave it out.
 
     Returns:
-        What was read; a head that was left out is said there.
+        Whether its head was put there too; one for another number of classes is left out.
 
     Raises:
         BadInput: if the file is not whole, or not this network's.
@@ -69,9 +49,7 @@ def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> Load
         raise BadInput(f"Expected finite weights, got {path} with others in {_listed(bad)}.")
     kept = {key: wanted[key] for key in HEAD} if is_swapped else {}
     net.load_state_dict(found | kept, strict=True)
-    return Loaded(
-        tensors=len(found) - len(kept), classes=len(found[HEAD[0]]), has_head=not is_swapped
-    )
+    return not is_swapped
 
 
 def _check_keys(

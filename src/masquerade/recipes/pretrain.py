@@ -96,7 +96,7 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
     mvit.save_weights(net, plan.out)
     return {
         "network": plan.network,
-        "parameters": mvit.describe(net).parameters,
+        "parameters": sum(weight.numel() for weight in net.parameters()),
         "learned": int((~is_held).sum()),
         "people": len(set(people[~is_held].tolist())),
         "held_out": int(is_held.sum()),

@@ -10,17 +10,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from masquerade._torch import torch
+from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 
+Optimizer = torch.optim.Optimizer
 _DIGEST = 32  # bytes before a checkpoint's content: its SHA-256
 
 
 def save(
-    path: Path, weights: Mapping[str, Any], best: Any, run_id: dict[str, Any], done: int
+    path: Path, weights: Mapping[str, Tensor], best: Optimizer, run_id: dict[str, Any], done: int
 ) -> None:
     """All that a run needs to go on; batches and noise are drawn anew, so no state of theirs.
 
@@ -38,7 +39,9 @@ def save(
     atomic.write_whole(path, hashlib.sha256(data).digest() + data, is_private=True)
 
 
-def resume(path: Path | None, weights: Mapping[str, Any], best: Any, run_id: dict[str, Any]) -> int:
+def resume(
+    path: Path | None, weights: Mapping[str, Tensor], best: Optimizer, run_id: dict[str, Any]
+) -> int:
     """Steps that were done; weights and optimiser are set to what they were then.
 
     Raises:
@@ -63,7 +66,9 @@ def resume(path: Path | None, weights: Mapping[str, Any], best: Any, run_id: dic
     return int(state["done"])
 
 
-def identity(plan: Plan, method: Method, tail: Any, trunk: Any | None) -> dict[str, Any]:
+def identity(
+    plan: Plan, method: Method, tail: nn.Module, trunk: nn.Module | None
+) -> dict[str, Any]:
     """What makes a run this run: its plan, its method, and the network but for what is trained."""
     frozen, shapes = hashlib.sha256(), {}
     trained = {name for name, held in tail.named_parameters() if held.requires_grad}

@@ -13,14 +13,8 @@ from masquerade import _check
 from masquerade.train.method import Method
 
 _MOST = 64
-_FIXED = (
-    "unit",
-    "relation",
-    "delta",
-    "class_weights",
-    "private",
-    "form",
-)  # one promise for all runs
+# one promise for all runs
+_FIXED = ("unit", "relation", "delta", "class_weights", "private", "form")
 
 
 def methods_of(method: Method, grid: str) -> list[tuple[dict[str, Any], Method]]:

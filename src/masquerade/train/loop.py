@@ -10,19 +10,20 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._torch import torch
+from masquerade._torch import Tensor, nn, torch
 from masquerade.noise import Noise
 from masquerade.train import checkpoint, gradients, step
 from masquerade.train.coupling import refuse_coupling
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows, gathered
-from masquerade.train.sampling import PublicBatches
+from masquerade.train.sampling import public_batch
+from masquerade.train.step import Tensors
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -68,7 +69,7 @@ def rate_at(method: Method, number: int, steps: int) -> float:
 
 
 def run(
-    tail: Any,
+    tail: nn.Module,
     rows: Rows,
     method: Method,
     plan: Plan,
@@ -119,7 +120,7 @@ def run(
             checkpoint.save(work.checkpoint, weights, best, run_id, number + 1)
 
 
-def check_network(tail: Any, rows: Rows, method: Method) -> None:
+def check_network(tail: nn.Module, rows: Rows, method: Method) -> None:
     """Refuse a network that mixes records, or has another number of classes than weights.
 
     It is tried on made-up rows in full float32, and torch's own generators are left as they were.
@@ -145,7 +146,7 @@ def check_network(tail: Any, rows: Rows, method: Method) -> None:
 
 def _gradient(
     loss: gradients.Loss,
-    weights: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
     rows: Rows,
     method: Method,
     plan: Plan,
@@ -153,7 +154,7 @@ def _gradient(
     *,
     noise: Noise,
     work: Workload,
-) -> dict[str, Any]:
+) -> Tensors:
     """The right-hand side of the equation at one step."""
     held = {name: value.detach() for name, value in weights.items()}
     units = plan.sampler.draw(noise)
@@ -165,19 +166,19 @@ def _gradient(
         if not method.shares_batch:
             rng = np.random.default_rng((method.public_seed, 1, number))
             size = min(getattr(method, "public_batch", plan.sampler.expected), rows.units)
-            units = PublicBatches(units=rows.units, size=size).draw(rng=rng)
+            units = public_batch(rows.units, size, rng=rng)
         public = _public_mean(loss, held, rows, units, work)
     return step.combined(private, public, weight=method.public_weight)
 
 
 def _private_cells(
     loss: gradients.Loss,
-    weights: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
     rows: Rows,
     units: np.ndarray,
     plan: Plan,
     work: Workload,
-) -> dict[str, Any]:
+) -> Tensors:
     """The sum over a batch, in pieces of one shape; the last is filled up with nobody.
 
     Kernels may round by shape and place, which the draw decides and nobody's data: whoever is
@@ -204,11 +205,11 @@ def _private_cells(
 
 def _public_mean(
     loss: gradients.Loss,
-    weights: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
     rows: Rows,
     units: np.ndarray,
     work: Workload,
-) -> dict[str, Any] | None:
+) -> Tensors:
     if not len(units):
         return {name: torch.zeros_like(value) for name, value in weights.items()}
     inputs, wanted = _lesson(rows, units, work, is_public=True)
@@ -217,7 +218,7 @@ def _public_mean(
 
 def _lesson(
     rows: Rows, units: np.ndarray, work: Workload, *, is_public: bool = False
-) -> tuple[Any, tuple[Any, Any]]:
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     """What the trained part sees of some units, and what it should say."""
     inputs, targets, shares = gathered(rows, units, is_public=is_public)
     if rows.trunk is not None:
@@ -228,7 +229,7 @@ def _lesson(
     return inputs, (targets, shares)
 
 
-def lowered(device: Any, precision: Precision) -> Any:
+def lowered(device: torch.device | str, precision: Precision) -> torch.autocast:
     """A context in which networks run in that precision, on that device.
 
     No guarantee hangs on it: whatever a forward pass gives, gradients are clipped afterwards, in
@@ -240,13 +241,13 @@ def lowered(device: Any, precision: Precision) -> Any:
 
 
 def _loss(
-    tail: Any, method: Method, rows: Rows, *, precision: Precision = "float32"
+    tail: nn.Module, method: Method, rows: Rows, *, precision: Precision = "float32"
 ) -> gradients.Loss:
     """The loss of one unit: the mean over its rows."""
     device = rows.targets.device
     given = torch.tensor(method.class_weights or (), device=device)
 
-    def loss(weights: Mapping[str, Any], inputs: Any, wanted: Any) -> Any:
+    def loss(weights: Mapping[str, Tensor], inputs: Tensor, wanted: gradients.Target) -> Tensor:
         targets, shares = wanted
         with lowered(device, precision):
             out = torch.func.functional_call(tail, dict(weights), (inputs,))
@@ -257,16 +258,19 @@ def _loss(
     own = getattr(tail, "per_record", None)  # of a network that vmap cannot take apart
     if own is not None:
 
-        def per_record(weights: Mapping[str, Any], inputs: Any, wanted: Any) -> Any:
+        def per_record(
+            weights: Mapping[str, Tensor], inputs: Tensor, wanted: gradients.Target
+        ) -> Tensors:
             targets, shares = wanted
             shares = shares * given[targets] if len(given) else shares
-            return own(weights, inputs, (targets, shares))
+            found: Tensors = own(weights, inputs, (targets, shares))
+            return found
 
         loss.per_record = per_record  # type: ignore[attr-defined]
     return loss
 
 
-def _optimiser(method: Method, weights: list[Any]) -> Any:
+def _optimiser(method: Method, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
     if method.optimiser == "adam":
         return torch.optim.Adam(weights, lr=method.learning_rate)
     return torch.optim.SGD(weights, lr=method.learning_rate, momentum=0.9)

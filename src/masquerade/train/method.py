@@ -103,23 +103,16 @@ class Method(Promised):
         """What a run over this many units does; known before any of them is read."""
         expected = min(self.batch, units)
         sampler = Poisson(units=units, expected=expected, is_revealed=self.shares_batch)
-        steps = max(1, round(self.epochs * units / expected))
-        if self.epsilon == math.inf or not self.HAS_PRIVATE:
-            return Plan(
-                sampler=sampler,
-                steps=steps,
-                clip_norm=self.clip_norm,
-                noise_multiplier=0.0,
-                delta=self.delta,
-            )
-        return calibrated(
-            self.epsilon,
-            delta=self.delta,
+        plan = Plan(
             sampler=sampler,
-            steps=steps,
+            steps=max(1, round(self.epochs * units / expected)),
             clip_norm=self.clip_norm,
-            relation=self.met,
+            noise_multiplier=0.0,
+            delta=self.delta,
         )
+        if self.epsilon == math.inf or not self.HAS_PRIVATE:
+            return plan
+        return calibrated(plan, self.epsilon, relation=self.met)
 
     def event(self, plan: Plan) -> DpEvent:
         """The run, for an accountant."""

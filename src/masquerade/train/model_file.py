@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from masquerade._optional import require
 from masquerade.errors import BadInput
-from masquerade.nets.network import Network, network_class
+from masquerade.nets.network import Network, network_of
 
 safetensors = require("safetensors", extra="train")
 files = require("safetensors.torch", extra="train")
+
+
+class Trained(NamedTuple):
+    """A trained network, the entry that it was made by, its classes, and what its file says."""
+
+    net: Any
+    network: Network
+    classes: tuple[str, ...]
+    said: dict[str, Any]
 
 
 def encoded(net: Any, network: Network, classes: tuple[str, ...], more: dict[str, Any]) -> bytes:
@@ -32,18 +43,22 @@ def encoded(net: Any, network: Network, classes: tuple[str, ...], more: dict[str
 
 def said_of(path: Path) -> dict[str, Any]:
     """What a model's file says of it."""
-    try:
-        with safetensors.safe_open(path, framework="pt") as held:
-            return dict(json.loads((held.metadata() or {})["masquerade"]))
-    except (safetensors.SafetensorError, LookupError, TypeError, ValueError, OSError) as error:
-        raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
+    with _ours(path), safetensors.safe_open(path, framework="pt") as held:
+        return dict(json.loads((held.metadata() or {})["masquerade"]))
 
 
-def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
-    """A model that `masquerade train` wrote, and its classes."""
+def load_model(path: Path) -> Trained:
+    """A model that `masquerade train` wrote."""
     said = said_of(path)
+    with _ours(path):
+        network = network_of(said)
+        return Trained(network.load(path, said), network, tuple(said["activities"]), said)
+
+
+@contextlib.contextmanager
+def _ours(path: Path) -> Iterator[None]:
     try:
-        return network_class(said["network"]).load(path, said), tuple(said["activities"])
+        yield
     except BadInput:
         raise
     except (

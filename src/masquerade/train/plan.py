@@ -60,15 +60,7 @@ class Plan:
         return up_decimals(epsilon(self.event(), delta=self.delta, relation=relation))
 
 
-def calibrated(
-    target: float,
-    *,
-    delta: float,
-    sampler: Poisson,
-    steps: int,
-    clip_norm: float,
-    relation: Relation,
-) -> Plan:
+def calibrated(plan: Plan, target: float, *, relation: Relation) -> Plan:
     """The plan with the least noise whose epsilon, for ``relation``, is at most ``target``.
 
     Epsilon is stated with four decimals, rounded up; a target is met as if it had four as well.
@@ -79,13 +71,13 @@ def calibrated(
     target = math.floor(target * 1e4 * (1 + 1e-12)) / 1e4
     z = calibrate(
         target,
-        delta=delta,
-        sampling_prob=sampler.sampling_prob,
-        steps=steps,
+        delta=plan.delta,
+        sampling_prob=plan.sampler.sampling_prob,
+        steps=plan.steps,
         relation=relation,
-        is_revealed=sampler.is_revealed,
+        is_revealed=plan.sampler.is_revealed,
     )
-    plan = Plan(sampler=sampler, steps=steps, clip_norm=clip_norm, noise_multiplier=z, delta=delta)
+    plan = replace(plan, noise_multiplier=z)
     growth = 1e-5
     while plan.epsilon(relation) > target:  # rounded up, it may be one in the last decimal above
         plan = replace(plan, noise_multiplier=plan.noise_multiplier * (1 + growth))

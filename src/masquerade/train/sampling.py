@@ -56,22 +56,6 @@ class Poisson:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublicBatches:
-    """Batches of public views: of one size, drawn apart from the private ones.
-
-    Args:
-        units: there are.
-        size: of every batch; never empty.
-    """
-
-    units: int
-    size: int
-
-    def __post_init__(self) -> None:
-        _check.count(units=self.units, size=self.size)
-
-    def draw(self, *, rng: np.random.Generator) -> np.ndarray:
-        """Different units, in order."""
-        found = rng.permutation(self.units)[: self.size]
-        return np.sort(found)
+def public_batch(units: int, size: int, *, rng: np.random.Generator) -> np.ndarray:
+    """Different units, in order, of whose public views a batch is made, apart from private ones."""
+    return np.sort(rng.permutation(units)[:size])

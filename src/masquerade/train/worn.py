@@ -126,7 +126,7 @@ def public_windows(signals: Sequence[Signal], window: int) -> np.ndarray:
 def labelled_windows(
     signals: Sequence[Signal], window: int, *, classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Windows of signals with the class that fills them, for testing."""
+    """Windows of signals with half an overlap, and the class that fills each."""
     whole = [Stretch(number, 0, len(signal.values)) for number, signal in enumerate(signals)]
     return windows_of(signals, whole, window=window, step=max(1, window // 2), classes=classes)
 
@@ -159,10 +159,7 @@ def chosen(
 
     The rule looks at this recording alone. Where it has fewer, zeros follow, with the class -1.
     """
-    whole = [Stretch(0, 0, len(signal.values))]
-    values, found = windows_of(
-        [signal], whole, window=window, step=max(1, window // 2), classes=classes
-    )
+    values, found = labelled_windows([signal], window, classes=classes)
     count = min(most, len(found))
     places = (2 * np.arange(count) + 1) * len(found) // max(1, 2 * count)  # the middle of each part
     picked = np.zeros((most, window, signal.values.shape[1]), np.float32)
@@ -189,7 +186,7 @@ def guesses(
             )
         if signal.activity is None:
             raise BadInput("Expected labelled signals to test on, got one without labels.")
-    windows, right = labelled_windows(signals, net.window, classes=len(collection.activities))
+    windows, right = labelled_windows(signals, network.length, classes=len(collection.activities))
     if not len(right):
         raise BadInput("Expected at least one window with a known activity, got none.")
     return probabilities(net, windows).argmax(axis=1), right

@@ -199,7 +199,7 @@ class Exam:
         tested: (T, L, C) of people whom nobody saw.
         truth: (T,).
         classes: there are.
-        course: how students learn.
+        method: how students learn.
     """
 
     windows: np.ndarray
@@ -207,7 +207,7 @@ class Exam:
     tested: np.ndarray
     truth: np.ndarray
     classes: int
-    course: student.StudentCourse
+    method: Ensemble
 
     @classmethod
     def of(cls, world: World, method: Ensemble) -> Exam:
@@ -220,7 +220,7 @@ class Exam:
             tested=tested,
             truth=truth,
             classes=world.classes,
-            course=teach.student_course(method),
+            method=method,
         )
 
     def share(self, net: Any) -> float:
@@ -235,19 +235,18 @@ def student_accuracy(
     if not (labels >= 0).any():
         return float((exam.truth == 0).mean())  # nothing was answered: it says the first class
     torch.set_num_threads(1)
-    course = replace(exam.course, seed=seed)
+    method = replace(exam.method, public_seed=seed)
     if is_alone:
-        windows, given, course = queries, labels, replace(course, unlabelled="none")
+        windows, given, method = queries, labels, replace(method, unlabelled="none")
     else:
         windows = np.concatenate([queries, exam.windows])
         given = np.concatenate([labels, np.full(len(exam.windows), -1)])
     net = student.learn(
         windows,
         given,
+        method,
         classes=exam.classes,
         normalisation=exam.normalisation,
-        course=course,
-        progress=lambda done, total: None,
     )
     return exam.share(net)
 
@@ -257,7 +256,7 @@ def private_accuracy(
 ) -> float:
     """An LSTM that DP-SGD trained on the private signals themselves."""
     torch.set_num_threads(1)
-    network = LstmNetwork(window=exam.tested.shape[1], hidden=exam.course.hidden)
+    network = LstmNetwork(window=exam.tested.shape[1], hidden=exam.method.hidden)
     ways = learner.Ways(
         memory=Memory(device=device), work=loop.Workload(physical=min(16, method.batch))
     )

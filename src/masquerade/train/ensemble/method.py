@@ -145,21 +145,18 @@ class Ensemble(Promised):
                 "the lengths of recordings, the list of classes and the sensors' rate",
                 "the signals whose windows are labelled, and of whom they are",
             ),
-            not_protected=self._not_protected(reach),
+            not_protected=self._not_protected(),
             caveats=self._caveats(reach),
-            published_claim=self._claimed(),
             power=power_of(
                 ballot.event(relation), relation=relation, epsilon=epsilon, delta=self.delta
             ),
         )
 
-    def _not_protected(self, reach: int) -> tuple[str, ...]:
+    def _not_protected(self) -> tuple[str, ...]:
+        public = "people whose signals were taken as public"
         if self.unit == "subject":
-            return ("people whose signals were taken as public",)
-        return (
-            "a person whose data reaches several teachers: choose --unit subject",
-            "people whose signals were taken as public",
-        )
+            return (public,)
+        return ("a person whose data reaches several teachers: choose --unit subject", public)
 
     def _caveats(self, reach: int) -> tuple[str, ...]:
         said = [
@@ -173,9 +170,6 @@ class Ensemble(Promised):
                 f"{shown(person.epsilon(self.delta))}."
             )
         return (*said, *delta_caveat(self.delta, self.shards))
-
-    def _claimed(self) -> str | None:
-        return None
 
 
 @cache

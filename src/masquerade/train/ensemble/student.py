@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,58 +18,35 @@ from masquerade._torch import nn, torch
 from masquerade.errors import BadInput
 from masquerade.nets import lstm_stack
 from masquerade.nets.lstm import LSTM
+from masquerade.nets.lstm_stack import Schedule
 from masquerade.train.ensemble.features import features
+from masquerade.train.ensemble.method import Ensemble
 
 Progress: TypeAlias = Callable[[int, int], None]
-Unlabelled: TypeAlias = Literal["forest", "self", "none"]
 _BATCH = 256
-_STEPS = 1500
+_STEPS = 1500  # at most, however many epochs were asked for
 _TREES = 300
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudentCourse:
-    """How a student learns.
-
-    Args:
-        hidden: its width.
-        epochs: over its windows; fewer where that would be more than 1,500 steps.
-        unlabelled: who labels the other public windows: a forest that learned the answers, the
-            student itself, or none.
-        confidence: that a forest, or the student, must have in such a label.
-        batch: windows in a step.
-        rate: of Adam.
-        seed: public.
-        device: cpu or cuda.
-    """
-
-    hidden: int = 64
-    epochs: int = 40
-    unlabelled: Unlabelled = "forest"
-    confidence: float = 0.4
-    batch: int = 32
-    rate: float = 3e-3
-    seed: int = 0
-    device: str = "cpu"
 
 
 def learn(
     windows: np.ndarray,
     labels: np.ndarray,
+    method: Ensemble,
     *,
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: StudentCourse,
-    progress: Progress,
+    device: str = "cpu",
+    progress: Progress = lambda done, total: None,
 ) -> LSTM:
     """A network that takes windows as they were recorded.
 
     Args:
         windows: (N, L, C) public.
         labels: (N,) from the votes; -1 where none was asked or given.
+        method: how; fewer epochs where they would be more than 1,500 steps.
         classes: there are.
         normalisation: mean and scale of the channels, public; they become part of the network.
-        course: how.
+        device: cpu or cuda.
         progress: called with rounds done and their number.
 
     Raises:
@@ -81,17 +58,23 @@ def learn(
             "Expected labels for the student, got none: no vote was answered. Lower the threshold, "
             "or ask more."
         )
+    schedule = Schedule(
+        hidden=method.hidden,
+        epochs=method.student_epochs,
+        seed=method.public_seed,
+        device=device,
+    )
     rest = np.flatnonzero(labels < 0)
-    if course.unlabelled != "none" and len(rest):
-        if course.unlabelled == "forest":
-            chance = _by_forest(windows, labels, rest, normalisation, course)
+    if method.unlabelled != "none" and len(rest):
+        if method.unlabelled == "forest":
+            chance = _by_forest(windows, labels, rest, normalisation, method.public_seed)
         else:
-            first = _fitted(windows, labels, classes, normalisation, course, _quiet)
+            first = _fitted(windows, labels, classes, normalisation, schedule)
             chance = probabilities(first, windows[rest])
-        is_sure = chance.max(axis=1) >= course.confidence
+        is_sure = chance.max(axis=1) >= method.confidence
         labels = labels.copy()
         labels[rest[is_sure]] = chance.argmax(axis=1)[is_sure]
-    return _fitted(windows, labels, classes, normalisation, course, progress)
+    return _fitted(windows, labels, classes, normalisation, schedule, progress)
 
 
 def probabilities(net: nn.Module, windows: np.ndarray) -> np.ndarray:
@@ -111,21 +94,17 @@ def _by_forest(
     labels: np.ndarray,
     rest: np.ndarray,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: StudentCourse,
+    seed: int,
 ) -> np.ndarray:
     """(R, K): the share of trees for each class; few labels teach a forest more than a network."""
     forests = require("sklearn.ensemble", extra="train")
     mean, scale = normalisation
     known = np.flatnonzero(labels >= 0)
-    forest = forests.RandomForestClassifier(_TREES, random_state=course.seed)
+    forest = forests.RandomForestClassifier(_TREES, random_state=seed)
     forest.fit(features((windows[known] - mean) / scale), labels[known])
     found = np.zeros((len(rest), int(labels.max()) + 1))
     found[:, forest.classes_] = forest.predict_proba(features((windows[rest] - mean) / scale))
     return found
-
-
-def _quiet(done: int, total: int) -> None:
-    """Tells nobody."""
 
 
 def _fitted(
@@ -133,26 +112,18 @@ def _fitted(
     labels: np.ndarray,
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: StudentCourse,
-    progress: Progress,
+    schedule: Schedule,
+    progress: Progress = lambda done, total: None,
 ) -> LSTM:
     rows = np.flatnonzero(labels >= 0)
     mean, scale = normalisation
     values = ((windows[rows] - mean) / scale).astype(np.float32)
-    torch.manual_seed(course.seed)
-    stack = lstm_stack.drawn(1, windows.shape[2], classes, hidden=course.hidden).to(course.device)
-    lstm_stack.fit(
-        stack,
+    most = math.ceil(_STEPS * schedule.batch / len(rows))
+    stack = lstm_stack.learned(
         values[None],
         labels[rows][None],
-        np.ones((1, len(rows)), bool),
-        epochs=min(course.epochs, math.ceil(_STEPS * course.batch / len(rows))),
-        batch=course.batch,
-        rate=course.rate,
-        seed=course.seed,
+        replace(schedule, epochs=min(schedule.epochs, most)),
+        classes=classes,
         progress=progress,
     )
-    net = stack.member(0)
-    net.mean.copy_(torch.from_numpy(np.asarray(mean, np.float32)))
-    net.scale.copy_(torch.from_numpy(np.asarray(scale, np.float32)))
-    return net
+    return stack.member(0).normalised_by(mean, scale)

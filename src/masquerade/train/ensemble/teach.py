@@ -19,7 +19,8 @@ from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.mechanism import Shapes
 from masquerade.nets.channels import normalisation
-from masquerade.nets.lstm import LstmNetwork
+from masquerade.nets.lstm import LSTM, LstmNetwork
+from masquerade.nets.lstm_stack import Schedule
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.train import worn
@@ -112,7 +113,12 @@ class School:
                 lessons,
                 self.queries,
                 classes=self.classes,
-                course=teacher_course(self.method, device=self.device),
+                schedule=Schedule(
+                    hidden=self.method.hidden,
+                    epochs=self.method.teacher_epochs,
+                    seed=self.method.public_seed,
+                    device=self.device,
+                ),
                 progress=tell,
             )
         make = make_teacher or _estimator(self.method)
@@ -123,19 +129,21 @@ class School:
         counts = teachers.counts_of(votes, self.classes)
         return self.method.ballot(self.reach).answers(counts, noise)
 
-    def student(self, labels: np.ndarray) -> Any:
+    def student(self, labels: np.ndarray) -> LSTM:
         """A network that learned the labels, and nothing else of private signals."""
         given = np.full(len(self.windows), -1)
         given[self.asked] = labels
         net = student.learn(
             self.windows,
             given,
+            self.method,
             classes=self.classes,
             normalisation=self.scale,
-            course=student_course(self.method, device=self.device),
+            device=self.device,
             progress=lambda done, total: self.tell("student", done, total),
         )
-        return self.network.marked(net, self.known[0].rate_hz)
+        net.rate_hz = self.known[0].rate_hz
+        return net
 
 
 def read(
@@ -206,28 +214,6 @@ def reach_of(private: Collection[Any], method: Ensemble) -> int:
     """Teachers that one person's data reaches; recordings are read for their lengths alone."""
     signals = worn.read(private, is_private=True)
     return partition_of(private, signals, method).max_teachers_per_subject
-
-
-def teacher_course(method: Ensemble, *, device: str = "cpu") -> teachers.TeacherCourse:
-    """How the LSTM teachers of a method learn."""
-    return teachers.TeacherCourse(
-        hidden=method.hidden,
-        epochs=method.teacher_epochs,
-        seed=method.public_seed,
-        device=device,
-    )
-
-
-def student_course(method: Ensemble, *, device: str = "cpu") -> student.StudentCourse:
-    """How the student of a method learns."""
-    return student.StudentCourse(
-        hidden=method.hidden,
-        epochs=method.student_epochs,
-        unlabelled=method.unlabelled,
-        confidence=method.confidence,
-        seed=method.public_seed,
-        device=device,
-    )
 
 
 def _estimator(method: Ensemble) -> MakeTeacher:

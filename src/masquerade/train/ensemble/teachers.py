@@ -30,7 +30,6 @@ else:
     lstm_stack = Later("masquerade.nets.lstm_stack", extra="train")
 
 Progress: TypeAlias = Callable[[int, int], None]
-_OVERLAP = 2  # a window begins every half window
 
 
 class Estimator(Protocol):
@@ -58,18 +57,6 @@ class Lesson:
     classes: np.ndarray
     mean: np.ndarray
     scale: np.ndarray
-
-
-@dataclass(frozen=True, kw_only=True)
-class TeacherCourse:
-    """How LSTM teachers learn."""
-
-    hidden: int = 64
-    epochs: int = 30
-    batch: int = 32
-    rate: float = 3e-3
-    seed: int = 0
-    device: str = "cpu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +90,7 @@ def lessons_of(
     """
     found = []
     for stretches, window in zip(partition.teachers, partition.windows, strict=True):
-        step = max(1, window // _OVERLAP)
+        step = max(1, window // 2)  # half an overlap
         values, found_classes = windows_of(
             signals, stretches, window=window, step=step, classes=classes
         )
@@ -121,7 +108,7 @@ def votes_by_lstm(
     queries: np.ndarray,
     *,
     classes: int,
-    course: TeacherCourse,
+    schedule: lstm_stack.Schedule,
     progress: Progress,
 ) -> np.ndarray:
     """(T, Q): the vote of each teacher for each query; teachers of one window learn together.
@@ -131,7 +118,7 @@ def votes_by_lstm(
         queries: (Q, L, C) public windows, not normalised; a teacher hears all of its windows in
             each and votes for what it finds in them on average.
         classes: there are.
-        course: how they learn.
+        schedule: how they learn.
         progress: called with teachers done and their number.
     """
     found = np.zeros((len(lessons), len(queries)), dtype=np.int64)
@@ -140,7 +127,7 @@ def votes_by_lstm(
     for window in np.unique(lengths).tolist():
         members = np.flatnonzero(lengths == window).tolist()
         held = [lessons[number] for number in members]
-        found[members] = _stacked(held, queries, members, classes, course)
+        found[members] = _stacked(held, queries, members, classes, schedule)
         done += len(members)
         progress(done, len(lessons))
     return found
@@ -212,30 +199,21 @@ def _stacked(
     queries: np.ndarray,
     numbers: Sequence[int],
     classes: int,
-    course: TeacherCourse,
+    schedule: lstm_stack.Schedule,
 ) -> np.ndarray:
     """The votes of teachers of one window length."""
     most = max(1, max(len(lesson.classes) for lesson in lessons))
     window, channels = lessons[0].values.shape[1], queries.shape[2]
     values = np.zeros((len(lessons), most, window, channels), np.float32)
-    targets = np.zeros((len(lessons), most), np.int64)
-    present = np.zeros((len(lessons), most), bool)
+    targets = np.full((len(lessons), most), -1)
     for number, lesson in enumerate(lessons):
         size = len(lesson.classes)
         values[number, :size], targets[number, :size] = lesson.values, lesson.classes
-        present[number, :size] = True
-    torch.manual_seed(course.seed)
-    stack = lstm_stack.drawn(len(lessons), channels, classes, hidden=course.hidden)
-    stack = stack.to(course.device)
-    lstm_stack.fit(
-        stack,
+    stack = lstm_stack.learned(
         values,
         targets,
-        present,
-        epochs=course.epochs,
-        batch=course.batch,
-        rate=course.rate,
-        seed=course.seed,
+        schedule,
+        classes=classes,
         progress=lambda done, total: None,
         numbers=numbers,
     )
@@ -245,7 +223,7 @@ def _stacked(
         asked = (parts.reshape(-1, window, channels) - lesson.mean) / lesson.scale
         with torch.no_grad():
             net = stack.member(number)
-            out = net(torch.from_numpy(asked.astype(np.float32)).to(course.device))
+            out = net(torch.from_numpy(asked.astype(np.float32)).to(schedule.device))
             share = out.log_softmax(dim=1).reshape(len(queries), -1, classes).mean(dim=1)
             found.append(share.argmax(dim=1).cpu().numpy())
     return np.stack(found)

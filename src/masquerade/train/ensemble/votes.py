@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
@@ -139,26 +140,18 @@ class Ballot:
 
 
 def calibrated(
-    aggregator: Aggregator,
-    *,
-    epsilon: float,
-    delta: float,
-    queries: int,
-    teachers_per_subject: int = 1,
-    threshold: float | None = None,
-    threshold_std: float | None = None,
-    cap: int | None = None,
+    aggregator: Aggregator, *, epsilon: float, delta: float, queries: int, **fields: Any
 ) -> Ballot:
-    """A ballot whose epsilon, as it is printed, is at most the target and close to it."""
-    rough = Ballot(
-        aggregator=aggregator,
-        queries=queries,
-        scale=1.0,
-        teachers_per_subject=teachers_per_subject,
-        threshold=threshold,
-        threshold_std=threshold_std,
-        cap=cap,
-    )
+    """A ballot whose epsilon, as it is printed, is at most the target and close to it.
+
+    Args:
+        aggregator: of the ballot.
+        epsilon: the target.
+        delta: with it.
+        queries: the most that may be asked.
+        fields: its others, but for its scale.
+    """
+    rough = Ballot(aggregator=aggregator, queries=queries, scale=1.0, **fields)
     return replace(rough, scale=scale_for(rough._terms(), epsilon=epsilon, delta=delta))
 
 
