@@ -28,7 +28,7 @@ KINDS = tuple(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Place:
+class StagedPlace:
     """A place: textured parallelograms around an empty stage.
 
     Args:
@@ -56,7 +56,7 @@ def name_of(index: int) -> str:
     return f"{KINDS[index % len(KINDS)]}_{index // len(KINDS):02}"
 
 
-def make(index: int, *, seed: int) -> Place:
+def make(index: int, *, seed: int) -> StagedPlace:
     """The place of that number in the world of that seed; kinds take turns."""
     _check.count(index=index + 1)
     rng = np.random.default_rng([seed, index])
@@ -67,7 +67,7 @@ def make(index: int, *, seed: int) -> Place:
     else:
         pieces = grounds.lay_out(kind, rng=rng)
     azimuth, height = math.radians(rng.uniform(-150, -30)), math.radians(rng.uniform(40, 65))
-    return Place(
+    return StagedPlace(
         name=name_of(index),
         kind=kind,
         is_indoor=is_indoor,
@@ -80,7 +80,9 @@ def make(index: int, *, seed: int) -> Place:
     )
 
 
-def camera(place: Place, view: int, *, height: int, width: int, rng: np.random.Generator) -> Camera:
+def camera(
+    place: StagedPlace, view: int, *, height: int, width: int, rng: np.random.Generator
+) -> Camera:
     """A camera at one of the nominal azimuths, a little moved.
 
     Args:
@@ -104,7 +106,7 @@ def camera(place: Place, view: int, *, height: int, width: int, rng: np.random.G
     )
 
 
-def lit(place: Place, *, rng: np.random.Generator) -> Light:
+def lit(place: StagedPlace, *, rng: np.random.Generator) -> Light:
     """The place's light as it happens to be during one take."""
     x, y, z = place.light.towards
     azimuth = math.atan2(y, x) + math.radians(rng.uniform(-60, 60))

@@ -67,7 +67,7 @@ def empty(world: WorldPlan, take: Take) -> np.ndarray:
 
 def _set_up(
     world: WorldPlan, take: Take, *, rng: np.random.Generator
-) -> tuple[places.Place, Camera, Light]:
+) -> tuple[places.StagedPlace, Camera, Light]:
     place = _place(take.place, world.seed)
     size = {"height": world.height, "width": world.width}
     wide = places.camera(place, take.view, rng=rng, **size)
@@ -201,7 +201,7 @@ def _drawn(
     people: list[tuple[figure.Person, Posed]],
     rows: np.ndarray,
     *,
-    place: places.Place,
+    place: places.StagedPlace,
     camera: Camera,
     light: Light,
 ) -> StagedFilm:
@@ -251,5 +251,5 @@ def _figure(number: int, seed: int) -> figure.Person:
 
 
 @lru_cache(maxsize=64)
-def _place(number: int, seed: int) -> places.Place:
+def _place(number: int, seed: int) -> places.StagedPlace:
     return places.make(number, seed=seed)
