@@ -75,7 +75,7 @@ class Stage(Collection[Recording]):
         citation="bregier2025",
         is_made_up=True,
     )
-
+    CLASSES: ClassVar[tuple[str, ...]] = ACTIVITIES
     kind: Kind = Kind.VIDEOS
     split: Split | None = None
     preset: Literal["small", "medium", "large"] = "small"
@@ -112,11 +112,6 @@ class Stage(Collection[Recording]):
         given = {name: getattr(self, name) for name in _OVERRIDES}
         wanted = {name: value for name, value in given.items() if value is not None}
         return replace(PRESETS[self.preset], seed=self.seed, **wanted)
-
-    @property
-    def activities(self) -> tuple[str, ...]:
-        """What people do."""
-        return ACTIVITIES
 
     @property
     def joint_names(self) -> tuple[str, ...]:

@@ -83,14 +83,9 @@ def make(index: int, *, seed: int) -> StagedPlace:
 def camera(
     place: StagedPlace, view: int, *, height: int, width: int, rng: np.random.Generator
 ) -> Camera:
-    """A camera at one of the nominal azimuths, a little moved.
+    """A camera at one of the nominal azimuths, a little moved; rooms are filmed from nearer.
 
-    Args:
-        place: rooms are filmed from nearer than grounds.
-        view: 0 to 5; neighbouring views are 24 degrees apart before the jitter of 2 degrees.
-        height: of the picture, in pixels.
-        width: of the picture, in pixels.
-        rng: moves the camera and its aim.
+    Views are 0 to 5; neighbours are 24 degrees apart before the jitter of 2 degrees.
     """
     if not 0 <= view < NUM_VIEWS:
         raise ValueError(f"Expected view to be in 0..{NUM_VIEWS - 1}, got view={view}.")

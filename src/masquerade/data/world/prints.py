@@ -13,7 +13,6 @@ from masquerade.data.world.canvas import (
     Y,
     blank,
     disc,
-    drawn,
     fill,
     grain,
     rect,
@@ -22,11 +21,6 @@ from masquerade.data.world.canvas import (
 from masquerade.data.world.posters import INK, WOOD, frame, muted, writing
 
 Rng = np.random.Generator
-
-
-def every(seed: int) -> dict[str, Canvas]:
-    """All prints by name."""
-    return drawn(_DRAWN, seed)
 
 
 def _view(rng: Rng, *, panes: tuple[int, int], has_blinds: bool = False) -> Canvas:
@@ -177,7 +171,7 @@ def _plant(rng: Rng, *, leaves: int, broad: float) -> Canvas:
     return canvas
 
 
-_DRAWN: dict[str, Callable[[Rng], Canvas]] = {
+DRAWN: dict[str, Callable[[Rng], Canvas]] = {
     "window_cross": lambda rng: _view(rng, panes=(2, 2)),
     "window_wide": lambda rng: _view(rng, panes=(3, 1)),
     "window_tall": lambda rng: _view(rng, panes=(2, 4)),
