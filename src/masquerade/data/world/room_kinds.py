@@ -130,10 +130,6 @@ def _sideways(piece: Piece, length: float) -> Item:
     return length, placed(piece, (-length / 2, -0.55, 0), turn_deg=90)
 
 
-def _nothing(rng: Rng) -> list[Piece]:
-    return []
-
-
 def _classroom(rng: Rng) -> list[Item]:
     board = 2.5, f.hung(one(("blackboard", "blackboard", "whiteboard"), rng), 2.4, 1.2)
     window = _window(rng, ("window_tall", "window_wide", "window_cross"))
@@ -218,7 +214,6 @@ KINDS: dict[str, RoomKind] = {
         walls=_HARD,
         floors=_STONE,
         along=_corridor,
-        between=_nothing,
         lower=("", "tiles", "panels", "metro_tiles"),
         sides=(2.3, 2.6),
         back=(6.0, 9.0),
@@ -246,7 +241,6 @@ KINDS: dict[str, RoomKind] = {
         walls=("plaster", "tiles", "metro_tiles"),
         floors=("soft_checker", "tiles", "gravel"),
         along=_hospital,
-        between=_nothing,
         lower=("", "tiles", "small_tiles"),
         sides=(3.5, 4.6),
         back=(4.0, 4.7),
