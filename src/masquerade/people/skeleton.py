@@ -12,6 +12,7 @@ lift forward, positive knee and elbow bend, positive pitch bends forward, positi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
@@ -216,22 +217,15 @@ def _to_hang(direction: np.ndarray) -> np.ndarray:
     return found
 
 
-def _rx(angle: np.ndarray) -> np.ndarray:
-    return _rotation(angle, 1, 2)
-
-
-def _ry(angle: np.ndarray) -> np.ndarray:
-    return _rotation(angle, 2, 0)
-
-
-def _rz(angle: np.ndarray) -> np.ndarray:
-    return _rotation(angle, 0, 1)
-
-
-def _rotation(angle: np.ndarray, first: int, second: int) -> np.ndarray:
+def _rotation(angle: np.ndarray, *, first: int, second: int) -> np.ndarray:
     out = np.zeros((len(angle), 3, 3))
     out[:] = np.eye(3)
     cosine, sine = np.cos(angle), np.sin(angle)
     out[:, first, first] = out[:, second, second] = cosine
     out[:, first, second], out[:, second, first] = -sine, sine
     return out
+
+
+_rx = partial(_rotation, first=1, second=2)
+_ry = partial(_rotation, first=2, second=0)
+_rz = partial(_rotation, first=0, second=1)

@@ -162,12 +162,8 @@ def _hospital(rng: Rng) -> list[Item]:
     drip = 0.6, f.drip()
     side = _over((0.5, f.case((0.48, 0.45, 0.75), "drawers", tint=f.PALE)), _poster(rng))
     curtain = 1.3, f.hung("curtain_cool", 1.2, 2.1, middle=1.15)
-    rest = [
-        curtain,
-        _window(rng, ("window_wide", "window_blinds")),
-        side,
-        (1.2, f.door("door_glass")),
-    ]
+    window = _window(rng, ("window_wide", "window_blinds"))
+    rest = [curtain, window, side, (1.2, f.door("door_glass"))]
     beside = _sideways(f.hospital_bed(tint=(0.85, 1.0, 1.05)), 2.1)
     return [bed if rng.uniform() < 0.7 else beside, drip, *_shuffled([*rest, bed, beside], rng)]
 
@@ -181,11 +177,8 @@ def _bedroom(rng: Rng) -> list[Item]:
     window = _window(rng, ("window_cross", "window_tall"), _CURTAINS)
     night = 0.55, f.case((0.5, 0.4, 0.55), "drawers", tint=_wood(rng))
     lamp = 0.6, f.floor_lamp(tint=(1.2, 1.1, 0.9))
-    return [
-        _over(bed, _poster(rng)),
-        night,
-        *_shuffled([robe, chest, window, lamp, _poster(rng)], rng),
-    ]
+    head = _over(bed, _poster(rng))
+    return [head, night, *_shuffled([robe, chest, window, lamp, _poster(rng)], rng)]
 
 
 def _bedroom_middle(rng: Rng) -> list[Piece]:

@@ -221,10 +221,8 @@ def _sky(rng: Rng, *, cloud: float) -> Canvas:
     """Upper edge high in the sky, lower edge at the horizon."""
     canvas = blank((0.6, 0.68, 0.78))
     canvas[..., :3] += (Y * 0.2)[..., None]
-    puff = (
-        grain(3, rng=rng) * 0.5 + grain(6, rng=rng) * 0.4 + grain(12, rng=rng) * 0.2 + cloud
-    ) * 3
-    part = np.clip(puff, 0, 1)[..., None] * 0.7
+    puff = grain(3, rng=rng) * 0.5 + grain(6, rng=rng) * 0.4 + grain(12, rng=rng) * 0.2
+    part = np.clip((puff + cloud) * 3, 0, 1)[..., None] * 0.7
     canvas[..., :3] = canvas[..., :3] * (1 - part) + 0.86 * part
     return canvas
 

@@ -48,6 +48,11 @@ class StagedFilm:
     rows: np.ndarray
 
 
+def shoot(world: WorldPlan, take: Take, *, kind: str) -> StagedFilm:
+    """Play and draw a video or a photo."""
+    return film(world, take) if kind == "videos" else photo(world, take)
+
+
 def film(world: WorldPlan, take: Take) -> StagedFilm:
     """Play and draw a video."""
     rng = np.random.default_rng((world.seed, 3, take.number))
