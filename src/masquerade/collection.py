@@ -124,6 +124,7 @@ class Collection(ABC, Generic[Item]):
 
     ABOUT: ClassVar[About]
     PUBLISHED: ClassVar[PublishedCounts] = {}
+    CLASSES: ClassVar[tuple[str, ...]] = ()
     USUAL: ClassVar[str] = "all"
 
     def __post_init__(self) -> None:
@@ -204,9 +205,9 @@ class Collection(ABC, Generic[Item]):
         return tuple(self._find())
 
     @property
-    @abstractmethod
     def activities(self) -> tuple[str, ...]:
         """The list of classes: public, the same for every split; empty if there are none."""
+        return self.CLASSES
 
     @property
     def published(self) -> PublishedCounts:

@@ -11,7 +11,7 @@ import pytest
 from conftest import python
 from masquerade.data.world import backdrop, layout, places, textures
 from masquerade.data.world.layout import NUM_VIEWS, STAGE_M, extent, is_clear
-from masquerade.data.world.places import KINDS, Place
+from masquerade.data.world.places import KINDS, StagedPlace
 from masquerade.data.world.solids import Quad, box, card, flat, placed, stacked
 from masquerade.people.camera import Camera, Light
 
@@ -20,16 +20,16 @@ LAMP = Light(towards=(0.0, -0.6, 0.8), colour=(1.0, 1.0, 1.0), ambient=0.5)
 
 
 @pytest.fixture(scope="module")
-def world() -> list[Place]:
+def world() -> list[StagedPlace]:
     return [places.make(index, seed=3) for index in range(COUNT)]
 
 
-def nominal(place: Place, view: int, *, seed: int = 0, size: int = 48) -> Camera:
+def nominal(place: StagedPlace, view: int, *, seed: int = 0, size: int = 48) -> Camera:
     rng = np.random.default_rng([seed, view])
     return places.camera(place, view, height=size, width=size, rng=rng)
 
 
-def test_the_same_seed_gives_the_same_bytes_in_another_process(world: list[Place]) -> None:
+def test_the_same_seed_gives_the_same_bytes_in_another_process(world: list[StagedPlace]) -> None:
     code = (
         "import hashlib, numpy as np; from masquerade.data.world import backdrop, places;"
         "place = places.make(2, seed=3); rng = np.random.default_rng([0, 1]);"
@@ -42,7 +42,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(world: list[Place
     assert python(code).strip() == here
 
 
-def test_another_seed_gives_another_place(world: list[Place]) -> None:
+def test_another_seed_gives_another_place(world: list[StagedPlace]) -> None:
     other = places.make(0, seed=4)
     assert other.name == world[0].name
     camera = nominal(other, 2)
@@ -51,7 +51,7 @@ def test_another_seed_gives_another_place(world: list[Place]) -> None:
     assert np.abs(first.astype(int) - second).mean() > 5
 
 
-def test_names_are_unique_and_begin_with_the_kind(world: list[Place]) -> None:
+def test_names_are_unique_and_begin_with_the_kind(world: list[StagedPlace]) -> None:
     assert len({place.name for place in world}) == COUNT
     assert all(place.name.startswith(place.kind + "_") for place in world)
     assert {place.kind for place in world} == set(KINDS)
@@ -71,7 +71,7 @@ def from_origin(quad: np.ndarray) -> float:
     return 0.0 if is_inside else float(nearest)
 
 
-def test_nothing_stands_on_the_stage(world: list[Place]) -> None:
+def test_nothing_stands_on_the_stage(world: list[StagedPlace]) -> None:
     for place in world:
         for quad in place.quads.corners:
             if quad[:, 2].max() > 0.05 and quad[:, 2].min() < 2.2:
@@ -89,7 +89,7 @@ def test_the_test_of_the_stage_can_fail() -> None:
     assert (low > high).all()
 
 
-def test_cameras_see_a_person_unobstructed(world: list[Place]) -> None:
+def test_cameras_see_a_person_unobstructed(world: list[StagedPlace]) -> None:
     steps = np.linspace(-0.3, 0.3, 3)
     chest = np.array([(x, y, z) for x in steps for y in steps for z in (0.3, 1.2, 1.7)])
     for place in world:
@@ -104,7 +104,7 @@ def test_cameras_see_a_person_unobstructed(world: list[Place]) -> None:
                 assert (depth[row[inside], column[inside]] > away[inside]).all(), (place.name, view)
 
 
-def test_views_are_twenty_degrees_apart_after_jitter(world: list[Place]) -> None:
+def test_views_are_twenty_degrees_apart_after_jitter(world: list[StagedPlace]) -> None:
     for place in world[:4]:
         for seed in range(20):
             eyes = [nominal(place, view, seed=seed).eye for view in range(NUM_VIEWS)]
@@ -115,12 +115,12 @@ def test_views_are_twenty_degrees_apart_after_jitter(world: list[Place]) -> None
             assert all(1.0 <= eye[2] <= 2.2 for eye in eyes)
 
 
-def test_a_view_that_is_not_there_is_refused(world: list[Place]) -> None:
+def test_a_view_that_is_not_there_is_refused(world: list[StagedPlace]) -> None:
     with pytest.raises(ValueError, match=r"view to be in 0\.\.5, got view=6"):
         nominal(world[0], NUM_VIEWS)
 
 
-def test_the_light_is_a_unit_vector_and_varies(world: list[Place]) -> None:
+def test_the_light_is_a_unit_vector_and_varies(world: list[StagedPlace]) -> None:
     rng = np.random.default_rng(0)
     lights = [places.lit(world[0], rng=rng) for _ in range(50)]
     assert all(abs(math.hypot(*light.towards) - 1) < 1e-12 for light in lights)
@@ -129,9 +129,9 @@ def test_the_light_is_a_unit_vector_and_varies(world: list[Place]) -> None:
     assert max(warmth) / min(warmth) > 1.2
 
 
-def alone(*pieces: list[Quad]) -> Place:
+def alone(*pieces: list[Quad]) -> StagedPlace:
     quads = stacked(pieces, textures=textures.pool().index)
-    return Place(name="bare_00", kind="bare", is_indoor=False, quads=quads, light=LAMP)
+    return StagedPlace(name="bare_00", kind="bare", is_indoor=False, quads=quads, light=LAMP)
 
 
 def test_the_depth_of_the_floor_is_the_analytic_one() -> None:
@@ -165,7 +165,9 @@ def test_shade_follows_the_light() -> None:
     np.testing.assert_allclose(image[20, 20], pool.image("lamp")[64, 64, :3] * level, atol=1)
 
 
-def test_numpy_and_numba_draw_the_same(world: list[Place], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_and_numba_draw_the_same(
+    world: list[StagedPlace], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("numba")
     fast = [backdrop.draw(place, nominal(place, 3), place.light) for place in world]
     monkeypatch.setattr(backdrop, "HAS_NUMBA", False)
@@ -175,7 +177,7 @@ def test_numpy_and_numba_draw_the_same(world: list[Place], monkeypatch: pytest.M
         assert np.abs(image.astype(int) - plain_image).max() <= 1
 
 
-def test_everything_is_covered_and_neither_black_nor_white(world: list[Place]) -> None:
+def test_everything_is_covered_and_neither_black_nor_white(world: list[StagedPlace]) -> None:
     rng = np.random.default_rng(1)
     for place in world:
         image, depth = backdrop.draw(place, nominal(place, 0), places.lit(place, rng=rng))

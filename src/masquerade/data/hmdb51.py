@@ -64,6 +64,7 @@ class HMDB51(ListedVideos):
         home="https://serre-lab.clps.brown.edu/resource/hmdb-a-large-human-motion-database/",
         citation="kuehne2011",
     )
+    CLASSES: ClassVar[tuple[str, ...]] = ACTIVITIES
     PUBLISHED: ClassVar[PublishedCounts] = {
         "clips": (6766, "the lists that come with the archive"),
         "classes": (51, "[kuehne2011]"),
@@ -94,11 +95,6 @@ class HMDB51(ListedVideos):
             what="the lists of HMDB51 (testTrainMulti_7030_splits)",
             layout="unpack test_train_splits.rar beside the folders of the classes",
         )
-
-    @property
-    def activities(self) -> tuple[str, ...]:
-        """The 51 classes in alphabetical order."""
-        return ACTIVITIES
 
     def check(self) -> tuple[Count, ...]:
         """Count the clips on disk and in all lists."""

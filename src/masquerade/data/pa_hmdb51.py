@@ -72,6 +72,7 @@ class PAHMDB51(VideoFiles):
         home="https://github.com/VITA-Group/PA-HMDB51",
         citation="wu2020",
     )
+    CLASSES: ClassVar[tuple[str, ...]] = ACTIVITIES
     PUBLISHED: ClassVar[PublishedCounts] = {
         "files of labels": (51, "[wu2020]: one a class"),
         "labelled clips (test)": (515, "[wu2020]"),
@@ -86,11 +87,6 @@ class PAHMDB51(VideoFiles):
     def folder(self) -> Path:
         """Where the folders of the classes lie."""
         return self._clips.folder
-
-    @property
-    def activities(self) -> tuple[str, ...]:
-        """The 51 classes of HMDB51."""
-        return ACTIVITIES
 
     def check(self) -> tuple[Count, ...]:
         """Count the labelled clips, and how many of them are on disk."""

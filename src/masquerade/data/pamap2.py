@@ -47,14 +47,6 @@ _SOURCE = "UCI 231 (3,850,505 rows in both sessions); its users count 2,872,533 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Stretch:
-    subject: str
-    number: int
-    start: int
-    stop: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Pamap2(SignalFiles):
     """Nine people with sensors on hand, chest and ankle, at 100 Hz [reiss2012].
 
@@ -88,6 +80,7 @@ class Pamap2(SignalFiles):
         home="https://archive.ics.uci.edu/dataset/231",
         citation="reiss2012",
     )
+    CLASSES: ClassVar[tuple[str, ...]] = _ACTIVITIES
 
     root: Path
     session: Session = "protocol"
@@ -109,11 +102,6 @@ class Pamap2(SignalFiles):
     def people(self) -> tuple[str, ...]:
         """Those of the session."""
         return _SUBJECTS[self.session]
-
-    @property
-    def activities(self) -> tuple[str, ...]:
-        """The publisher's 18, without "transient"."""
-        return _ACTIVITIES
 
     @property
     def published(self) -> PublishedCounts:
@@ -161,33 +149,30 @@ class Pamap2(SignalFiles):
         )
 
     @cached_property
-    def _pieces(self) -> tuple[_Stretch, ...]:
+    def _pieces(self) -> tuple[tuple[str, int, slice], ...]:
+        """Whose each is, its number among that person's, and its rows."""
         return tuple(
-            _Stretch(subject=subject, number=number, start=start, stop=stop)
+            (subject, number, rows)
             for subject in self.subjects or self.people
-            for number, (start, stop) in enumerate(_whole(self._filled(subject)))
+            for number, rows in enumerate(_whole(self._filled(subject)))
         )
 
     def _find(self) -> Sequence[Labels]:
         return [
-            Labels(
-                name=f"{self._folder.name}/subject{piece.subject}#{piece.number}",
-                subject=piece.subject,
-            )
-            for piece in self._pieces
+            Labels(name=f"{self._folder.name}/subject{subject}#{number}", subject=subject)
+            for subject, number, _ in self._pieces
         ]
 
     def _load(self, index: int) -> Signal:
-        piece = self._pieces[index]
-        _, activities, values = self._filled(piece.subject)
-        part = slice(piece.start, piece.stop)
+        subject, number, rows = self._pieces[index]
+        _, activities, values = self._filled(subject)
         return Signal(
-            values=values[part].copy(),
+            values=values[rows].copy(),
             rate_hz=RATE_HZ,
-            activity=activities[part].copy(),
-            subject=piece.subject,
+            activity=activities[rows].copy(),
+            subject=subject,
             channels=tuple(self._channels),
-            attributes={"session": self.session, "piece": piece.number},
+            attributes={"session": self.session, "piece": number},
         )
 
 
@@ -248,15 +233,15 @@ def _fill(channel: np.ndarray, max_gap: int) -> None:
             channel[start:stop] = np.linspace(before, after, stop - start + 2)[1:-1]
 
 
-def _whole(filled: tuple[np.ndarray, np.ndarray, np.ndarray]) -> list[tuple[int, int]]:
-    """Where every channel has a value and time goes on at its pace: starts and stops."""
+def _whole(filled: tuple[np.ndarray, np.ndarray, np.ndarray]) -> list[slice]:
+    """The rows where every channel has a value and time goes on at its pace."""
     times, _, values = filled
     steps = np.diff(times)
     cuts = np.flatnonzero((steps <= 0) | (steps > 1.5 / RATE_HZ)) + 1
     found = []
     for start, stop in _runs(np.isfinite(values).all(axis=1)):
         edges = [start, *cuts[(cuts > start) & (cuts < stop)].tolist(), stop]
-        found += list(pairwise(edges))
+        found += [slice(*pair) for pair in pairwise(edges)]
     return found
 
 

@@ -28,11 +28,6 @@ class PhotoFiles(Collection[Photo]):
 
     root: Path
 
-    @property
-    def activities(self) -> tuple[str, ...]:
-        """None: the pictures have no classes."""
-        return ()
-
     def _count_files(self, folder: Path, names: Iterable[str]) -> Count:
         """How many of the named pictures lie in ``folder``; looks at names, opens nothing."""
         every = folder.rglob("*") if folder.is_dir() else ()

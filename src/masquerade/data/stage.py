@@ -75,7 +75,7 @@ class Stage(Collection[Recording]):
         citation="bregier2025",
         is_made_up=True,
     )
-
+    CLASSES: ClassVar[tuple[str, ...]] = ACTIVITIES
     kind: Kind = Kind.VIDEOS
     split: Split | None = None
     preset: Literal["small", "medium", "large"] = "small"
@@ -114,11 +114,6 @@ class Stage(Collection[Recording]):
         return replace(PRESETS[self.preset], seed=self.seed, **wanted)
 
     @property
-    def activities(self) -> tuple[str, ...]:
-        """What people do."""
-        return ACTIVITIES
-
-    @property
     def joint_names(self) -> tuple[str, ...]:
         """The body points, in order."""
         return {"mpii": bodies.MPII, "coco": bodies.COCO, "all": bodies.JOINTS}[self.joints]
@@ -133,8 +128,9 @@ class Stage(Collection[Recording]):
         """Everything that is true about a video or photo, of all people in it; it is drawn anew."""
         if self.kind == Kind.SIGNALS:
             raise ValueError("Expected videos or photos, got kind=signals: they are not filmed.")
-        take = plan.take(self.world, self._numbers[index], kind=str(self.kind))
-        return (takes.film if self.kind == Kind.VIDEOS else takes.photo)(self.world, take)
+        kind = str(self.kind)
+        take = plan.take(self.world, self._numbers[index], kind=kind)
+        return takes.shoot(self.world, take, kind=kind)
 
     def portrait(self, subject: int) -> Video:
         """Somebody's head from near by, looking about."""
@@ -200,15 +196,11 @@ class Stage(Collection[Recording]):
         world, kind, number = self.world, str(self.kind), self._numbers[index]
         if store.is_made(world, kind):
             held = store.opened(store.folder(world, kind), kind)
-            arrays: dict[str, Any] = {name: np.array(array[number]) for name, array in held.items()}
-            labels = self._labels(store.labels(store.folder(world, kind))[number])
+            arrays = {name: np.array(array[number]) for name, array in held.items()}
+            known = store.labels(store.folder(world, kind))[number]
         else:
-            film = self.film(index)
-            keep = store.video_arrays if kind == "videos" else store.photo_arrays
-            arrays = keep(film)
-            take = plan.take(world, number, kind=kind)
-            labels = self._labels(store.take_labels(world, take, film.visible[0]))
-        return (self._video if kind == "videos" else self._photo)(arrays, labels)
+            known, arrays = store.shot(world, number, kind)
+        return (self._video if kind == "videos" else self._photo)(arrays, self._labels(known))
 
     def _video(self, arrays: dict[str, Any], labels: Labels) -> Video:
         height, width = arrays["frames"].shape[1:3]

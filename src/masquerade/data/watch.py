@@ -19,6 +19,8 @@ from masquerade.recordings import Signal
 
 ASSET = "watch_dataset"
 RATE_HZ = 50.0
+# Pendulum, abduction, forward elevation, internal and external rotation, trapezius extension,
+# upright row.
 ACTIVITIES = ("PEN", "ABD", "FEL", "IR", "ER", "TRAP", "ROW")
 SUBJECTS = tuple(str(number) for number in range(1, 11))
 _FILE_CHANNELS = ("ax", "ay", "az", "wx", "wy", "wz")
@@ -53,6 +55,7 @@ class Watch(SignalFiles):
         home="https://dmbee.github.io/seglearn",
         citation="burns2018",
     )
+    CLASSES: ClassVar[tuple[str, ...]] = ACTIVITIES
     PUBLISHED: ClassVar[PublishedCounts] = {
         "series": (140, _SOURCE),
         "subjects": (10, "the file of seglearn 1.2.5"),
@@ -66,14 +69,6 @@ class Watch(SignalFiles):
     def people(self) -> tuple[str, ...]:
         """Ten, by number."""
         return SUBJECTS
-
-    @property
-    def activities(self) -> tuple[str, ...]:
-        """Pendulum, abduction, forward elevation, internal and external rotation, and two more.
-
-        TRAP is the trapezius extension, ROW the upright row.
-        """
-        return ACTIVITIES
 
     def check(self) -> tuple[Count, ...]:
         """Count series, people and exercises of the whole file."""

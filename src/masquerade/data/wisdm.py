@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -46,13 +46,8 @@ _SOURCE = "WISDM-dataset-description.pdf; 15,630,426 rows in all"
 _OLD_SOURCE = "cis.fordham.edu/wisdm/dataset.php"
 
 
-@dataclass(kw_only=True, eq=False)
-class _Rows:
-    """What was read of one person and one sensor."""
-
-    times: array[int] = field(default_factory=lambda: array("q"))
-    activities: array[int] = field(default_factory=lambda: array("b"))
-    values: array[float] = field(default_factory=lambda: array("d"))
+_Table = tuple[np.ndarray, np.ndarray, np.ndarray]  # times (T,), activities (T,), values (T, 3)
+_Tables = tuple[dict[str, _Table], int]  # of each person, and how many rows were malformed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +135,8 @@ class Wisdm(SignalFiles):
         else:
             people, missing = len(self._common), self._missing()
             sizes = {
-                f"{sensor} rows": [
-                    _sizes(self._read(each)) for each in self._paths(sensor).values()
-                ]
-                for sensor in self._sensors
+                f"{each} rows": [_sizes(self._read(path)) for path in self._paths(each).values()]
+                for each in self._sensors
             }
         counts = [self._count("people", people, missing)]
         counts += [self._count(what, sum(map(sum, each))) for what, each in sizes.items()]
@@ -189,10 +182,10 @@ class Wisdm(SignalFiles):
         return names
 
     @cached_property
-    def _old(self) -> tuple[dict[str, _Rows], int]:
+    def _old(self) -> _Tables:
         return _read(self.root / _OLD_FILE, _OLD, skip_malformed=self.skip_malformed)
 
-    def _read(self, path: Path) -> tuple[dict[str, _Rows], int]:
+    def _read(self, path: Path) -> _Tables:
         return _read(path, tuple(_LETTERS), skip_malformed=self.skip_malformed)
 
     def _find(self) -> Sequence[Labels]:
@@ -231,7 +224,7 @@ class Wisdm(SignalFiles):
 
     def _table(self, sensor: str, subject: str) -> _Table:
         if self.version == "1.1":
-            return _arrays(self._old[0][subject])
+            return self._old[0][subject]
         path = self._paths(sensor)[subject]
         rows, _ = self._read(path)
         if set(rows) != {subject}:
@@ -239,25 +232,13 @@ class Wisdm(SignalFiles):
                 f"Expected rows of {subject} alone in {path}, got {', '.join(rows) or 'none'}; "
                 "fetch it again."
             )
-        return _arrays(rows[subject])
+        return rows[subject]
 
 
-_Table = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def _arrays(rows: _Rows) -> _Table:
-    """Times (T,), activities (T,) and values (T, 3)."""
-    values = np.array(rows.values, np.float64).reshape(-1, 3)
-    return np.array(rows.times, np.int64), np.array(rows.activities, np.int64), values
-
-
-def _read(
-    path: Path, names: tuple[str, ...], *, skip_malformed: bool
-) -> tuple[dict[str, _Rows], int]:
-    """The rows of each person in a file, and how many were malformed."""
+def _read(path: Path, names: tuple[str, ...], *, skip_malformed: bool) -> _Tables:
     if not path.is_file():
         raise BadInput(f"Expected a file at {path}; there is none. Check the root folder.")
-    people: dict[str, _Rows] = {}
+    people: dict[str, tuple[array[int], array[int], array[float]]] = {}
     numbers = {name: number for number, name in enumerate(names)}
     malformed = 0
     for line, text in _chunks(path):
@@ -274,17 +255,22 @@ def _read(
                 ) from None
             malformed += 1
             continue
-        person = people.setdefault(subject.strip(), _Rows())
-        person.times.extend(row[0])
-        person.activities.append(row[1])
-        person.values.extend(row[2])
-    return people, malformed
+        empty = array("q"), array("b"), array("d")
+        times, activities, values = people.setdefault(subject.strip(), empty)
+        times.extend(row[0])
+        activities.append(row[1])
+        values.extend(row[2])
+    tables = {
+        person: (np.array(times), np.array(done, np.int64), np.array(values).reshape(-1, 3))
+        for person, (times, done, values) in people.items()
+    }
+    return tables, malformed
 
 
-def _sizes(found: tuple[dict[str, _Rows], int]) -> tuple[int, int]:
+def _sizes(found: _Tables) -> tuple[int, int]:
     """How many rows were whole, and how many malformed."""
     people, malformed = found
-    return sum(len(person.times) for person in people.values()), malformed
+    return sum(len(times) for times, _, _ in people.values()), malformed
 
 
 def _chunks(path: Path) -> Iterator[tuple[int, str]]:

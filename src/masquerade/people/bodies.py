@@ -163,12 +163,8 @@ class Model:
 
     def joints(self, body: Body) -> np.ndarray:
         """(J, 3): ``JOINTS`` of a body at rest; the pelvis is between the hips."""
-        found = np.stack(
-            [
-                body.heads[bone] if vertex is None else body.vertices[vertex]
-                for bone, vertex in self.joint_places
-            ]
-        )
+        places = self.joint_places
+        found = np.stack([body.heads[b] if v is None else body.vertices[v] for b, v in places])
         hips = [JOINTS.index("left_hip"), JOINTS.index("right_hip")]
         found[JOINTS.index("pelvis")] = found[hips].mean(axis=0)
         return found

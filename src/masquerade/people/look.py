@@ -105,9 +105,8 @@ def any_look(*, is_feminine: bool, age: float, rng: np.random.Generator) -> Look
 
 def _cloth(rng: np.random.Generator, *, dark: bool = False) -> Colour:
     hue, saturation = rng.random(), rng.uniform(0.05, 0.65)
-    return colorsys.hsv_to_rgb(
-        hue, saturation, rng.uniform(0.12, 0.5) if dark else rng.uniform(0.25, 0.9)
-    )
+    low, high = (0.12, 0.5) if dark else (0.25, 0.9)
+    return colorsys.hsv_to_rgb(hue, saturation, rng.uniform(low, high))
 
 
 def dressed(model: Model, body: Body, look: Look) -> Body:
@@ -237,7 +236,6 @@ def _paint_face(out: np.ndarray, at: _Places, look: Look, skin: np.ndarray) -> N
         worn = look.cap if look.hair_style == "cap" else hair
         out[_on_hair(at, look)] = worn
     if look.hair_style == "cap":
-        short = (
-            (at.head > 0.5) & (at.z <= 0.768) & (at.z > np.interp(at.y, _HAIRLINE_Y, _HAIRLINE_Z))
-        )
+        line = np.interp(at.y, _HAIRLINE_Y, _HAIRLINE_Z)
+        short = (at.head > 0.5) & (at.z <= 0.768) & (at.z > line)
         out[short & (at.y > -0.06)] = hair

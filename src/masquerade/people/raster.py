@@ -128,9 +128,8 @@ def _keep_nearest(
     buffer: Buffer,
 ) -> None:
     order = np.lexsort((number, -near, at))
-    at = at[order]
-    best = order[np.concatenate([[True], at[1:] != at[:-1]])] if len(at) else order
-    at = at if not len(at) else at[np.concatenate([[True], at[1:] != at[:-1]])]
+    at, first = np.unique(at[order], return_index=True)
+    best = order[first]
     old, held = buffer.nearness.reshape(-1)[at], buffer.face.reshape(-1)[at]
     is_new = (near[best] > old) | ((near[best] == old) & (number[best] < held))
     at, best = at[is_new], best[is_new]

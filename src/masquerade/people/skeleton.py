@@ -12,6 +12,7 @@ lift forward, positive knee and elbow bend, positive pitch bends forward, positi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
@@ -34,6 +35,8 @@ ANGLES = (
     *(f"{name}_{side}" for side in "lr" for name in (*_LEG, *_ARM)),
 )
 _COLUMN = {name: place for place, name in enumerate(ANGLES)}
+_Angles = dict[str, np.ndarray]
+_SIGN = {"l": 1.0, "r": -1.0}  # left is towards +x
 
 _SPINE = ("spine05", "spine04", "spine03", "spine02", "spine01")
 # What can touch the floor, beside the feet: a bone and how thick the body is around its head.
@@ -73,9 +76,8 @@ def mirrored(pose: np.ndarray) -> np.ndarray:
     """The same motion with left and right exchanged."""
     out = pose.copy()
     for name in (*_LEG, *_ARM):
-        out[:, [_COLUMN[f"{name}_l"], _COLUMN[f"{name}_r"]]] = pose[
-            :, [_COLUMN[f"{name}_r"], _COLUMN[f"{name}_l"]]
-        ]
+        left, right = _COLUMN[f"{name}_l"], _COLUMN[f"{name}_r"]
+        out[:, [left, right]] = pose[:, [right, left]]
     for name in _MIRRORED:
         out[:, _COLUMN[name]] *= -1
     return out
@@ -120,20 +122,14 @@ def _turns(pose: np.ndarray, body: Body, along: np.ndarray) -> np.ndarray:
     nod = _rz(get["head_yaw"] / 2) @ _rx(get["head_pitch"] / 2)
     put("neck01", trunk @ nod)
     put("head", trunk @ nod @ nod)
-    for side, sign in (("l", 1.0), ("r", -1.0)):
-        _put_leg(out, frame, get, body, side, sign)
-        _put_arm(out, trunk, get, body, side, sign)
+    for side in "lr":
+        _put_leg(out, frame, get, body, side)
+        _put_arm(out, trunk, get, body, side)
     return out
 
 
-def _put_leg(
-    out: np.ndarray,
-    frame: np.ndarray,
-    get: dict[str, np.ndarray],
-    body: Body,
-    side: str,
-    sign: float,
-) -> None:
+def _put_leg(out: np.ndarray, frame: np.ndarray, get: _Angles, body: Body, side: str) -> None:
+    sign = _SIGN[side]
     upper, lower, foot = (
         BONES.index(f"{bone}.{side.upper()}") for bone in ("upperleg01", "lowerleg01", "foot")
     )
@@ -147,14 +143,8 @@ def _put_leg(
     out[:, foot] = _between(bent, level, get[f"flat_{side}"])
 
 
-def _put_arm(
-    out: np.ndarray,
-    trunk: np.ndarray,
-    get: dict[str, np.ndarray],
-    body: Body,
-    side: str,
-    sign: float,
-) -> None:
+def _put_arm(out: np.ndarray, trunk: np.ndarray, get: _Angles, body: Body, side: str) -> None:
+    sign = _SIGN[side]
     collar, upper, lower, hand = (
         BONES.index(f"{bone}.{side.upper()}")
         for bone in ("clavicle", "upperarm01", "lowerarm01", "wrist")
@@ -227,22 +217,15 @@ def _to_hang(direction: np.ndarray) -> np.ndarray:
     return found
 
 
-def _rx(angle: np.ndarray) -> np.ndarray:
-    return _rotation(angle, 1, 2)
-
-
-def _ry(angle: np.ndarray) -> np.ndarray:
-    return _rotation(angle, 2, 0)
-
-
-def _rz(angle: np.ndarray) -> np.ndarray:
-    return _rotation(angle, 0, 1)
-
-
-def _rotation(angle: np.ndarray, first: int, second: int) -> np.ndarray:
+def _rotation(angle: np.ndarray, *, first: int, second: int) -> np.ndarray:
     out = np.zeros((len(angle), 3, 3))
     out[:] = np.eye(3)
     cosine, sine = np.cos(angle), np.sin(angle)
     out[:, first, first] = out[:, second, second] = cosine
     out[:, first, second], out[:, second, first] = -sine, sine
     return out
+
+
+_rx = partial(_rotation, first=1, second=2)
+_ry = partial(_rotation, first=2, second=0)
+_rz = partial(_rotation, first=0, second=1)

@@ -18,7 +18,7 @@ import numpy as np
 
 from masquerade.data.world import textures
 from masquerade.data.world.canvas import SIZE_PX
-from masquerade.data.world.places import Place
+from masquerade.data.world.places import StagedPlace
 from masquerade.data.world.solids import Quads
 from masquerade.people.camera import Camera, Light
 
@@ -57,7 +57,7 @@ class InView(NamedTuple):
     shade: np.ndarray
 
 
-def draw(place: Place, camera: Camera, light: Light) -> tuple[np.ndarray, np.ndarray]:
+def draw(place: StagedPlace, camera: Camera, light: Light) -> tuple[np.ndarray, np.ndarray]:
     """Picture (H, W, 3) uint8 and depth (H, W) float32 of a place.
 
     Depth is in metres along the camera's forward axis, the nearest of a pixel's sub-samples.

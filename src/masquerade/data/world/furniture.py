@@ -48,9 +48,8 @@ def chair(*, tint: Tint, cloth: str = "plaster") -> Piece:
 
 def stool(*, tint: Tint) -> Piece:
     """A high stool."""
-    return box((0.34, 0.34, 0.05), (0, 0, 0.68), "plaster", tint=tint) + _legs(
-        0.3, 0.3, 0.68, STEEL, thick=0.035
-    )
+    seat = box((0.34, 0.34, 0.05), (0, 0, 0.68), "plaster", tint=tint)
+    return seat + _legs(0.3, 0.3, 0.68, STEEL, thick=0.035)
 
 
 def dining(*, tint: Tint, seats: Tint) -> Piece:
@@ -76,9 +75,8 @@ def desk(*, tint: Tint, has_chair: bool = True) -> Piece:
 
 def school_desk(*, tint: Tint) -> Piece:
     """A pupil's desk with its chair."""
-    return table(0.7, 0.5, tint=tint, height=0.7) + placed(
-        chair(tint=tint), (0, -0.45, 0), turn_deg=180
-    )
+    seat = placed(chair(tint=tint), (0, -0.45, 0), turn_deg=180)
+    return table(0.7, 0.5, tint=tint, height=0.7) + seat
 
 
 def sofa(width: float, *, tint: Tint, cloth: str) -> Piece:
@@ -113,10 +111,9 @@ def hospital_bed(*, tint: Tint) -> Piece:
     piece += box((0.6, 0.34, 0.12), (0, -0.35, 0.96), "weave", tint=PALE)
     for y in (-0.06, -2.05):
         piece += box((0.98, 0.05, 0.8), (0, y, 0.3), "plaster", tint=PALE)
+    rail = card((1.1, 0.32), (0, 0, 0.72), "railing", is_open=True)
     for x in (-0.5, 0.5):
-        piece += placed(
-            card((1.1, 0.32), (0, 0, 0.72), "railing", is_open=True), (x, -0.9, 0), turn_deg=90
-        )
+        piece += placed(rail, (x, -0.9, 0), turn_deg=90)
     return piece + placed(_legs(0.85, 1.8, 0.5, STEEL), (0, -1.05, 0))
 
 
@@ -148,9 +145,8 @@ def counter(width: float, *, front: str, top: Tint, wall: str, has_stove: bool) 
         else:
             piece += placed(case((step, 0.34, 0.7), front, tint=PALE, base=1.45), (x, 0, 0))
     piece += box((width + 0.04, 0.64, 0.05), (0, -0.32, 0.86), "gravel", tint=top, tile=0.6)
-    piece += placed(
-        box((width, 0.01, 0.55), (0, 0, 0.91), wall, tint=PALE, tile=0.8), (0, -0.01, 0)
-    )
+    splash = box((width, 0.01, 0.55), (0, 0, 0.91), wall, tint=PALE, tile=0.8)
+    piece += placed(splash, (0, -0.01, 0))
     piece += box((0.24, 0.2, 0.26), (width * 0.3, -0.25, 0.91), "plaster", tint=STEEL)
     piece += box((0.12, 0.12, 0.34), (-width * 0.3, -0.2, 0.91), "ribs", tint=OAK)
     return piece

@@ -76,9 +76,8 @@ def _street(rng: Rng) -> list[Piece]:
     kerb = far - float(rng.uniform(2.0, 2.6))
     pieces = [_ground("asphalt", _GREY, rng)]
     paving = one(("slabs", "tiles", "cobbles", "soft_checker"), rng)
-    pieces.append(
-        flat((120, far - kerb), (0, (far + kerb) / 2, 0.01), paving, tint=_PAVED, tile=1.5)
-    )
+    middle = (0, (far + kerb) / 2, 0.01)
+    pieces.append(flat((120, far - kerb), middle, paving, tint=_PAVED, tile=1.5))
     pieces.append(flat((120, 0.14), (0, kerb - 0.9, 0.006), "plaster", tint=(1.3, 1.3, 1.26)))
     pieces += _row(rng, length=56, at=(0, far, 0), has_shops=bool(rng.uniform() < 0.75))
     for side in (-1, 1):
@@ -93,13 +92,8 @@ def _street(rng: Rng) -> list[Piece]:
             pieces.append(placed(thing, (x, kerb - 1.0, 0)))
         x += float(rng.uniform(5.0, 6.5))
     small: list[Piece] = [s.sign(one(("sign_round", "sign_square"), rng)), s.lamp_post(height=3.6)]
-    small += [
-        s.bicycle(),
-        s.bin_(tint=_paint(rng)),
-        _tree(rng, _TREES[:3]),
-        s.lamp_post(height=3.6),
-    ]
-    small += [_tree(rng, _TREES[:3]), s.bench(tint=_paint(rng))]
+    small += [s.bicycle(), s.bin_(tint=_paint(rng)), _tree(rng, _TREES[:3])]
+    small += [s.lamp_post(height=3.6), _tree(rng, _TREES[:3]), s.bench(tint=_paint(rng))]
     bounds = (-7.0, 7.0, kerb + 0.2, far - 0.7)
     return pieces + scattered(small, bounds=bounds, taken=[], turns=(0.0,), rng=rng)
 
@@ -108,11 +102,8 @@ def _park(rng: Rng) -> list[Piece]:
     pieces = [_ground("grass", _LAWN, rng)]
     path = one(("gravel", "slabs", "cobbles", "asphalt"), rng)
     turn = float(rng.uniform(-50, 50))
-    pieces.append(
-        placed(
-            flat((80, 2.4), (0, 0, 0.006), path, tint=_PAVED, tile=1.4), (0, 0, 0), turn_deg=turn
-        )
-    )
+    way = flat((80, 2.4), (0, 0, 0.006), path, tint=_PAVED, tile=1.4)
+    pieces.append(placed(way, (0, 0, 0), turn_deg=turn))
     if rng.uniform() < 0.4:
         pond = flat((9, 5), (0, 0, 0.008), "plaster", tint=(0.6, 0.74, 0.82))
         pieces.append(placed(pond, (float(rng.uniform(-6, 6)), 7.5, 0), turn_deg=20))
@@ -123,11 +114,7 @@ def _park(rng: Rng) -> list[Piece]:
     kinds = tuple(_TREES[k] for k in rng.choice(len(_TREES), 2, replace=False))
     near = [_tree(rng, kinds) for _ in range(int(rng.integers(5, 9)))]
     near += [s.bush(size=float(rng.uniform(0.7, 1.5))) for _ in range(3)]
-    things: list[Piece] = [
-        s.bench(tint=_paint(rng)),
-        s.lamp_post(height=3.2),
-        s.bin_(tint=_paint(rng)),
-    ]
+    things = [s.bench(tint=_paint(rng)), s.lamp_post(height=3.2), s.bin_(tint=_paint(rng))]
     things.append(s.bench(tint=_paint(rng)))
     placed_things = scattered(things, bounds=(-5, 5, 1.0, 4), taken=[], turns=(0.0,), rng=rng)
     wide = (-9.0, 9.0, 0.5, 9.0)
@@ -151,22 +138,22 @@ def _courtyard(rng: Rng) -> list[Piece]:
             pieces.append(placed(wall, at, turn_deg=turn))
         else:
             pieces += _row(rng, length=17, at=at, turn_deg=turn)
-    things: list[Piece] = [
-        s.bin_(tint=_paint(rng)),
-        s.bin_(tint=_paint(rng)),
+    things = [s.bin_(tint=_paint(rng)) for _ in range(2)]
+    things += [
         s.bicycle(),
         s.bicycle(),
+        s.bench(tint=_paint(rng)),
+        _tree(rng, _TREES[:2]),
+        s.bush(size=1.2),
     ]
-    things += [s.bench(tint=_paint(rng)), _tree(rng, _TREES[:2]), s.bush(size=1.2)]
     bounds = (-side + 0.6, side - 0.6, 0.5, back - 0.5)
     return pieces + scattered(things, bounds=bounds, taken=[], turns=(0.0,), rng=rng)
 
 
 def _on_wall(at: float, rng: Rng) -> Piece:
     """A door, a window, ivy or graffiti on a wall whose front is at y = 0."""
-    kind = one(
-        ("door_two", "door_plain", "window_cross", "window_tall", "ivy", "ivy", "graffiti"), rng
-    )
+    openings = ("door_two", "door_plain", "window_cross", "window_tall")
+    kind = one((*openings, "ivy", "ivy", "graffiti"), rng)
     if kind.startswith("door"):
         return card((1.1, 2.1), (at, -0.03, 0), kind)
     if kind.startswith("window"):
@@ -179,15 +166,13 @@ def _square(rng: Rng) -> list[Piece]:
     pieces = [_ground(one(("slabs", "cobbles", "checker", "soft_checker"), rng), _PAVED, rng)]
     back = float(rng.uniform(10, 15))
     if rng.uniform() < 0.5:
-        hall = s.house(
-            16, 11, facade=f"facade_{rng.integers(NUM_FACADES):02}", shop="arches", tint=_STUCCO[0]
-        )
+        facade = f"facade_{rng.integers(NUM_FACADES):02}"
+        hall = s.house(16, 11, facade=facade, shop="arches", tint=_STUCCO[0])
         pieces.append(placed(hall, (float(rng.uniform(-5, 5)), back - 1, 0)))
     pieces += _row(rng, length=44, at=(0, back, 0), has_shops=True)
     for side in (-1, 1):
-        pieces += _row(
-            rng, length=34, at=(side * 17.0, 0, 0), turn_deg=-side * 90.0, has_shops=True
-        )
+        at, turn = (side * 17.0, 0, 0), -side * 90.0
+        pieces += _row(rng, length=34, at=at, turn_deg=turn, has_shops=True)
     centre = s.fountain if rng.uniform() < 0.5 else s.monument
     things = [centre(tint=_PAVED)]
     tint = _paint(rng)
@@ -225,32 +210,22 @@ def _car_park(rng: Rng) -> list[Piece]:
     bounds = (-6.0, 6.0, 1.6, near - 0.2)
     pieces += scattered(things, bounds=bounds, taken=[], turns=(0.0,), rng=rng)
     trees = [_tree(rng) for _ in range(8)]
-    return pieces + scattered(
-        trees, bounds=(-22, 22, near + 6, near + 10), taken=[], turns=_ANY, rng=rng
-    )
+    bounds = (-22, 22, near + 6, near + 10)
+    return pieces + scattered(trees, bounds=bounds, taken=[], turns=_ANY, rng=rng)
 
 
 def _playground(rng: Rng) -> list[Piece]:
     pieces = [_ground("grass", _LAWN, rng)]
-    covers = (
-        *(("gravel", _SAND), ("carpet", _SAND)),
-        *(("soft_checker", (0.84, 0.62, 0.54)), ("tiles", (0.6, 0.68, 0.64))),
-    )
-    cover, tint = one(covers, rng)
+    rubber, tiled = ("soft_checker", (0.84, 0.62, 0.54)), ("tiles", (0.6, 0.68, 0.64))
+    cover, tint = one((("gravel", _SAND), ("carpet", _SAND), rubber, tiled), rng)
     pieces.append(flat((15, 13), (0, 2.5, 0.006), cover, tint=tint, tile=2.0))
     far = float(rng.uniform(8, 10))
     rail = one(("pickets", "railing", "wire"), rng)
     pieces.append(placed(s.fence(rail, 30, height=1.1), (0, far, 0)))
-    toys = [
-        s.swing(tint=_paint(rng)),
-        s.slide(tint=_paint(rng)),
-        s.climbing_frame(tint=_paint(rng)),
-    ]
+    toys = [make(tint=_paint(rng)) for make in (s.swing, s.slide, s.climbing_frame)]
     toys += [toys[rng.integers(3)], s.bench(tint=_paint(rng)), s.bench(tint=_paint(rng))]
-    placed_toys = scattered(
-        toys, bounds=(-6, 6, 1.0, 6.5), taken=[], turns=(0.0, 30.0, -30.0, 180.0), rng=rng
-    )
-    pieces += placed_toys
+    turns = (0.0, 30.0, -30.0, 180.0)
+    pieces += scattered(toys, bounds=(-6, 6, 1.0, 6.5), taken=[], turns=turns, rng=rng)
     if rng.uniform() < 0.6:
         pieces += _row(rng, length=70, at=(0, 24, 0))
     trees = [_tree(rng) for _ in range(16)]

@@ -6,7 +6,7 @@ curves of least jerk, whose acceleration does not jump, because a worn sensor wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from masquerade import _check
 from masquerade.people.skeleton import ANGLES, RATE_HZ, column, mirrored
 
 _GRAVITY = 9.81
-Keys = Sequence[tuple[float, Mapping[str, float]]]
+Values = np.ndarray | float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,293 +73,256 @@ def perform(
         amplitude=style.amplitude * float(np.exp(rng.normal(0, 0.06))),
     )
     time = np.arange(max(2, round(seconds * RATE_HZ))) / RATE_HZ
-    pose = _standing(time, taken, rng)
-    _ACTS[activity](pose, time, taken, rng)
+    pose = np.zeros((len(time), len(ANGLES)))
+    act = _Act(pose=pose, time=time, style=taken, rng=rng)
+    _stand(act)
+    if activity != "stand":
+        _ACTS[activity](act)
     return mirrored(pose) if taken.is_left_handed and activity in _HANDED else pose
 
 
-def _standing(time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> np.ndarray:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Act:
+    """One take while it is played: the angles, which are filled in, and all that shapes them."""
+
+    pose: np.ndarray
+    time: np.ndarray
+    style: MotionStyle
+    rng: np.random.Generator
+
+    def add(self, **angles: Values) -> None:
+        for name, value in angles.items():
+            self.pose[:, ANGLES.index(name)] += value
+
+    def add_side(self, side: str, **angles: Values) -> None:
+        self.add(**{f"{name}_{side}": value for name, value in angles.items()})
+
+    def add_both(self, **angles: Values) -> None:
+        for side in "lr":
+            self.add_side(side, **angles)
+
+    def reach(self, sides: str, part: Values, **angles: Values) -> None:
+        """Move angles of one or both arms towards given ones by ``part``, from 0 to 1."""
+        for side in sides:
+            for name, value in angles.items():
+                held = column(self.pose, f"{name}_{side}")
+                held += part * (value - held)
+
+    def once(self, times: Sequence[float], values: Sequence[float], *, early: float) -> np.ndarray:
+        """A change that happens once, in full if there is time, and begins ``early`` in it."""
+        room = max(0.0, self.time[-1] - times[-1])
+        begin = self.rng.uniform(-0.15, early * max(room, 0.3))
+        return _least_jerk(self.time - begin, times, values)
+
+    def raised(self, seconds: float) -> np.ndarray:
+        """From 0 to 1 within so many seconds at the usual tempo, early on."""
+        return self.once((0.0, seconds / self.style.tempo), (0.0, 1.0), early=0.3)
+
+    def beat(self, rate: float) -> np.ndarray:
+        """From 0 to 1 and back, ``rate`` times a second at the usual tempo."""
+        turn = 2 * np.pi * (rate * self.style.tempo * self.time + self.rng.random())
+        return np.asarray(0.5 + 0.5 * np.sin(turn))
+
+
+def _stand(act: _Act) -> None:
     """At ease, with the small sway that nobody can suppress."""
-    pose = np.zeros((len(time), len(ANGLES)))
 
     def sway(size: float) -> np.ndarray:
-        phases, rates = rng.uniform(0, 2 * np.pi, 3), rng.uniform(0.15, 0.7, 3)
-        waves = np.sin(2 * np.pi * rates[:, None] * time + phases[:, None])
+        phases, rates = act.rng.uniform(0, 2 * np.pi, 3), act.rng.uniform(0.15, 0.7, 3)
+        waves = np.sin(2 * np.pi * rates[:, None] * act.time + phases[:, None])
         return np.asarray(size * waves.sum(axis=0) / 2)
 
-    _add(pose, spine_pitch=style.stoop, head_pitch=-0.4 * style.stoop)
-    _add(pose, spine_roll=sway(0.015), spine_yaw=sway(0.02), pelvis_roll=sway(0.012))
-    _add(pose, head_yaw=sway(0.08), head_pitch=sway(0.03), tilt=sway(0.008), lean=sway(0.008))
+    stoop = act.style.stoop
+    act.add(spine_pitch=stoop, head_pitch=-0.4 * stoop)
+    act.add(spine_roll=sway(0.015), spine_yaw=sway(0.02), pelvis_roll=sway(0.012))
+    act.add(head_yaw=sway(0.08), head_pitch=sway(0.03), tilt=sway(0.008), lean=sway(0.008))
+    act.add_both(hip_out=0.06 * act.style.width, hip_twist=0.12, knee=0.06, hip=0.03)
     for side in "lr":
-        _add_side(pose, side, hip_out=0.06 * style.width, hip_twist=0.12, knee=0.06, hip=0.03)
-        _add_side(pose, side, arm=0.10 + sway(0.03), arm_side=0.9, elbow=0.25 + sway(0.04))
-        _add_side(pose, side, flat=1.0, arm_twist=-0.6)
-    return pose
+        act.add_side(side, arm=0.10 + sway(0.03), arm_side=0.9, elbow=0.25 + sway(0.04))
+    act.add_both(flat=1.0, arm_twist=-0.6)
 
 
-def _walk(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
-    rate = 0.95 * style.tempo
-    gait = _Gait(rate=rate, reach=0.36, lift=1.0, swing=0.42, elbow=0.15)
-    _stride(pose, time, style, gait, rng=rng)
-    _add(pose, pelvis_pitch=0.03, tilt=0.02)
+def _walk(act: _Act) -> None:
+    _stride(act, rate=0.95, reach=0.36, lift=1.0, swing=0.42, elbow=0.15)
+    act.add(pelvis_pitch=0.03, tilt=0.02)
 
 
-def _run(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
-    rate = 1.4 * style.tempo
-    gait = _Gait(rate=rate, reach=0.42, lift=1.75, swing=0.60, elbow=1.30)
-    _stride(pose, time, style, gait, rng=rng)
-    _add(pose, pelvis_pitch=0.10, spine_pitch=0.08, tilt=0.06)
-    phase = column(pose, "hop").copy()  # _stride leaves the step's phase there
-    pose[:, ANGLES.index("hop")] = 0.055 * style.bounce * (1 - np.cos(phase))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Gait:
-    """Strides a second; how far the thigh swings, how high the knee, how the arms are held."""
-
-    rate: float
-    reach: float
-    lift: float
-    swing: float
-    elbow: float
+def _run(act: _Act) -> None:
+    phase = _stride(act, rate=1.4, reach=0.42, lift=1.75, swing=0.60, elbow=1.30)
+    act.add(pelvis_pitch=0.10, spine_pitch=0.08, tilt=0.06)
+    act.add(hop=0.055 * act.style.bounce * (1 - np.cos(2 * phase + 0.6)))
 
 
 def _stride(
-    pose: np.ndarray, time: np.ndarray, style: MotionStyle, gait: _Gait, *, rng: np.random.Generator
-) -> None:
-    """Legs and arms of walking and running; leaves twice the phase in ``hop`` for a run."""
-    phase = 2 * np.pi * (gait.rate * time + rng.random())
-    size, lift = style.amplitude, gait.lift
+    act: _Act, *, rate: float, reach: float, lift: float, swing: float, elbow: float
+) -> np.ndarray:
+    """Legs and arms of walking and running; gives the phase.
+
+    ``rate`` is strides a second, ``reach`` how far the thigh swings, ``lift`` how high the knee;
+    ``swing`` and ``elbow`` are of the arms.
+    """
+    style, size = act.style, act.style.amplitude
+    phase = 2 * np.pi * (rate * style.tempo * act.time + act.rng.random())
     for side, lead, sign in (("l", 0.0, 1.0), ("r", np.pi, -1.0)):
         turn = phase + lead
         more = 1 + sign * style.asymmetry
         # The thigh swings; the knee bends while the leg comes forward and gives under load.
         bend = np.clip(np.sin(turn + 0.35), 0, None) ** 2
         load = np.clip(-np.sin(turn - 0.9), 0, None) ** 4
-        _add_side(pose, side, hip=size * more * gait.reach * (-np.cos(turn)) + 0.10 * lift)
-        _add_side(pose, side, knee=lift * (1.05 * bend + 0.14 * size * load), flat=-1.0)
-        _add_side(pose, side, ankle=0.16 * size * np.sin(turn - 0.4) + 0.12 * bend)
-        reached = gait.swing * style.swing * size * (1 - sign * style.asymmetry)
-        _add_side(pose, side, arm=reached * np.cos(turn) + 0.04, arm_side=-0.75, arm_twist=0.4)
-        _add_side(pose, side, elbow=gait.elbow + 0.3 * reached * (1 + np.cos(turn)))
-    _add(pose, pelvis_yaw=0.10 * size * np.cos(phase), spine_yaw=-0.20 * size * np.cos(phase))
-    _add(pose, pelvis_roll=0.05 * size * style.bounce * np.sin(phase))
-    if lift > 1.2:
-        pose[:, ANGLES.index("hop")] = 2 * phase + 0.6
+        act.add_side(side, hip=size * more * reach * (-np.cos(turn)) + 0.10 * lift)
+        act.add_side(side, knee=lift * (1.05 * bend + 0.14 * size * load), flat=-1.0)
+        act.add_side(side, ankle=0.16 * size * np.sin(turn - 0.4) + 0.12 * bend)
+        reached = swing * style.swing * size * (1 - sign * style.asymmetry)
+        act.add_side(side, arm=reached * np.cos(turn) + 0.04, arm_side=-0.75, arm_twist=0.4)
+        act.add_side(side, elbow=elbow + 0.3 * reached * (1 + np.cos(turn)))
+    act.add(pelvis_yaw=0.10 * size * np.cos(phase), spine_yaw=-0.20 * size * np.cos(phase))
+    act.add(pelvis_roll=0.05 * size * style.bounce * np.sin(phase))
+    return np.asarray(phase)
 
 
-def _jump(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
-    height = 0.22 * style.amplitude * style.bounce**0.5
+def _jump(act: _Act) -> None:
+    style, size = act.style, act.style.amplitude
+    height = 0.22 * size * style.bounce**0.5
     flight = 2 * np.sqrt(2 * height / _GRAVITY)  # a ball thrown up takes as long
     crouch, landing = 0.48 / style.tempo, 0.46 / style.tempo
     cycle = crouch + flight + landing
-    within = (time + rng.random() * cycle) % cycle
+    within = (act.time + act.rng.random() * cycle) % cycle
     aloft = np.clip(within - crouch, 0, flight)
-    pose[:, ANGLES.index("hop")] = _GRAVITY / 2 * aloft * (flight - aloft)
+    hop = _GRAVITY / 2 * aloft * (flight - aloft)
     low = {"hip": 0.80, "knee": 1.35, "arm": -0.2, "elbow": 0.3}
     high = {"hip": 0.05, "knee": 0.10, "arm": 1.35, "elbow": 0.5}
     mid = {"hip": 0.40, "knee": 0.70, "arm": 0.6, "elbow": 0.6}
     down = crouch + flight
     times = (0.0, 0.35 * crouch, crouch, crouch + 0.4 * flight, down, down + 0.5 * landing, cycle)
     poses = (mid, low, high, high, mid, low, mid)
-    size = style.amplitude
     for name in low:
-        curve = _least_jerk(
-            within, [(t, size * p[name]) for t, p in zip(times, poses, strict=True)]
-        )
-        for side in "lr":
-            _add_side(pose, side, **{name: curve})
-    bent = _least_jerk(within, [(t, p["knee"]) for t, p in zip(times, poses, strict=True)])
-    _add(pose, spine_pitch=0.28 * size * bent, pelvis_pitch=0.15 * size * bent)
-    for side in "lr":
-        airborne = np.clip(pose[:, ANGLES.index("hop")] / 0.03, 0, 1)
-        _add_side(pose, side, flat=-airborne, ankle=-0.5 * airborne)
+        act.add_both(**{name: _least_jerk(within, times, [size * pose[name] for pose in poses])})
+    bent = _least_jerk(within, times, [pose["knee"] for pose in poses])
+    act.add(spine_pitch=0.28 * size * bent, pelvis_pitch=0.15 * size * bent, hop=hop)
+    airborne = np.clip(hop / 0.03, 0, 1)
+    act.add_both(flat=-airborne, ankle=-0.5 * airborne)
 
 
-def _wave(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
-    beat = 0.5 + 0.5 * np.sin(2 * np.pi * (1.7 * style.tempo * time + rng.random()))
-    up = _once(time, rng, [(0.0, 0.0), (0.45 / style.tempo, 1.0)], early=0.3)
-    wide = beat * min(style.amplitude, 1.2)
-    lift = rng.uniform(-0.35, 0.15)
-    _reach(pose, "r", up, arm=1.85 + lift - 0.22 * wide, elbow=1.65 - 0.65 * wide)
-    _reach(pose, "r", up, arm_side=0.9 + 0.2 * wide, arm_twist=-0.45 + 0.6 * wide)
-    _add(pose, spine_roll=-0.05 * up, head_yaw=-0.1 * up)
+def _wave(act: _Act) -> None:
+    beat, up = act.beat(1.7), act.raised(0.45)
+    wide = beat * min(act.style.amplitude, 1.2)
+    lift = act.rng.uniform(-0.35, 0.15)
+    act.reach("r", up, arm=1.85 + lift - 0.22 * wide, elbow=1.65 - 0.65 * wide)
+    act.reach("r", up, arm_side=0.9 + 0.2 * wide, arm_twist=-0.45 + 0.6 * wide)
+    act.add(spine_roll=-0.05 * up, head_yaw=-0.1 * up)
 
 
-def _clap(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
-    beat = 0.5 + 0.5 * np.sin(2 * np.pi * (1.9 * style.tempo * time + rng.random()))
-    up = _once(time, rng, [(0.0, 0.0), (0.4 / style.tempo, 1.0)], early=0.3)
-    gap = beat * style.amplitude  # 0 is palm on palm
-    lift = rng.uniform(-0.05, 0.25)
-    for side in "lr":
-        _reach(pose, side, up, arm=0.62 + lift - 0.05 * gap, elbow=1.38 + 0.22 * gap)
-        _reach(pose, side, up, arm_side=0.41 + 0.65 * gap, arm_twist=-1.17 - 0.2 * gap)
-    _add(pose, head_pitch=0.05 * up, spine_pitch=0.03 * up * gap)
+def _clap(act: _Act) -> None:
+    beat, up = act.beat(1.9), act.raised(0.4)
+    gap = beat * act.style.amplitude  # 0 is palm on palm
+    lift = act.rng.uniform(-0.05, 0.25)
+    act.reach("lr", up, arm=0.62 + lift - 0.05 * gap, elbow=1.38 + 0.22 * gap)
+    act.reach("lr", up, arm_side=0.41 + 0.65 * gap, arm_twist=-1.17 - 0.2 * gap)
+    act.add(head_pitch=0.05 * up, spine_pitch=0.03 * up * gap)
 
 
-def _punch(
-    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
-) -> None:
-    cycle = 0.95 / style.tempo
-    turn = (time / cycle + rng.random()) % 1
-    hit = _least_jerk(turn, [(0.0, 0.0), (0.25, 0.0), (0.50, 1.0), (0.58, 1.0), (1.0, 0.0)])
-    ready = _once(time, rng, [(0.0, 0.0), (0.35 / style.tempo, 1.0)], early=0.3)
-    hit = hit * ready
-    for side in "lr":
-        _reach(pose, side, ready, arm=0.53, arm_side=0.29, arm_twist=-0.61, elbow=2.2)
-    _reach(pose, "r", hit, arm=1.5, arm_side=-0.12, arm_twist=-0.45, elbow=0.1)
-    size = hit * style.amplitude
-    _add(pose, spine_yaw=-0.15 * ready + 0.60 * size, pelvis_yaw=-0.1 * ready + 0.25 * size)
-    _add(pose, hip_l=0.28 * ready + 0.12 * size, knee_l=0.30 * ready + 0.15 * size)
-    _add(pose, hip_r=-0.22 * ready, knee_r=0.22 * ready, spine_pitch=0.08 * ready + 0.10 * size)
+def _punch(act: _Act) -> None:
+    turn = (act.time / (0.95 / act.style.tempo) + act.rng.random()) % 1
+    ready = act.raised(0.35)
+    hit = _least_jerk(turn, (0.0, 0.25, 0.50, 0.58, 1.0), (0.0, 0.0, 1.0, 1.0, 0.0)) * ready
+    act.reach("lr", ready, arm=0.53, arm_side=0.29, arm_twist=-0.61, elbow=2.2)
+    act.reach("r", hit, arm=1.5, arm_side=-0.12, arm_twist=-0.45, elbow=0.1)
+    size = hit * act.style.amplitude
+    act.add(spine_yaw=-0.15 * ready + 0.60 * size, pelvis_yaw=-0.1 * ready + 0.25 * size)
+    act.add(hip_l=0.28 * ready + 0.12 * size, knee_l=0.30 * ready + 0.15 * size)
+    act.add(hip_r=-0.22 * ready, knee_r=0.22 * ready, spine_pitch=0.08 * ready + 0.10 * size)
 
 
-def _kick(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
-    cycle = 1.3 / style.tempo
-    turn = (time / cycle + rng.random()) % 1
+def _kick(act: _Act) -> None:
+    turn = (act.time / (1.3 / act.style.tempo) + act.rng.random()) % 1
     marks = (0.0, 0.20, 0.42, 0.52, 0.75, 1.0)
-    hip = _least_jerk(turn, list(zip(marks, (0.0, -0.45, 1.25, 1.35, 0.2, 0.0), strict=True)))
-    knee = _least_jerk(turn, list(zip(marks, (0.0, 1.25, 0.35, 0.05, 0.5, 0.0), strict=True)))
-    lift = np.clip(np.abs(hip) + knee, 0, 1)
-    size = style.amplitude
-    _add(pose, hip_r=size * hip, knee_r=size * knee, flat_r=-lift, ankle_r=-0.4 * lift)
-    _add(
-        pose, spine_pitch=-0.16 * np.clip(hip, 0, None), pelvis_pitch=-0.10 * np.clip(hip, 0, None)
-    )
-    _add(pose, arm_l=0.55 * hip, arm_r=-0.5 * hip, elbow_l=0.3 * lift, elbow_r=0.3 * lift)
-    _add(pose, arm_side_l=-0.1 * lift, knee_l=0.15 * lift, hip_l=0.05 * lift, spine_yaw=0.2 * hip)
+    hip = _least_jerk(turn, marks, (0.0, -0.45, 1.25, 1.35, 0.2, 0.0))
+    knee = _least_jerk(turn, marks, (0.0, 1.25, 0.35, 0.05, 0.5, 0.0))
+    lift, ahead = np.clip(np.abs(hip) + knee, 0, 1), np.clip(hip, 0, None)
+    size = act.style.amplitude
+    act.add(hip_r=size * hip, knee_r=size * knee, flat_r=-lift, ankle_r=-0.4 * lift)
+    act.add(spine_pitch=-0.16 * ahead, pelvis_pitch=-0.10 * ahead)
+    act.add(arm_l=0.55 * hip, arm_r=-0.5 * hip, elbow_l=0.3 * lift, elbow_r=0.3 * lift)
+    act.add(arm_side_l=-0.1 * lift, knee_l=0.15 * lift, hip_l=0.05 * lift, spine_yaw=0.2 * hip)
 
 
-def _drink(
-    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
-) -> None:
-    tempo = style.tempo
+def _drink(act: _Act) -> None:
+    tempo = act.style.tempo
     stops = (0.0, 0.6, 0.85, 1.5, 2.1, 2.5)
     cycle = stops[-1] / tempo
-    turn = (time + rng.uniform(0, 0.75) * cycle) % cycle * tempo
-    up = _least_jerk(turn, list(zip(stops, (0.0, 1.0, 1.0, 1.0, 0.0, 0.0), strict=True)))
-    sip = _least_jerk(turn, list(zip(stops, (0.0, 0.1, 1.0, 1.0, 0.0, 0.0), strict=True)))
-    _reach(pose, "r", np.ones_like(up), arm=0.2, arm_side=1.0, arm_twist=-1.3, elbow=1.5)
-    _reach(pose, "r", up, arm=1.02 + 0.12 * sip, arm_side=0.16, arm_twist=-0.7, elbow=2.1)
-    _add(pose, head_pitch=-0.28 * sip, spine_pitch=-0.05 * sip, hand_r=0.15 * sip)
+    turn = (act.time + act.rng.uniform(0, 0.75) * cycle) % cycle * tempo
+    up = _least_jerk(turn, stops, (0.0, 1.0, 1.0, 1.0, 0.0, 0.0))
+    sip = _least_jerk(turn, stops, (0.0, 0.1, 1.0, 1.0, 0.0, 0.0))
+    act.reach("r", 1.0, arm=0.2, arm_side=1.0, arm_twist=-1.3, elbow=1.5)
+    act.reach("r", up, arm=1.02 + 0.12 * sip, arm_side=0.16, arm_twist=-0.7, elbow=2.1)
+    act.add(head_pitch=-0.28 * sip, spine_pitch=-0.05 * sip, hand_r=0.15 * sip)
 
 
-def _sit_keys(tempo: float) -> tuple[tuple[float, float], ...]:
-    return ((0.0, 0.0), (1.15 / tempo, 1.0))
+def _sit_down(act: _Act) -> None:
+    _seat(act, _lowered(act))
 
 
-def _sit_down(
-    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
-) -> None:
-    _seat(pose, _once(time, rng, _sit_keys(style.tempo), early=0.35), rng)
+def _stand_up(act: _Act) -> None:
+    _seat(act, 1 - _lowered(act))
 
 
-def _stand_up(
-    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
-) -> None:
-    _seat(pose, 1 - _once(time, rng, _sit_keys(style.tempo), early=0.35), rng)
+def _lowered(act: _Act) -> np.ndarray:
+    return act.once((0.0, 1.15 / act.style.tempo), (0.0, 1.0), early=0.35)
 
 
-def _seat(pose: np.ndarray, down: np.ndarray, rng: np.random.Generator) -> None:
+def _seat(act: _Act, down: np.ndarray) -> None:
     """From standing (0) to sitting on a seat behind (1); the trunk leans forward in between."""
     lean = 4 * down * (1 - down)
-    for side in "lr":
-        _add_side(pose, side, hip=1.50 * down, knee=1.45 * down, hip_out=0.06 * down)
-        _add_side(pose, side, arm=0.45 * down + 0.35 * lean, elbow=0.55 * down)
-        _add_side(pose, side, arm_side=-0.45 * down)
-    _add(pose, pelvis_pitch=0.45 * lean - 0.05 * down, spine_pitch=0.40 * lean + 0.05 * down)
-    _add(pose, head_pitch=-0.25 * lean)
+    act.add_both(hip=1.50 * down, knee=1.45 * down, hip_out=0.06 * down)
+    act.add_both(arm=0.45 * down + 0.35 * lean, elbow=0.55 * down, arm_side=-0.45 * down)
+    act.add(pelvis_pitch=0.45 * lean - 0.05 * down, spine_pitch=0.40 * lean + 0.05 * down)
+    act.add(head_pitch=-0.25 * lean)
 
 
-def _pick_up(
-    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
-) -> None:
-    tempo = style.tempo
+def _pick_up(act: _Act) -> None:
+    tempo = act.style.tempo
     stops = (0.0, 0.75, 0.95, 1.70, 2.0)
     cycle = stops[-1] / tempo
-    start = rng.uniform(0, 0.45) * cycle
-    turn = (time + start) % cycle * tempo
-    down = _least_jerk(turn, list(zip(stops, (0.0, 1.0, 1.0, 0.0, 0.0), strict=True)))
-    knees = rng.uniform(0.55, 1.25)  # some bend the knees, some the back
-    size = min(style.amplitude, 1.1)
-    _add(pose, pelvis_pitch=size * (0.95 - 0.2 * knees) * down, spine_pitch=0.65 * size * down)
-    for side in "lr":
-        _add_side(pose, side, hip=knees * 0.85 * down, knee=knees * 1.25 * down)
-    _add(pose, arm_r=size * 0.75 * down, arm_side_r=-0.6 * down, elbow_r=-0.15 * down)
-    _add(pose, arm_l=0.25 * down, elbow_l=0.25 * down, spine_yaw=0.15 * down, head_pitch=0.1 * down)
+    turn = (act.time + act.rng.uniform(0, 0.45) * cycle) % cycle * tempo
+    down = _least_jerk(turn, stops, (0.0, 1.0, 1.0, 0.0, 0.0))
+    knees = act.rng.uniform(0.55, 1.25)  # some bend the knees, some the back
+    size = min(act.style.amplitude, 1.1)
+    act.add(pelvis_pitch=size * (0.95 - 0.2 * knees) * down, spine_pitch=0.65 * size * down)
+    act.add_both(hip=knees * 0.85 * down, knee=knees * 1.25 * down)
+    act.add(arm_r=size * 0.75 * down, arm_side_r=-0.6 * down, elbow_r=-0.15 * down)
+    act.add(arm_l=0.25 * down, elbow_l=0.25 * down, spine_yaw=0.15 * down, head_pitch=0.1 * down)
 
 
-def _fall(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
-    down = _once(time, rng, [(0.0, 0.0), (0.35, 0.12), (0.95, 1.0)], early=0.45)
+def _fall(act: _Act) -> None:
+    down = act.once((0.0, 0.35, 0.95), (0.0, 0.12, 1.0), early=0.45)
     give = np.clip(4 * down * (1 - down), 0, 1)
-    way = int(rng.integers(3)) - 1
+    way = int(act.rng.integers(3)) - 1
     if way == 0:  # forward, onto the hands
-        _add(pose, tilt=1.45 * down)
-        for side in "lr":
-            _reach(pose, side, np.maximum(give, down), arm=2.3, elbow=0.9, arm_side=0.5)
+        act.add(tilt=1.45 * down)
+        act.reach("lr", np.maximum(give, down), arm=2.3, elbow=0.9, arm_side=0.5)
     else:  # on the back, to one side
-        _add(pose, tilt=-1.52 * down, lean=0.3 * way * down, head_pitch=0.25 * down)
-        for side in "lr":
-            _add_side(pose, side, arm=0.5 * give + 0.1 * down, elbow=0.4 * give)
+        act.add(tilt=-1.52 * down, lean=0.3 * way * down, head_pitch=0.25 * down)
+        act.add_both(arm=0.5 * give + 0.1 * down, elbow=0.4 * give)
     for side, more in (("l", 1.0), ("r", 0.6)):
-        _add_side(pose, side, hip=more * (0.70 * give + 0.15 * down), flat=-down)
-        _add_side(pose, side, knee=more * (1.25 * give + 0.3 * down))
-    _add(pose, spine_pitch=0.2 * give, spine_yaw=0.3 * way * give)
+        act.add_side(side, hip=more * (0.70 * give + 0.15 * down), flat=-down)
+        act.add_side(side, knee=more * (1.25 * give + 0.3 * down))
+    act.add(spine_pitch=0.2 * give, spine_yaw=0.3 * way * give)
 
 
-def _stand(
-    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
-) -> None:
-    """Nothing but the sway."""
-
-
-_ACTS: dict[str, Callable[[np.ndarray, np.ndarray, MotionStyle, np.random.Generator], None]] = {
-    "walk": _walk,
-    "run": _run,
-    "jump": _jump,
-    "wave": _wave,
-    "clap": _clap,
-    "sit_down": _sit_down,
-    "stand_up": _stand_up,
-    "pick_up": _pick_up,
-    "punch": _punch,
-    "kick": _kick,
-    "drink": _drink,
-    "fall": _fall,
-    "stand": _stand,
+_ACTS: dict[str, Callable[[_Act], None]] = {
+    act.__name__.removeprefix("_"): act
+    for act in (
+        *(_walk, _run, _jump, _wave, _clap, _sit_down, _stand_up),
+        *(_pick_up, _punch, _kick, _drink, _fall, _stand),
+    )
 }
 ACTIVITIES = tuple(name for name in _ACTS if name != "stand")
 _HANDED = ("wave", "punch", "kick", "drink", "pick_up")
 
 
-def _add(pose: np.ndarray, **angles: np.ndarray | float) -> None:
-    for name, value in angles.items():
-        pose[:, ANGLES.index(name)] += value
-
-
-def _add_side(pose: np.ndarray, side: str, **angles: np.ndarray | float) -> None:
-    _add(pose, **{f"{name}_{side}": value for name, value in angles.items()})
-
-
-def _reach(pose: np.ndarray, side: str, part: np.ndarray, **angles: np.ndarray | float) -> None:
-    """Move angles of an arm towards given ones by ``part``, from 0 to 1."""
-    for name, value in angles.items():
-        held = column(pose, f"{name}_{side}")
-        held += part * (value - held)
-
-
-def _once(
-    time: np.ndarray, rng: np.random.Generator, keys: Sequence[tuple[float, float]], *, early: float
-) -> np.ndarray:
-    """A change that happens once, in full if there is time; it begins within ``early`` of it."""
-    room = max(0.0, time[-1] - keys[-1][0])
-    begin = rng.uniform(-0.15, early * max(room, 0.3))
-    return _least_jerk(time - begin, keys)
-
-
-def _least_jerk(at: np.ndarray, keys: Sequence[tuple[float, float]]) -> np.ndarray:
-    """A curve through (time, value) pairs that rests at each; constant before and after."""
-    times, values = np.array(keys).T
+def _least_jerk(at: np.ndarray, when: Sequence[float], what: Sequence[float]) -> np.ndarray:
+    """A curve through values ``what`` at times ``when`` that rests at each; constant outside."""
+    times, values = np.array(when), np.array(what)
     place = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
     s = np.clip((at - times[place]) / (times[place + 1] - times[place]), 0, 1)
     smooth = s**3 * (10 - 15 * s + 6 * s * s)

@@ -28,7 +28,7 @@ KINDS = tuple(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Place:
+class StagedPlace:
     """A place: textured parallelograms around an empty stage.
 
     Args:
@@ -56,7 +56,7 @@ def name_of(index: int) -> str:
     return f"{KINDS[index % len(KINDS)]}_{index // len(KINDS):02}"
 
 
-def make(index: int, *, seed: int) -> Place:
+def make(index: int, *, seed: int) -> StagedPlace:
     """The place of that number in the world of that seed; kinds take turns."""
     _check.count(index=index + 1)
     rng = np.random.default_rng([seed, index])
@@ -67,7 +67,7 @@ def make(index: int, *, seed: int) -> Place:
     else:
         pieces = grounds.lay_out(kind, rng=rng)
     azimuth, height = math.radians(rng.uniform(-150, -30)), math.radians(rng.uniform(40, 65))
-    return Place(
+    return StagedPlace(
         name=name_of(index),
         kind=kind,
         is_indoor=is_indoor,
@@ -80,15 +80,12 @@ def make(index: int, *, seed: int) -> Place:
     )
 
 
-def camera(place: Place, view: int, *, height: int, width: int, rng: np.random.Generator) -> Camera:
-    """A camera at one of the nominal azimuths, a little moved.
+def camera(
+    place: StagedPlace, view: int, *, height: int, width: int, rng: np.random.Generator
+) -> Camera:
+    """A camera at one of the nominal azimuths, a little moved; rooms are filmed from nearer.
 
-    Args:
-        place: rooms are filmed from nearer than grounds.
-        view: 0 to 5; neighbouring views are 24 degrees apart before the jitter of 2 degrees.
-        height: of the picture, in pixels.
-        width: of the picture, in pixels.
-        rng: moves the camera and its aim.
+    Views are 0 to 5; neighbours are 24 degrees apart before the jitter of 2 degrees.
     """
     if not 0 <= view < NUM_VIEWS:
         raise ValueError(f"Expected view to be in 0..{NUM_VIEWS - 1}, got view={view}.")
@@ -104,7 +101,7 @@ def camera(place: Place, view: int, *, height: int, width: int, rng: np.random.G
     )
 
 
-def lit(place: Place, *, rng: np.random.Generator) -> Light:
+def lit(place: StagedPlace, *, rng: np.random.Generator) -> Light:
     """The place's light as it happens to be during one take."""
     x, y, z = place.light.towards
     azimuth = math.atan2(y, x) + math.radians(rng.uniform(-60, 60))

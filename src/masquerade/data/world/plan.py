@@ -81,17 +81,7 @@ class WorldPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Take:
-    """What one recording shows.
-
-    Args:
-        number: its own.
-        split: to which it belongs.
-        subject: who acts.
-        bystander: who stands by, if anybody.
-        activity: what is done.
-        place: where.
-        view: from which side.
-    """
+    """What one recording shows: who acts and who, if anybody, stands by; what, where and how."""
 
     number: int
     split: str

@@ -13,7 +13,6 @@ from masquerade.data.world.canvas import (
     Y,
     blank,
     disc,
-    drawn,
     fill,
     grain,
     rect,
@@ -22,11 +21,6 @@ from masquerade.data.world.canvas import (
 from masquerade.data.world.posters import INK, WOOD, frame, muted, writing
 
 Rng = np.random.Generator
-
-
-def every(seed: int) -> dict[str, Canvas]:
-    """All prints by name."""
-    return drawn(_DRAWN, seed)
 
 
 def _view(rng: Rng, *, panes: tuple[int, int], has_blinds: bool = False) -> Canvas:
@@ -49,9 +43,8 @@ def _view(rng: Rng, *, panes: tuple[int, int], has_blinds: bool = False) -> Canv
 
 def _curtain(rng: Rng, colour: Colour) -> Canvas:
     canvas = blank(colour)
-    canvas[..., :3] *= (0.85 + 0.15 * np.sin(2 * np.pi * (X * 6 + 0.2 * grain(4, rng=rng))))[
-        ..., None
-    ]
+    fold = np.sin(2 * np.pi * (X * 6 + 0.2 * grain(4, rng=rng)))
+    canvas[..., :3] *= (0.85 + 0.15 * fold)[..., None]
     return canvas
 
 
@@ -113,11 +106,8 @@ def _notices(rng: Rng) -> Canvas:
     canvas = blank((0.62, 0.5, 0.36))
     for _ in range(14):
         x, y = rng.uniform(0.04, 0.78), rng.uniform(0.05, 0.75)
-        rect(
-            canvas,
-            (x, y, x + rng.uniform(0.1, 0.18), y + rng.uniform(0.12, 0.22)),
-            muted(rng, low=0.7, high=0.95),
-        )
+        edges = (x, y, x + rng.uniform(0.1, 0.18), y + rng.uniform(0.12, 0.22))
+        rect(canvas, edges, muted(rng, low=0.7, high=0.95))
     frame(canvas, WOOD, 0.03)
     return canvas
 
@@ -177,7 +167,7 @@ def _plant(rng: Rng, *, leaves: int, broad: float) -> Canvas:
     return canvas
 
 
-_DRAWN: dict[str, Callable[[Rng], Canvas]] = {
+DRAWN: dict[str, Callable[[Rng], Canvas]] = {
     "window_cross": lambda rng: _view(rng, panes=(2, 2)),
     "window_wide": lambda rng: _view(rng, panes=(3, 1)),
     "window_tall": lambda rng: _view(rng, panes=(2, 4)),

@@ -130,10 +130,6 @@ def _sideways(piece: Piece, length: float) -> Item:
     return length, placed(piece, (-length / 2, -0.55, 0), turn_deg=90)
 
 
-def _nothing(rng: Rng) -> list[Piece]:
-    return []
-
-
 def _classroom(rng: Rng) -> list[Item]:
     board = 2.5, f.hung(one(("blackboard", "blackboard", "whiteboard"), rng), 2.4, 1.2)
     window = _window(rng, ("window_tall", "window_wide", "window_cross"))
@@ -166,12 +162,8 @@ def _hospital(rng: Rng) -> list[Item]:
     drip = 0.6, f.drip()
     side = _over((0.5, f.case((0.48, 0.45, 0.75), "drawers", tint=f.PALE)), _poster(rng))
     curtain = 1.3, f.hung("curtain_cool", 1.2, 2.1, middle=1.15)
-    rest = [
-        curtain,
-        _window(rng, ("window_wide", "window_blinds")),
-        side,
-        (1.2, f.door("door_glass")),
-    ]
+    window = _window(rng, ("window_wide", "window_blinds"))
+    rest = [curtain, window, side, (1.2, f.door("door_glass"))]
     beside = _sideways(f.hospital_bed(tint=(0.85, 1.0, 1.05)), 2.1)
     return [bed if rng.uniform() < 0.7 else beside, drip, *_shuffled([*rest, bed, beside], rng)]
 
@@ -185,11 +177,8 @@ def _bedroom(rng: Rng) -> list[Item]:
     window = _window(rng, ("window_cross", "window_tall"), _CURTAINS)
     night = 0.55, f.case((0.5, 0.4, 0.55), "drawers", tint=_wood(rng))
     lamp = 0.6, f.floor_lamp(tint=(1.2, 1.1, 0.9))
-    return [
-        _over(bed, _poster(rng)),
-        night,
-        *_shuffled([robe, chest, window, lamp, _poster(rng)], rng),
-    ]
+    head = _over(bed, _poster(rng))
+    return [head, night, *_shuffled([robe, chest, window, lamp, _poster(rng)], rng)]
 
 
 def _bedroom_middle(rng: Rng) -> list[Piece]:
@@ -218,7 +207,6 @@ KINDS: dict[str, RoomKind] = {
         walls=_HARD,
         floors=_STONE,
         along=_corridor,
-        between=_nothing,
         lower=("", "tiles", "panels", "metro_tiles"),
         sides=(2.3, 2.6),
         back=(6.0, 9.0),
@@ -246,7 +234,6 @@ KINDS: dict[str, RoomKind] = {
         walls=("plaster", "tiles", "metro_tiles"),
         floors=("soft_checker", "tiles", "gravel"),
         along=_hospital,
-        between=_nothing,
         lower=("", "tiles", "small_tiles"),
         sides=(3.5, 4.6),
         back=(4.0, 4.7),

@@ -40,7 +40,7 @@ class RoomKind:
     walls: tuple[str, ...]
     floors: tuple[str, ...]
     along: Callable[[Rng], list[Item]]
-    between: Callable[[Rng], list[Piece]]
+    between: Callable[[Rng], list[Piece]] = lambda rng: []
     lower: tuple[str, ...] = ("",)
     height: tuple[float, float] = (2.6, 3.1)
     sides: tuple[float, float] = (2.9, 4.2)

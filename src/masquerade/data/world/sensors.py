@@ -42,11 +42,9 @@ class Mount:
 
 
 def any_mount(*, is_left: bool, rng: np.random.Generator) -> Mount:
-    """A way of wearing them: the strap slips round the limb, and one in ten uses the other hand.
+    """A way of wearing them, for someone whose left hand does things or whose right hand does.
 
-    Args:
-        is_left: whether the left hand does things.
-        rng: whose sensors they are.
+    The strap slips round the limb, and one in ten uses the other hand.
     """
     count = len(SITES)
     slipped = rng.normal(0, 0.25, (count, 3)) + rng.uniform(-1, 1, (count, 1)) * [0.0, 0.0, 0.8]

@@ -128,22 +128,14 @@ def card(
     texture: str,
     *,
     turn_deg: float = 0.0,
-    tint: Tint = WHITE,
     is_open: bool = False,
     is_bright: bool = False,
 ) -> Piece:
     """An upright picture, the middle of its lower edge at ``at``, facing -y before the turn."""
     w, h = size
-    quad = Quad(
-        corner=(-w / 2, 0, h),
-        across=(w, 0, 0),
-        down=(0, 0, -h),
-        texture=texture,
-        tint=tint,
-        is_open=is_open,
-        is_bright=is_bright,
-    )
-    return placed([quad], at, turn_deg=turn_deg)
+    quad = Quad(corner=(-w / 2, 0, h), across=(w, 0, 0), down=(0, 0, -h), texture=texture)
+    shown = replace(quad, is_open=is_open, is_bright=is_bright)
+    return placed([shown], at, turn_deg=turn_deg)
 
 
 def flat(
@@ -153,16 +145,14 @@ def flat(
     w, d = size
     repeat = (w / tile, d / tile) if tile else (1.0, 1.0)
     corner = (at[0] - w / 2, at[1] + d / 2, at[2])
-    return [
-        Quad(
-            corner=corner,
-            across=(w, 0, 0),
-            down=(0, -d, 0),
-            texture=texture,
-            repeat=repeat,
-            tint=tint,
-        )
-    ]
+    quad = Quad(corner=corner, across=(w, 0, 0), down=(0, -d, 0), texture=texture)
+    return [replace(quad, repeat=repeat, tint=tint)]
+
+
+def sheet(corner: Vector, across: Vector, down: Vector, *, tint: Tint) -> Piece:
+    """A thin plate that is seen from both sides."""
+    quad = Quad(corner=corner, across=across, down=down, texture="plaster")
+    return [replace(quad, tint=tint, is_open=True)]
 
 
 def repeated(piece: Sequence[Quad], times: float) -> Piece:

@@ -150,25 +150,27 @@ def unpacked(bits: np.ndarray, height: int, width: int) -> np.ndarray:
     return flat.reshape(*bits.shape[:-1], height, width).astype(bool)
 
 
-def video_arrays(film: takes.StagedFilm) -> dict[str, np.ndarray]:
-    """What is kept of a film: the mask of all people, the joints of the one who acts."""
-    return {
+def shot(world: WorldPlan, number: int, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Labels of a video or photo, and what is kept of it.
+
+    That is the mask of all people and the joints of the one who acts.
+    """
+    take = plan.take(world, number, kind=kind)
+    film = takes.shoot(world, take, kind=kind)
+    arrays = {
         "frames": film.frames,
         "masks": packed(film.owner >= 0),
         "joints": film.joints[0],
         "joints_3d": film.joints_3d[0],
         "visible": film.visible[0],
     }
-
-
-def photo_arrays(film: takes.StagedFilm) -> dict[str, np.ndarray]:
-    """What is kept of a photo."""
-    found = {name: array[0] for name, array in video_arrays(film).items()}
-    head = film.head_box[0, 0]
-    return found | {
-        "head_px": np.float32(0.6 * np.hypot(head[2], head[3])),  # as MPII measures heads
-        "box": film.box[0, 0].astype(np.float32),
-    }
+    if kind == "photos":
+        head = film.head_box[0, 0]
+        arrays = {name: array[0] for name, array in arrays.items()} | {
+            "head_px": np.float32(0.6 * np.hypot(head[2], head[3])),  # as MPII measures heads
+            "box": film.box[0, 0].astype(np.float32),
+        }
+    return take_labels(world, take, film.visible[0]), arrays
 
 
 def take_labels(
@@ -201,12 +203,10 @@ def _made(
     held = {name: np.load(part / f"{name}.npy", mmap_mode="r+") for name in _layout(world, kind)}
     found = []
     for number in numbers:
-        take = plan.take(world, number, kind=kind)
-        film = (takes.film if kind == "videos" else takes.photo)(world, take)
-        arrays = (video_arrays if kind == "videos" else photo_arrays)(film)
+        labels, arrays = shot(world, number, kind)
         for name, array in arrays.items():
             held[name][number] = array
-        found.append(take_labels(world, take, film.visible[0]))
+        found.append(labels)
     return found, []
 
 

@@ -11,17 +11,7 @@ import numpy as np
 
 from masquerade.data.world.furniture import BLACK, OAK, PALE, STEEL
 from masquerade.data.world.layout import one
-from masquerade.data.world.solids import (
-    Piece,
-    Quad,
-    Tint,
-    Vector,
-    box,
-    card,
-    flat,
-    placed,
-    repeated,
-)
+from masquerade.data.world.solids import Piece, Tint, box, card, flat, placed, repeated, sheet
 
 PAINTS: tuple[Tint, ...] = (
     (0.75, 0.78, 0.82),
@@ -179,7 +169,7 @@ def swing(*, tint: Tint) -> Piece:
     piece = box((3.0, 0.12, 0.12), (0, 0, 2.3), "plaster", tint=tint)
     for x in (-1.45, 1.45):
         for y in (-0.7, 0.7):
-            piece.append(_sheet((x - 0.06, 0, 2.35), (0.12, 0, 0), (0, y, -2.35), tint))
+            piece += sheet((x - 0.06, 0, 2.35), (0.12, 0, 0), (0, y, -2.35), tint=tint)
     for x in (-0.6, 0.6):
         piece += box((0.5, 0.2, 0.05), (x, 0, 0.5), "dark")
         for side in (-0.22, 0.22):
@@ -196,14 +186,8 @@ def slide(*, tint: Tint) -> Piece:
     piece += box((1.2, 1.2, 0.08), (0, 0, 1.2), "planks", tint=OAK)
     piece += box((1.2, 0.05, 0.5), (0, -0.6, 1.28), "ribs", tint=tint)
     piece += box((1.5, 1.5, 0.3), (0, 0, 2.3), "siding", tint=tint)
-    chute = _sheet((-2.6, 0.3, 0.15), (2.0, 0, 1.1), (0, -0.6, 0), tint)
-    side = _sheet((-2.6, -0.3, 0.32), (2.0, 0, 1.1), (0, 0, -0.2), tint)
-    return [*piece, chute, side]
-
-
-def _sheet(corner: Vector, across: Vector, down: Vector, tint: Tint) -> Quad:
-    """A thin plate that is seen from both sides."""
-    return Quad(corner=corner, across=across, down=down, texture="plaster", tint=tint, is_open=True)
+    piece += sheet((-2.6, 0.3, 0.15), (2.0, 0, 1.1), (0, -0.6, 0), tint=tint)
+    return piece + sheet((-2.6, -0.3, 0.32), (2.0, 0, 1.1), (0, 0, -0.2), tint=tint)
 
 
 def climbing_frame(*, tint: Tint) -> Piece:
@@ -211,8 +195,8 @@ def climbing_frame(*, tint: Tint) -> Piece:
     piece: Piece = []
     for turn in (0, 90):
         for away in (-0.8, 0.8):
-            sheet = fence("wire", 1.6, height=1.8)
-            piece += placed(placed(sheet, (0, away, 0)), (0, 0, 0), turn_deg=turn)
+            bars = placed(fence("wire", 1.6, height=1.8), (0, away, 0))
+            piece += placed(bars, (0, 0, 0), turn_deg=turn)
     return piece + box((1.7, 1.7, 0.08), (0, 0, 1.8), "ribs", tint=tint)
 
 

@@ -13,7 +13,6 @@ from masquerade.data.world.canvas import (
     Y,
     blank,
     disc,
-    drawn,
     fill,
     grain,
     rect,
@@ -28,14 +27,16 @@ _GLASS: Colour = (0.3, 0.36, 0.42)
 _STONE: Colour = (0.8, 0.78, 0.73)
 
 
-def every(seed: int) -> dict[str, Canvas]:
-    """All of them by name; ``facade_00`` and ``shop_00`` and so on are numbered."""
-    made = drawn(_DRAWN, seed)
-    for number in range(NUM_FACADES):
-        made[f"facade_{number:02}"] = _facade(np.random.default_rng([seed, 2000 + number]), number)
-    for number in range(NUM_SHOPS):
-        made[f"shop_{number:02}"] = _shop(np.random.default_rng([seed, 3000 + number]), number)
-    return made
+def fronts(seed: int) -> dict[str, Canvas]:
+    """The fronts of houses, ``facade_00`` and so on, ``shop_00`` and so on."""
+    return {
+        f"{name}_{number:02}": make(np.random.default_rng([seed, first + number]), number)
+        for name, make, first, count in (
+            ("facade", _facade, 2000, NUM_FACADES),
+            ("shop", _shop, 3000, NUM_SHOPS),
+        )
+        for number in range(count)
+    }
 
 
 def _facade(rng: Rng, number: int) -> Canvas:
@@ -220,10 +221,8 @@ def _sky(rng: Rng, *, cloud: float) -> Canvas:
     """Upper edge high in the sky, lower edge at the horizon."""
     canvas = blank((0.6, 0.68, 0.78))
     canvas[..., :3] += (Y * 0.2)[..., None]
-    puff = (
-        grain(3, rng=rng) * 0.5 + grain(6, rng=rng) * 0.4 + grain(12, rng=rng) * 0.2 + cloud
-    ) * 3
-    part = np.clip(puff, 0, 1)[..., None] * 0.7
+    puff = grain(3, rng=rng) * 0.5 + grain(6, rng=rng) * 0.4 + grain(12, rng=rng) * 0.2
+    part = np.clip((puff + cloud) * 3, 0, 1)[..., None] * 0.7
     canvas[..., :3] = canvas[..., :3] * (1 - part) + 0.86 * part
     return canvas
 
@@ -235,7 +234,7 @@ def _bays(rng: Rng) -> Canvas:
     return canvas
 
 
-_DRAWN: dict[str, Callable[[Rng], Canvas]] = {
+DRAWN: dict[str, Callable[[Rng], Canvas]] = {
     "crown_green": lambda rng: _crown(rng, colour=(0.36, 0.45, 0.28), slim=1.0, gaps=0.62),
     "crown_dark": lambda rng: _crown(rng, colour=(0.27, 0.37, 0.26), slim=0.75, gaps=0.8),
     "crown_autumn": lambda rng: _crown(rng, colour=(0.56, 0.42, 0.25), slim=1.05, gaps=0.5),

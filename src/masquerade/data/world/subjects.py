@@ -17,17 +17,9 @@ SKIN_TONES = ("light", "medium", "dark")
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One person.
+    """One person; ``is_feminine`` is the gender that body, hair and beard present."""
 
-    Args:
-        name: such as "s017".
-        shape: of the body.
-        look: clothes and colours.
-        style: of moving.
-        is_feminine: the gender that body, hair and beard present.
-    """
-
-    name: str
+    name: str  # such as "s017"
     shape: Shape
     look: look.Look
     style: motion.MotionStyle

@@ -48,6 +48,11 @@ class StagedFilm:
     rows: np.ndarray
 
 
+def shoot(world: WorldPlan, take: Take, *, kind: str) -> StagedFilm:
+    """Play and draw a video or a photo."""
+    return film(world, take) if kind == "videos" else photo(world, take)
+
+
 def film(world: WorldPlan, take: Take) -> StagedFilm:
     """Play and draw a video."""
     rng = np.random.default_rng((world.seed, 3, take.number))
@@ -67,7 +72,7 @@ def empty(world: WorldPlan, take: Take) -> np.ndarray:
 
 def _set_up(
     world: WorldPlan, take: Take, *, rng: np.random.Generator
-) -> tuple[places.Place, Camera, Light]:
+) -> tuple[places.StagedPlace, Camera, Light]:
     place = _place(take.place, world.seed)
     size = {"height": world.height, "width": world.width}
     wide = places.camera(place, take.view, rng=rng, **size)
@@ -201,7 +206,7 @@ def _drawn(
     people: list[tuple[figure.Person, Posed]],
     rows: np.ndarray,
     *,
-    place: places.Place,
+    place: places.StagedPlace,
     camera: Camera,
     light: Light,
 ) -> StagedFilm:
@@ -251,5 +256,5 @@ def _figure(number: int, seed: int) -> figure.Person:
 
 
 @lru_cache(maxsize=64)
-def _place(number: int, seed: int) -> places.Place:
+def _place(number: int, seed: int) -> places.StagedPlace:
     return places.make(number, seed=seed)

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from masquerade.data.world import posters, prints, street_prints, surfaces
-from masquerade.data.world.canvas import SIZE_PX, Canvas
+from masquerade.data.world.canvas import SIZE_PX, Canvas, drawn
 
 LEVEL_SIZES = tuple(SIZE_PX >> level for level in range(6))
 LEVEL_STARTS = tuple(sum(size * size for size in LEVEL_SIZES[:level]) for level in range(6))
@@ -37,11 +37,11 @@ class Pool:
 @cache
 def pool() -> Pool:
     """The pool; drawn once and kept, not to be written to."""
-    drawn = surfaces.every(_SEED) | posters.every(_SEED)
-    drawn |= prints.every(_SEED) | street_prints.every(_SEED)
-    texels = np.stack([_levels(canvas) for canvas in drawn.values()])
+    every = surfaces.every(_SEED) | posters.every(_SEED) | drawn(prints.DRAWN, _SEED)
+    every |= drawn(street_prints.DRAWN, _SEED) | street_prints.fronts(_SEED)
+    texels = np.stack([_levels(canvas) for canvas in every.values()])
     texels.setflags(write=False)
-    return Pool(texels=texels, index={name: number for number, name in enumerate(drawn)})
+    return Pool(texels=texels, index={name: number for number, name in enumerate(every)})
 
 
 def _levels(canvas: Canvas) -> np.ndarray:
