@@ -76,12 +76,11 @@ def read(path: Path) -> People:
         where = f"annotations[{place}]"
         if _whole(path, entry, where, "num_keypoints") > 0 and not entry.get("iscrowd", 0):
             persons.append(_person(path, entry, where, pictures))
+    categories = {str(entry["category"]) for entry in pictures.values() if entry.get("category")}
     return People(
         pictures=tuple(entry["file_name"] for entry in pictures.values()),
         persons=tuple(persons),
-        categories=tuple(
-            sorted({str(entry["category"]) for entry in pictures.values() if entry.get("category")})
-        ),
+        categories=tuple(sorted(categories)),
     )
 
 

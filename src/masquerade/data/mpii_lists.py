@@ -15,7 +15,6 @@ from scipy.io.matlab import MatReadError, mat_struct
 from masquerade.data.photo_files import Annotated, not_published, read_json
 from masquerade.errors import BadInput
 from masquerade.people.bodies import MPII
-from masquerade.recordings import Attributes
 
 # The share of the head box's diagonal that counts as the head [andriluka2014, evaluation code].
 SC_BIAS = 0.6
@@ -72,20 +71,18 @@ def activities(release: MatLists) -> tuple[str, ...]:
 def people_of_mat(release: MatLists, *, is_train: bool, is_single: bool) -> tuple[Annotated, ...]:
     """Those of one part: in train whoever has joints, in test whoever is listed."""
     if is_single and len(release.singles) != len(release.pictures):
-        raise not_published(
-            release.path, "an entry a picture", "single_person", len(release.singles)
-        )
+        count = len(release.singles)
+        raise not_published(release.path, "an entry a picture", "single_person", count)
     found = []
     for number, entry in enumerate(release.pictures):
         if release.is_train[number] != is_train:
             continue
         name = _text(_get(entry, "image"), "name")
         if not name:
-            raise not_published(
-                release.path, "an image name", f"annolist({number + 1}).image.name", name
-            )
+            where = f"annolist({number + 1}).image.name"
+            raise not_published(release.path, "an image name", where, name)
         chosen = _places(release.singles[number]) if is_single else None
-        act = release.acts[number]
+        act, kind = release.acts[number], _text(release.acts[number], "cat_name")
         for place, rect in enumerate(_many(_get(entry, "annorect")), 1):
             if chosen is not None and place not in chosen:
                 continue
@@ -102,7 +99,7 @@ def people_of_mat(release: MatLists, *, is_train: bool, is_single: bool) -> tupl
                     head_px=_head(rect, where) if is_train else None,
                     box=_box(_get(rect, "objpos"), _get(rect, "scale"), where),
                     activity=_text(act, "act_name") or None,
-                    attributes=_about(act),
+                    attributes={"category": kind} if kind else {},
                 )
             )
     return tuple(found)
@@ -184,11 +181,6 @@ def _text(struct: Any, name: str) -> str:
 
 def _places(found: Any) -> set[int]:
     return set() if found is None else {int(place) for place in np.asarray(found).ravel()}
-
-
-def _about(act: Any) -> Attributes:
-    kind = _text(act, "cat_name")
-    return {"category": kind} if kind else {}
 
 
 def _points(rect: Any, where: str) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:

@@ -161,14 +161,11 @@ class NtuRgbd(VideoFiles):
         found = [self._part(match) for match in self._on_disk]
         name, _ = _MISSING[self.actions]
         is_there = (self.root / name).is_file()
+        listed = len(self._without_skeleton) if is_there else 0
         return (
             self._count("videos", len(every), (f"{each}_rgb.avi" for each in lost)),
             *(self._count(f"{self.protocol}, {part}", found.count(part)) for part in _PARTS),
-            self._count(
-                _LISTED,
-                len(self._without_skeleton) if is_there else 0,
-                () if is_there else (name,),
-            ),
+            self._count(_LISTED, listed, () if is_there else (name,)),
         )
 
     @cached_property

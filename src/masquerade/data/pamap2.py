@@ -143,10 +143,8 @@ class Pamap2(SignalFiles):
             raise BadInput(
                 f"Expected {path}; there is none. Check the root folder, or leave out {subject}."
             )
-        stat = path.stat()
-        return _table(
-            path, (stat.st_mtime_ns, stat.st_size), tuple(self._channels.values()), self.max_gap
-        )
+        stat, columns = path.stat(), tuple(self._channels.values())
+        return _table(path, (stat.st_mtime_ns, stat.st_size), columns, self.max_gap)
 
     @cached_property
     def _pieces(self) -> tuple[tuple[str, int, slice], ...]:

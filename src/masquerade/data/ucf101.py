@@ -105,10 +105,8 @@ class UCF101(ListedVideos):
         wanted = super().path(index)
         if wanted.exists() or not wanted.parent.is_dir():
             return wanted
-        alike = (
-            path for path in wanted.parent.iterdir() if path.name.lower() == wanted.name.lower()
-        )
-        return next(alike, wanted)
+        name = wanted.name.lower()
+        return next((each for each in wanted.parent.iterdir() if each.name.lower() == name), wanted)
 
     def check(self) -> tuple[Count, ...]:
         """Count the videos on disk and the lines of all lists."""

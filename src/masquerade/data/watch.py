@@ -90,11 +90,8 @@ class Watch(SignalFiles):
     @cached_property
     def _places(self) -> tuple[int, ...]:
         wanted = self.subjects or SUBJECTS
-        return tuple(
-            place
-            for place, subject in enumerate(self._data["subject"].tolist())
-            if str(subject) in wanted
-        )
+        subjects = enumerate(self._data["subject"].tolist())
+        return tuple(place for place, subject in subjects if str(subject) in wanted)
 
     def _find(self) -> Sequence[Labels]:
         data = self._data

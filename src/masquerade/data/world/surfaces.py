@@ -76,9 +76,7 @@ def _stripes(rng: Rng, count: int, *, contrast: float, share: float = 0.5) -> np
     return ((X * count) % 1 < share) * contrast + rough(rng=rng) * 0.025
 
 
-def _motif(
-    rng: Rng, count: int, shape: Callable[[np.ndarray, np.ndarray], np.ndarray]
-) -> np.ndarray:
+def _motif(rng: Rng, count: int, shape: Callable[..., np.ndarray]) -> np.ndarray:
     """Wallpaper: one shape at every knot of a staggered grid."""
     row = np.floor(Y * count)
     x = (X * count + (row % 2) * 0.5) % 1 - 0.5
@@ -90,8 +88,8 @@ def _carpet(rng: Rng) -> np.ndarray:
     return rng.uniform(-0.08, 0.08, (SIZE_PX, SIZE_PX)) + grain(8, rng=rng) * 0.03
 
 
-def _diamonds(rng: Rng, count: int) -> np.ndarray:
-    away = np.abs((X * count) % 1 - 0.5) + np.abs((Y * count) % 1 - 0.5)
+def _diamonds(rng: Rng) -> np.ndarray:
+    away = np.abs((X * 3) % 1 - 0.5) + np.abs((Y * 3) % 1 - 0.5)
     return np.where(away < 0.22, 0.16, np.where(away < 0.34, -0.16, 0.02)) + _carpet(rng) * 0.5
 
 
@@ -104,9 +102,9 @@ def _grass(rng: Rng) -> np.ndarray:
     return np.asarray(blades * 0.16 + rough(rng=rng) * 0.2)
 
 
-def _leaves(rng: Rng, count: int) -> np.ndarray:
-    number, edge = cells(count, rng=rng)
-    tone = rng.uniform(-0.2, 0.2, count * count)[number]
+def _leaves(rng: Rng) -> np.ndarray:
+    number, edge = cells(14, rng=rng)
+    tone = rng.uniform(-0.2, 0.2, 14 * 14)[number]
     return np.where(edge < 0.16, -0.3, tone) + rough(rng=rng) * 0.08
 
 
@@ -116,12 +114,12 @@ def _stones(rng: Rng, count: int, *, depth: float) -> np.ndarray:
     return np.where(edge < 0.14, -depth, tone) + rough(rng=rng) * 0.05
 
 
-def _ribs(rng: Rng, count: int, depth: float) -> np.ndarray:
-    return np.sin(2 * np.pi * X * count) * depth + rough(rng=rng) * 0.03
+def _ribs(rng: Rng) -> np.ndarray:
+    return np.sin(2 * np.pi * X * 10) * 0.14 + rough(rng=rng) * 0.03
 
 
-def _siding(rng: Rng, count: int) -> np.ndarray:
-    within = (Y * count) % 1
+def _siding(rng: Rng) -> np.ndarray:
+    within = (Y * 8) % 1
     return np.where(within < 0.14, -0.25, within * 0.12) + grain(16, rng=rng) * 0.03
 
 
@@ -144,9 +142,8 @@ def _panels(rng: Rng) -> np.ndarray:
 
 
 def _weave(rng: Rng) -> np.ndarray:
-    return np.asarray(
-        np.sin(2 * np.pi * X * 32) * np.sin(2 * np.pi * Y * 32) * 0.07 + _plaster(rng)
-    )
+    threads = np.sin(2 * np.pi * X * 32) * np.sin(2 * np.pi * Y * 32)
+    return np.asarray(threads * 0.07 + _plaster(rng))
 
 
 def _tartan(rng: Rng) -> np.ndarray:
@@ -170,7 +167,7 @@ _DRAWN: dict[str, Callable[[Rng], np.ndarray]] = {
     "narrow_planks": lambda rng: _planks(rng, 12, gap=0.14),
     "herringbone": _herringbone,
     "carpet": _carpet,
-    "diamonds": lambda rng: _diamonds(rng, 3),
+    "diamonds": _diamonds,
     "carpet_squares": lambda rng: _grid(rng, 2, joint=0.008, depth=0.06, spread=0.1) + _carpet(rng),
     "wide_stripes": lambda rng: _stripes(rng, 4, contrast=0.17),
     "pinstripes": lambda rng: _stripes(rng, 10, contrast=0.22, share=0.25),
@@ -183,14 +180,14 @@ _DRAWN: dict[str, Callable[[Rng], np.ndarray]] = {
     "panels": _panels,
     "asphalt": _asphalt,
     "grass": _grass,
-    "leaves": lambda rng: _leaves(rng, 14),
+    "leaves": _leaves,
     "cobbles": lambda rng: _stones(rng, 8, depth=0.28),
     "rubble": lambda rng: _stones(rng, 5, depth=0.2),
     "gravel": lambda rng: _stones(rng, 20, depth=0.15),
     "slabs": lambda rng: _bond(rng, 3, 2, joint=0.014, depth=0.2),
     "concrete": _concrete,
-    "ribs": lambda rng: _ribs(rng, 10, 0.14),
-    "siding": lambda rng: _siding(rng, 8),
+    "ribs": _ribs,
+    "siding": _siding,
     "weave": _weave,
     "tartan": _tartan,
 }

@@ -125,7 +125,8 @@ def session(world: WorldPlan, wearer: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng((world.seed, 5, wearer))
     subject, body = subjects.make(wearer, seed=world.seed), _body(wearer, world.seed)
     poses, labels = [], []
-    for name in _order(rng):
+    names = [name for name in motion.ACTIVITIES if name != "stand_up"]
+    for name in (names[place] for place in rng.permutation(len(names))):
         repeats, seconds = (3, 3.0) if name in _ONCE else (1, 7.0)
         for _ in range(repeats):
             poses.append(motion.perform(name, subject.style, seconds, rng=rng))
@@ -157,11 +158,6 @@ def _rows(world: WorldPlan) -> np.ndarray:
     """The rows of a motion that the frames of a video show."""
     after = np.rint(np.arange(world.frames) * RATE_HZ / world.rate_hz).astype(int)
     return np.asarray(round(_PAD_S * RATE_HZ) + after)
-
-
-def _order(rng: np.random.Generator) -> list[str]:
-    names = [name for name in motion.ACTIVITIES if name != "stand_up"]
-    return [names[place] for place in rng.permutation(len(names))]
 
 
 def _joined(poses: list[np.ndarray], labels: list[int]) -> tuple[np.ndarray, np.ndarray]:
