@@ -34,7 +34,6 @@ LOADERS = {  # of files, modules and code
 PENDING: set[str] = set()
 PENDING_NAMES = {
     "Course",
-    "Film",
     "Found",
     "Kind",
     "Line",
@@ -43,7 +42,6 @@ PENDING_NAMES = {
     "Promise",
     "Released",
     "Row",
-    "Scale",
     "Score",
     "Setting",
     "Shown",
