@@ -18,7 +18,7 @@ from pathlib import Path
 from joblib import Parallel, delayed
 
 from masquerade import assets
-from masquerade.collection import Kind
+from masquerade.collection import Medium
 from masquerade.data.stage import Stage
 from masquerade.data.world import backdrop
 from masquerade.people import bake, raster
@@ -77,7 +77,7 @@ def small_world() -> None:
         (Path(folder) / "assets").symlink_to(usual / "assets")
         os.environ["MASQUERADE_CACHE"] = folder
         took = {}
-        for kind in Kind:
+        for kind in Medium:
             begun = time.perf_counter()
             Stage(kind=kind).make()
             took[str(kind)] = time.perf_counter() - begun

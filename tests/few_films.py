@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from masquerade.collection import About, Collection, Count, Kind, Labels
+from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.doors.models import make_method, train_file
 from masquerade.nets.mvit_small import MvitSmall
 from masquerade.noise import Noise
@@ -24,7 +24,7 @@ class Few(Collection[Video]):
     """Eight films of noise."""
 
     ABOUT: ClassVar[About] = About(
-        title="Few", kind=Kind.VIDEOS, licence="none", home="", citation=""
+        title="Few", kind=Medium.VIDEOS, licence="none", home="", citation=""
     )
     strange: str | None = None
     has_mask: bool = True

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from masquerade.collection import About, Collection, Count, Kind, Labels
+from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.data import watch
 from masquerade.doors.models import teach_file, train_file
 from masquerade.events import event_from_json
@@ -39,7 +39,7 @@ class FewSignals(Collection[Signal]):
     """
 
     ABOUT: ClassVar[About] = About(
-        title="Few signals", kind=Kind.SIGNALS, licence="none", home="", citation=""
+        title="Few signals", kind=Medium.SIGNALS, licence="none", home="", citation=""
     )
 
     subjects: tuple[str, ...] = tuple("abcdef")

@@ -39,7 +39,7 @@ PublishedCounts: TypeAlias = Mapping[str, tuple[int | None, str]]
 Item = TypeVar("Item", Video, Photo, Signal, Recording)
 
 
-class Kind(StrEnum):
+class Medium(StrEnum):
     """What a collection holds."""
 
     VIDEOS = "videos"
@@ -61,7 +61,7 @@ class About:
     """
 
     title: str
-    kind: Kind
+    kind: Medium
     licence: str
     home: str
     citation: str
@@ -136,16 +136,16 @@ class Collection(ABC, Generic[Item]):
                 raise ValueError(_check.unknown(name, value, _names(choices)))
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Medium:
         """What it holds."""
         return self.ABOUT.kind
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[Medium, ...]:
         """What `of_kind` takes."""
         return (self.kind,)
 
-    def of_kind(self, kind: Kind) -> Self:
+    def of_kind(self, kind: Medium) -> Self:
         """The same people as recordings of another kind, for whoever has several.
 
         Raises:

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import python
 from masquerade import catalog
-from masquerade.collection import About, Collection, Kind, cite
+from masquerade.collection import About, Collection, Medium, cite
 from masquerade.errors import BadInput, MissingExtra
 
 NAMES = catalog.names("data")
@@ -45,7 +45,7 @@ def test_a_data_set_is_a_frozen_dataclass_on_collection(name: str) -> None:
 def test_a_data_set_says_what_it_is_and_where_it_comes_from(name: str) -> None:
     entry = example(name)
     about = entry.ABOUT
-    assert isinstance(about, About) and isinstance(about.kind, Kind)
+    assert isinstance(about, About) and isinstance(about.kind, Medium)
     assert about.title and about.licence
     assert not about.home or about.home.startswith(("https://", "http://"))
     assert bool(about.home) <= bool(about.citation), "what is published is cited"
@@ -109,7 +109,7 @@ def test_a_root_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
 @each_entry
 def test_a_data_set_shares_no_flag_with_whatever_learns_from_it(name: str) -> None:
     entry = example(name)
-    if entry.kind == Kind.PHOTOS:
+    if entry.kind == Medium.PHOTOS:
         pytest.skip("nothing learns from photos")
     pytest.importorskip("torch")
     verb = importlib.import_module("masquerade.doors.train").COMMAND
@@ -137,7 +137,7 @@ def test_a_data_set_has_the_parts_that_it_lists_and_no_others(name: str) -> None
 def test_a_data_set_gives_the_kinds_that_it_lists_and_no_others(name: str) -> None:
     entry = example(name)
     assert entry.of_kind(entry.kind) is entry
-    for kind in Kind:
+    for kind in Medium:
         if kind in entry.kinds:
             assert entry.of_kind(kind).kind == kind
         else:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.collection import Kind, Labels
+from masquerade.collection import Labels, Medium
 from masquerade.data.stage import PRESETS, Stage
 from masquerade.data.world import plan, sensors, store
 from masquerade.data.world.motion import ACTIVITIES
@@ -26,7 +26,7 @@ from masquerade.recordings import Photo, Signal, Video
 
 TINY: dict[str, Any] = {"subjects": 6, "places": 4, "videos": 24, "frames": 4, "height": 32}
 TINY |= {"width": 32, "photos": 24, "photo_px": 32, "wearers": 6, "bystanders": 0.3}
-KINDS = tuple(Kind)
+KINDS = tuple(Medium)
 EXACT = {"face"}  # what only the picture tells
 
 
@@ -42,9 +42,9 @@ def own_cache(world_cache: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def fresh(own_cache: None) -> dict[Kind, list[Any]]:
+def fresh(own_cache: None) -> dict[Medium, list[Any]]:
     """Recordings and then their labels, made on the spot."""
-    found: dict[Kind, list[Any]] = {}
+    found: dict[Medium, list[Any]] = {}
     for kind in KINDS:
         stage = tiny(kind=kind)
         assert not store.is_made(stage.world, str(kind))
@@ -53,9 +53,9 @@ def fresh(own_cache: None) -> dict[Kind, list[Any]]:
 
 
 @pytest.fixture(scope="module")
-def made(fresh: dict[Kind, list[Any]]) -> dict[Kind, Path]:
+def made(fresh: dict[Medium, list[Any]]) -> dict[Medium, Path]:
     """The same in the cache, made by two processes for the videos."""
-    count = {Kind.VIDEOS: 2}
+    count = {Medium.VIDEOS: 2}
     return {kind: tiny(kind=kind).make(num_processes=count.get(kind, 1)) for kind in KINDS}
 
 
@@ -77,11 +77,11 @@ def differing(first: Any, second: Any) -> set[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_seed_is_the_same_bytes_and_another_is_not(
-    fresh: dict[Kind, list[Any]], kind: Kind
+    fresh: dict[Medium, list[Any]], kind: Medium
 ) -> None:
     again, other = tiny(kind=kind, seed=0)[0], tiny(kind=kind, seed=1)[0]
     assert not differing(again, fresh[kind][0])
-    pixels = {Kind.VIDEOS: "frames", Kind.PHOTOS: "image", Kind.SIGNALS: "values"}[kind]
+    pixels = {Medium.VIDEOS: "frames", Medium.PHOTOS: "image", Medium.SIGNALS: "values"}[kind]
     assert pixels in differing(other, fresh[kind][0])
     assert pixels in differing(tiny(kind=kind)[1], fresh[kind][0])
 
@@ -89,15 +89,15 @@ def test_the_same_seed_is_the_same_bytes_and_another_is_not(
 @pytest.mark.parametrize(
     "kind",
     [
-        Kind.VIDEOS,
-        Kind.SIGNALS,
+        Medium.VIDEOS,
+        Medium.SIGNALS,
         pytest.param(
-            Kind.PHOTOS,
+            Medium.PHOTOS,
         ),
     ],
 )
 def test_the_cache_gives_what_was_made_on_the_spot_bit_for_bit(
-    fresh: dict[Kind, list[Any]], made: dict[Kind, Path], kind: Kind
+    fresh: dict[Medium, list[Any]], made: dict[Medium, Path], kind: Medium
 ) -> None:
     stage = tiny(kind=kind)
     assert store.is_made(stage.world, str(kind)) and made[kind].is_dir()
@@ -106,10 +106,10 @@ def test_the_cache_gives_what_was_made_on_the_spot_bit_for_bit(
 
 
 def test_photos_of_the_cache_differ_by_rounding_at_most(
-    fresh: dict[Kind, list[Any]], made: dict[Kind, Path]
+    fresh: dict[Medium, list[Any]], made: dict[Medium, Path]
 ) -> None:
-    for index, before in zip((0, 3, -1), fresh[Kind.PHOTOS], strict=False):
-        photo = tiny(kind=Kind.PHOTOS)[index]
+    for index, before in zip((0, 3, -1), fresh[Medium.PHOTOS], strict=False):
+        photo = tiny(kind=Medium.PHOTOS)[index]
         assert differing(photo, before) <= {"head_px", "box"}
         assert isinstance(photo, Photo) and photo.box == pytest.approx(before.box, rel=1e-6)
         assert photo.head_px == pytest.approx(before.head_px, rel=1e-6)
@@ -117,7 +117,7 @@ def test_photos_of_the_cache_differ_by_rounding_at_most(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_labels_are_the_same_with_and_without_the_cache(
-    fresh: dict[Kind, list[Any]], made: dict[Kind, Path], kind: Kind
+    fresh: dict[Medium, list[Any]], made: dict[Medium, Path], kind: Medium
 ) -> None:
     def told(one: Labels) -> tuple[Any, ...]:
         sure = {name: value for name, value in one.attributes.items() if name not in EXACT}
@@ -126,13 +126,13 @@ def test_labels_are_the_same_with_and_without_the_cache(
     stage = tiny(kind=kind)
     assert [told(one) for one in stage.labels] == [told(one) for one in fresh[kind][-1]]
     for index in (0, 5):
-        if kind != Kind.PHOTOS:
+        if kind != Medium.PHOTOS:
             assert stage[index].attributes == stage.labels[index].attributes
     assert stage.check()[1].found == len(stage)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_second_make_rewrites_nothing(made: dict[Kind, Path], kind: Kind) -> None:
+def test_the_second_make_rewrites_nothing(made: dict[Medium, Path], kind: Medium) -> None:
     before = {path: path.stat() for path in sorted(made[kind].rglob("*"))}
     stage = tiny(kind=kind)
     assert stage.make(progress=lambda done, total: pytest.fail("again")) == made[kind]
@@ -214,7 +214,7 @@ def subjects_of(**changes: Any) -> list[set[str | None]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("subjects", [6, 7, 13, 42])
-def test_nobody_is_in_two_splits(kind: Kind, subjects: int) -> None:
+def test_nobody_is_in_two_splits(kind: Medium, subjects: int) -> None:
     few = {"videos": 240, "photos": 240}  # enough for everyone to act
     public, train, test = subjects_of(kind=kind, subjects=subjects, wearers=subjects, **few)
     assert not (public & train or public & test or train & test)
@@ -230,8 +230,8 @@ def test_somebody_is_in_two_splits_where_that_is_wanted() -> None:
 
 
 def test_nobody_is_public_in_signals_and_private_in_videos() -> None:
-    public = subjects_of(kind=Kind.SIGNALS, preset="medium")[0]
-    private = set().union(*subjects_of(kind=Kind.VIDEOS, preset="medium", videos=400)[1:])
+    public = subjects_of(kind=Medium.SIGNALS, preset="medium")[0]
+    private = set().union(*subjects_of(kind=Medium.VIDEOS, preset="medium", videos=400)[1:])
     assert not public & private
 
 
@@ -299,7 +299,7 @@ def test_any_number_of_frames_works(frames: int) -> None:
 
 @pytest.mark.parametrize(("joints", "count"), [("mpii", 16), ("coco", 17), ("all", 21)])
 def test_joints_come_in_the_order_that_is_asked(joints: Any, count: int) -> None:
-    video, photo = (tiny(kind=kind, joints=joints)[2] for kind in (Kind.VIDEOS, Kind.PHOTOS))
+    video, photo = (tiny(kind=kind, joints=joints)[2] for kind in (Medium.VIDEOS, Medium.PHOTOS))
     names = tiny(joints=joints).joint_names
     assert video.joints.shape == (4, count, 2) and video.joints_3d.shape == (4, count, 3)
     assert photo.joints.shape == (count, 2) and photo.visible.shape == (count,)
@@ -308,7 +308,7 @@ def test_joints_come_in_the_order_that_is_asked(joints: Any, count: int) -> None
         assert np.array_equal(video.joints[:, place], whole.joints[:, bodies.JOINTS.index(name)])
 
 
-def test_recordings_say_what_they_are(made: dict[Kind, Path]) -> None:
+def test_recordings_say_what_they_are(made: dict[Medium, Path]) -> None:
     video, photo, read = (tiny(kind=kind)[1] for kind in KINDS)
     known = {"skin_tone", "gender", "build", "hair", "clothing", "handedness"}
     assert set(video.attributes) == known | {"face"} and video.view.startswith("v")
@@ -324,7 +324,7 @@ def test_recordings_say_what_they_are(made: dict[Kind, Path]) -> None:
     assert faces == {"visible", "hidden"}
 
 
-@pytest.mark.parametrize("kind", ["videos", Kind.VIDEOS])
+@pytest.mark.parametrize("kind", ["videos", Medium.VIDEOS])
 def test_a_kind_is_its_name(kind: Any) -> None:
     assert tiny(kind=kind).labels[0].name == "videos/00000" and len(tiny(kind=kind)) == 24
 
@@ -359,6 +359,6 @@ def test_bad_arguments_are_refused(changes: dict[str, Any], message: str) -> Non
 
 def test_signals_are_not_filmed_and_an_index_has_an_end() -> None:
     with pytest.raises(ValueError, match="they are not filmed"):
-        tiny(kind=Kind.SIGNALS).film(0)
+        tiny(kind=Medium.SIGNALS).film(0)
     with pytest.raises(IndexError, match="below 24"):
         _ = tiny()[24]

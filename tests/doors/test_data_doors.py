@@ -11,7 +11,7 @@ import pytest
 
 import masquerade as mq
 from masquerade import catalog
-from masquerade.collection import Kind
+from masquerade.collection import Medium
 from masquerade.data.stage import Stage
 from masquerade.doors import showing
 from masquerade.doors.data import read_video
@@ -124,7 +124,7 @@ def test_the_wrist_is_drawn_for_as_long_as_the_film() -> None:
     assert len(drawn.findall(f".//{SVG}image")) == 24
     assert len(drawn.findall(f".//{SVG}polyline")) == 3
     with pytest.raises(ValueError, match="videos"):
-        showing.together(Stage(kind=Kind.SIGNALS, wearers=6), 0)
+        showing.together(Stage(kind=Medium.SIGNALS, wearers=6), 0)
 
 
 def test_joints_that_are_missing_or_outside_are_not_drawn() -> None:

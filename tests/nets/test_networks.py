@@ -11,7 +11,7 @@ import pytest
 
 from few_signals import PUBLIC
 from masquerade import catalog
-from masquerade.collection import Kind
+from masquerade.collection import Medium
 from masquerade.nets.lstm import LstmNetwork
 from masquerade.nets.mvit_small import MvitSmall
 from masquerade.nets.mvit_v1_b import MvitV1B
@@ -33,7 +33,7 @@ def made(name: str, seed: int = 0) -> tuple[Network, Any]:
 
 def segments_for(network: Network, count: int = 2) -> np.ndarray:
     rng = np.random.default_rng(1)
-    if network.KIND is Kind.VIDEOS:
+    if network.KIND is Medium.VIDEOS:
         return rng.integers(0, 256, (count, network.length, 64, 64, 3), np.uint8)
     return rng.uniform(-1, 1, (count, network.length, 2)).astype(np.float32)
 
@@ -43,7 +43,9 @@ def test_a_network_is_a_frozen_dataclass_named_by_its_file(name: str) -> None:
     network = catalog.example("nets", name)
     assert isinstance(network, Network) and network.name == name == network.said["network"]
     assert network_class(name) is type(network) and dataclasses.is_dataclass(network)
-    assert network.KIND in (Kind.VIDEOS, Kind.SIGNALS) and network.length > 0 and network.IN_WORDS
+    assert (
+        network.KIND in (Medium.VIDEOS, Medium.SIGNALS) and network.length > 0 and network.IN_WORDS
+    )
     with pytest.raises(ValueError, match="Unknown network 'mvit_tall'"):
         network_class("mvit_tall")
 

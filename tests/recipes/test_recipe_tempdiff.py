@@ -24,22 +24,22 @@ from masquerade.recipes.tempdiff.exam import (
     Claimed,
     Exam,
     Taught,
-    World,
+    WornWorld,
     claimed,
     labels_of,
     taught,
 )
 from masquerade.recipes.tempdiff.page import markdown, plots, sentences
-from masquerade.recipes.tempdiff.rows import Found, Score
+from masquerade.recipes.tempdiff.rows import StudentScore, TempdiffFound
 from masquerade.train.ensemble.teachers import Private
 from masquerade.train.tempdiff import Tempdiff
 
 pytest.importorskip("torch").set_num_threads(1)
 
 
-def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Found:
+def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> TempdiffFound:
     scores = [
-        Score(
+        StudentScore(
             who="tempdiff",
             teachers=10,
             aggregator=name,
@@ -50,13 +50,13 @@ def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Foun
         for name in ("gnmax", "gumbel", "lnmax")
         for epsilon in (1.0, 2.0)
     ]
-    plain = Score(who="true labels", teachers=0, aggregator="no noise", epsilon=None)
+    plain = StudentScore(who="true labels", teachers=0, aggregator="no noise", epsilon=None)
     scores += [
         replace(plain, right=(1.0,), top_1=(truth,)),
         replace(plain, who="true labels alone", top_1=(0.5,)),
         replace(plain, who="dp_sgd", aggregator="none", epsilon=2.0, top_1=(0.25,)),
     ]
-    return Found(
+    return TempdiffFound(
         ensembles={
             ("tempdiff", 10): (1, 0.5, Private(agreement=0.7, failed=0)),
             ("pate", 10): (1, 0.5, Private(agreement=pate, failed=2)),
@@ -128,9 +128,9 @@ def held(data: FewSignals = PRIVATE, queries: int = 10) -> Taught:
     return taught(world_of(data), method, queries=2 * queries)
 
 
-def world_of(data: FewSignals) -> World:
+def world_of(data: FewSignals) -> WornWorld:
     public = list(PUBLIC)
-    return World(private=data, signals=list(data), public=public, tested=public, classes=3)
+    return WornWorld(private=data, signals=list(data), public=public, tested=public, classes=3)
 
 
 def test_fewer_windows_than_are_to_be_asked_are_refused() -> None:
@@ -146,7 +146,7 @@ def test_dp_sgd_hears_all_recordings_of_a_person(records: int, windows: int) -> 
         TempdiffTables(queries=10, windows=(10, 20)),
     )
     one, world = held(data), world_of(data)
-    case = Score(who="dp_sgd", teachers=0, aggregator="none", epsilon=2.0)
+    case = StudentScore(who="dp_sgd", teachers=0, aggregator="none", epsilon=2.0)
     (_, given, _), _ = runs.call(plan, case, world, one, Exam.of(world, one.method), 0)
     assert (given[3].recordings, given[3].segments) == (records, windows)
 
@@ -230,7 +230,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_demos_table_says_what_each_unit_pays() -> None:
-    line = sensor_model.Line(
+    line = sensor_model.CostLine(
         data="a",
         people=7,
         teachers=20,

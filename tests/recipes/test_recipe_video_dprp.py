@@ -28,8 +28,8 @@ from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables, promises
 from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import rows as rows_of
 from masquerade.recipes.video_dprp import run as runs
-from masquerade.recipes.video_dprp.promises import Promise
-from masquerade.recipes.video_dprp.rows import Row, Score, Setting, Spec
+from masquerade.recipes.video_dprp.promises import RowPromise
+from masquerade.recipes.video_dprp.rows import FilmRow, FilmScore, Setting, Spec
 from masquerade.recipes.video_dprp.run import Kept
 from masquerade.recordings import Video
 from masquerade.release.mosaic import Mosaic
@@ -291,12 +291,14 @@ def test_recordings_as_short_as_the_network_sees_make_segments_alike(ran: Path) 
     assert any("segments are one and the same" in sentence for sentence in findings)
 
 
-def made_up(name: str, at: float, share: float, *, unit: str = "video", most: float = 8.0) -> Row:
-    promise = Promise(
+def made_up(
+    name: str, at: float, share: float, *, unit: str = "video", most: float = 8.0
+) -> FilmRow:
+    promise = RowPromise(
         epsilon=most, delta=1e-4, unit=unit, frame=most, video=most * (1 + (unit == "frame"))
     )
-    score = Score(top_1=(share,), by_class=(share,) * 12)
-    return Row(spec=Spec(table=2, name=name, at=at), promise=promise, raw=score)
+    score = FilmScore(top_1=(share,), by_class=(share,) * 12)
+    return FilmRow(spec=Spec(table=2, name=name, at=at), promise=promise, raw=score)
 
 
 @pytest.mark.parametrize(
@@ -314,9 +316,9 @@ def test_that_multi_clip_is_ahead_is_judged_by_the_numbers(
 
 
 def test_a_model_that_takes_whole_classes_for_others_is_not_told_apart_from_chance() -> None:
-    lucky = Score(top_1=(0.25,), by_class=(1.0,) * 3 + (0.0,) * 9)
-    real = Score(top_1=(0.25,), by_class=(0.25, 0.2, 0.3) * 4)
-    chance = Score(top_1=(1 / 12,), by_class=(1 / 12,) * 12)
+    lucky = FilmScore(top_1=(0.25,), by_class=(1.0,) * 3 + (0.0,) * 9)
+    real = FilmScore(top_1=(0.25,), by_class=(0.25, 0.2, 0.3) * 4)
+    chance = FilmScore(top_1=(1 / 12,), by_class=(1 / 12,) * 12)
     assert pages.told_apart(lucky, chance, 1000) == "not told apart"
     assert pages.told_apart(real, chance, 1000) == "higher"
     assert pages.told_apart(chance, real, 1000) == "lower"
@@ -325,7 +327,7 @@ def test_a_model_that_takes_whole_classes_for_others_is_not_told_apart_from_chan
 def test_the_best_row_is_sought_among_those_proved_for_the_same_unit() -> None:
     frame = made_up("release", 8, 0.9, unit="frame", most=8.0)
     video = made_up("training", 8, 0.5, most=5.0)
-    unproved = replace(frame, promise=Promise(), raw=Score(top_1=(1.0,)))
+    unproved = replace(frame, promise=RowPromise(), raw=FilmScore(top_1=(1.0,)))
     everything = [frame, video, unproved]
     assert pages.best(everything, "frame", 8) is frame
     assert pages.best(everything, "frame", 5) is video  # a whole recording's holds for a frame
@@ -352,7 +354,7 @@ def test_a_release_is_as_good_as_its_worst_recording() -> None:
 def test_without_noise_nothing_is_promised() -> None:
     free = make_method("dp_sgd", epsilon=float("inf"), unit="video")
     found = promises.of_training(free, free.plan(100))
-    assert found == Promise() and found.epsilon is None and "no privacy" in found.said
+    assert found == RowPromise() and found.epsilon is None and "no privacy" in found.said
 
 
 def test_one_part_of_a_data_set_is_not_learned_and_tested_alike() -> None:
@@ -365,7 +367,7 @@ def test_the_command_line_takes_a_world_and_prints_the_tables(
 ) -> None:
     asked: list[Any] = []
 
-    def measured(plan: VideoDprpTables, data: Any, **how: Any) -> tuple[list[Row], Setting]:
+    def measured(plan: VideoDprpTables, data: Any, **how: Any) -> tuple[list[FilmRow], Setting]:
         asked.extend((plan, data))
         return [
             replace(made_up("raw", 0, 0.5), spec=Spec(table=1, name="raw", line="raw"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from masquerade.collection import About, Count, Kind, PublishedCounts
+from masquerade.collection import About, Count, Medium, PublishedCounts
 from masquerade.data.coco_pose import CocoPhotos
 
 Split = Literal["train", "val"]
@@ -38,7 +38,7 @@ class CocoKeypoints(CocoPhotos):
 
     ABOUT: ClassVar[About] = About(
         title="Microsoft COCO 2017, person keypoints",
-        kind=Kind.PHOTOS,
+        kind=Medium.PHOTOS,
         licence="CC BY 4.0 for the annotations; the pictures under their own Flickr licences",
         home="https://cocodataset.org",
         citation="lin2014",

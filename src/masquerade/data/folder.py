@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from masquerade.collection import About, Count, Kind, Labels
+from masquerade.collection import About, Count, Labels, Medium
 from masquerade.data import video_files
 from masquerade.data.video_files import VideoFiles
 from masquerade.errors import BadInput
@@ -43,7 +43,7 @@ class Folder(VideoFiles):
 
     ABOUT: ClassVar[About] = About(
         title="Videos in folders, one a class",
-        kind=Kind.VIDEOS,
+        kind=Medium.VIDEOS,
         licence="that of your own files",
         home="",
         citation="",

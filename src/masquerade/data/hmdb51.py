@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
 from masquerade.data import video_files
 from masquerade.data.video_files import ListedVideos
 
@@ -59,7 +59,7 @@ class HMDB51(ListedVideos):
 
     ABOUT: ClassVar[About] = About(
         title="HMDB51: a large video database for human motion recognition",
-        kind=Kind.VIDEOS,
+        kind=Medium.VIDEOS,
         licence="CC BY 4.0",
         home="https://serre-lab.clps.brown.edu/resource/hmdb-a-large-human-motion-database/",
         citation="kuehne2011",

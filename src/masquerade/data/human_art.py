@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from masquerade import _check
-from masquerade.collection import About, Count, Kind, PublishedCounts
+from masquerade.collection import About, Count, Medium, PublishedCounts
 from masquerade.data.coco_pose import CocoPhotos
 from masquerade.data.photo_files import Annotated
 from masquerade.errors import BadInput
@@ -45,7 +45,7 @@ class HumanArt(CocoPhotos):
 
     ABOUT: ClassVar[About] = About(
         title="Human-Art",
-        kind=Kind.PHOTOS,
+        kind=Medium.PHOTOS,
         licence="a CC licence, for non-commercial use and on request; the version is not stated",
         home="https://idea-research.github.io/HumanArt",
         citation="ju2023",

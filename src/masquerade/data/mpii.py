@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from masquerade import _check
-from masquerade.collection import About, Count, Kind, PublishedCounts
+from masquerade.collection import About, Count, Medium, PublishedCounts
 from masquerade.data import mpii_lists
 from masquerade.data.photo_files import Annotated, PeoplePhotos
 from masquerade.people.bodies import MPII
@@ -56,7 +56,7 @@ class Mpii(PeoplePhotos):
 
     ABOUT: ClassVar[About] = About(
         title="MPII Human Pose",
-        kind=Kind.PHOTOS,
+        kind=Medium.PHOTOS,
         licence="Simplified BSD for the annotations; for research, other uses on request",
         home="http://human-pose.mpi-inf.mpg.de",
         citation="andriluka2014",

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
 from masquerade.data import video_files
 from masquerade.data.video_files import Split, VideoFiles
 from masquerade.errors import BadInput
@@ -103,7 +103,7 @@ class NtuRgbd(VideoFiles):
 
     ABOUT: ClassVar[About] = About(
         title="NTU RGB+D and NTU RGB+D 120 action recognition datasets",
-        kind=Kind.VIDEOS,
+        kind=Medium.VIDEOS,
         licence="on request, for academic research that is not commercial",
         home="https://rose1.ntu.edu.sg/dataset/actionRecognition/",
         citation="shahroudy2016",

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
 from masquerade.data import video_files
 from masquerade.data.hmdb51 import ACTIVITIES, HMDB51, labels_of
 from masquerade.data.video_files import VideoFiles
@@ -67,7 +67,7 @@ class PAHMDB51(VideoFiles):
 
     ABOUT: ClassVar[About] = About(
         title="PA-HMDB51: privacy attributes of HMDB51",
-        kind=Kind.VIDEOS,
+        kind=Medium.VIDEOS,
         licence="labels: for research that is not commercial; clips: CC BY 4.0",
         home="https://github.com/VITA-Group/PA-HMDB51",
         citation="wu2020",

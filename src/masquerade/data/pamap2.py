@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
 from masquerade.data.signal_files import SignalFiles
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
@@ -75,7 +75,7 @@ class Pamap2(SignalFiles):
 
     ABOUT: ClassVar[About] = About(
         title="PAMAP2 Physical Activity Monitoring",
-        kind=Kind.SIGNALS,
+        kind=Medium.SIGNALS,
         licence="CC BY 4.0, as UCI states it",
         home="https://archive.ics.uci.edu/dataset/231",
         citation="reiss2012",

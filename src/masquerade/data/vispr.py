@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Literal
 
-from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
 from masquerade.data.photo_files import PhotoFiles, not_published, read_json, read_picture
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo
@@ -64,7 +64,7 @@ class Vispr(PhotoFiles):
 
     ABOUT: ClassVar[About] = About(
         title="VISPR, Visual Privacy",
-        kind=Kind.PHOTOS,
+        kind=Medium.PHOTOS,
         licence="not stated; the pictures are from Flickr",
         home="https://tribhuvanesh.github.io/vpa",
         citation="orekondy2017",

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from masquerade import assets
-from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
 from masquerade.data.signal_files import SignalFiles
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
@@ -50,7 +50,7 @@ class Watch(SignalFiles):
 
     ABOUT: ClassVar[About] = About(
         title="SPARS, smartwatch shoulder exercises",
-        kind=Kind.SIGNALS,
+        kind=Medium.SIGNALS,
         licence="BSD-3-Clause (the package's)",
         home="https://dmbee.github.io/seglearn",
         citation="burns2018",

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.collection import About, Count, Labels, Medium, PublishedCounts
 from masquerade.data.signal_files import SignalFiles
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
@@ -85,7 +85,7 @@ class Wisdm(SignalFiles):
 
     ABOUT: ClassVar[About] = About(
         title="WISDM activity and biometrics",
-        kind=Kind.SIGNALS,
+        kind=Medium.SIGNALS,
         licence="CC BY 4.0 (2019, as UCI states it); not stated (1.1)",
         home="https://archive.ics.uci.edu/dataset/507",
         citation="weiss2019",

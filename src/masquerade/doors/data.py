@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tyro.conf import Positional
 
 from masquerade import catalog
-from masquerade.collection import Collection, Count, Kind, cite
+from masquerade.collection import Collection, Count, Medium, cite
 from masquerade.compute.progress import bars
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer, showing
@@ -58,7 +58,7 @@ def make_stage(stage: Stage, *, is_shown: bool = False) -> dict[str, Path]:
             return lambda done, total: progress.update(task, completed=done, total=total)
 
         bodies.model(progress=bar("baking bodies"))
-        for kind in Kind:
+        for kind in Medium:
             found[str(kind)] = replace(stage, kind=kind).make(progress=bar(f"making {kind}"))
     return found
 
@@ -186,7 +186,7 @@ class Make:
         if not isinstance(entry, Stage):
             raise ValueError("Expected stage: other data sets are not made, they are fetched.")
         folders = make_stage(entry, is_shown=True)
-        counts = {kind: len(replace(entry, kind=Kind(kind), split="all")) for kind in folders}
+        counts = {kind: len(replace(entry, kind=Medium(kind), split="all")) for kind in folders}
         lines = [f"{counts[kind]} {kind} in {path}" for kind, path in folders.items()]
         data = {
             kind: {"count": counts[kind], "folder": str(path)} for kind, path in folders.items()

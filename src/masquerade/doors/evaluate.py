@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from tyro.conf import Positional
 
-from masquerade.collection import Collection, Kind
+from masquerade.collection import Collection, Medium
 from masquerade.compute.progress import bars, teller
 from masquerade.doors import Answer
 from masquerade.doors.splits import held_out_by, split_of
@@ -57,7 +57,7 @@ def accuracy(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Accuracy:
     """Test a network on every recording's middle segment, or every window of one activity."""
-    test = worn.guesses if network.KIND is Kind.SIGNALS else films.guesses
+    test = worn.guesses if network.KIND is Medium.SIGNALS else films.guesses
     found, right = test(net.eval(), network, collection, progress=progress)
     is_right = found == right
     per_class = {
@@ -110,8 +110,8 @@ def evaluate_file(
             if its classes are not those of the data set.
     """
     net, network, activities, said = load_model(Path(model))
-    if network.KIND is Kind.SIGNALS:
-        test = collection.of_kind(Kind.SIGNALS).unless_chosen("test")
+    if network.KIND is Medium.SIGNALS:
+        test = collection.of_kind(Medium.SIGNALS).unless_chosen("test")
     else:
         test = split_of(collection, "test")
     learned = said.get("learned")

@@ -12,7 +12,7 @@ from pathlib import Path
 from masquerade._printed import counted
 from masquerade.compute.crew import Crew
 from masquerade.compute.progress import bars
-from masquerade.doors.folder_plan import Job, Outcome, Plan, Work, check_folders, plan
+from masquerade.doors.folder_plan import FolderPlan, Job, Outcome, Work, check_folders, plan
 from masquerade.doors.publish import IfStanding, final_name, stamp
 from masquerade.doors.recording import Options, release_file
 from masquerade.errors import exit_code, message
@@ -59,7 +59,7 @@ def release_folder(
 
 
 def release_planned(
-    planned: Plan,
+    planned: FolderPlan,
     mechanism: Mechanism,
     *,
     noise: Noise | None,
@@ -105,7 +105,7 @@ def check_names(source: Path, target: Path, work: Work, options: Options) -> Pat
     return book
 
 
-def named_plan(source: Path, target: Path, work: Work, options: Options) -> Plan:
+def named_plan(source: Path, target: Path, work: Work, options: Options) -> FolderPlan:
     """A plan whose opaque names are on disk before any output has one."""
     book = check_names(source, target, work, options)
     if book is None:

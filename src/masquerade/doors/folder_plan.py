@@ -89,7 +89,7 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class FolderPlan:
     """What is to be done with a folder.
 
     Args:
@@ -118,7 +118,7 @@ class Plan:
         return [f"Left alone: {counted(n, 'file')} {what}." for what, n in said.items() if n]
 
 
-def plan(source: Path, target: Path, work: Work) -> Plan:
+def plan(source: Path, target: Path, work: Work) -> FolderPlan:
     """Every file and where its output goes; nothing is written."""
     source, target = source.resolve(), target.resolve()
     every, lost, hidden = _everything(source)
@@ -141,7 +141,9 @@ def plan(source: Path, target: Path, work: Work) -> Plan:
         )
     _refuse_meeting(source, jobs)
     left = len(every) - len(files)
-    return Plan(target=target, jobs=jobs, lost=lost, left_alone=left, hidden=hidden, names=names)
+    return FolderPlan(
+        target=target, jobs=jobs, lost=lost, left_alone=left, hidden=hidden, names=names
+    )
 
 
 def check_folders(source: Path, target: Path) -> None:

@@ -12,7 +12,7 @@ from tyro.conf import Positional
 from masquerade import _check, _json
 from masquerade._printed import counted
 from masquerade.account.calibrate import calibrate, sampled_gaussian
-from masquerade.collection import Collection, Kind
+from masquerade.collection import Collection, Medium
 from masquerade.compute.progress import bars
 from masquerade.doors import Answer, source
 from masquerade.doors.recording import make_mechanism
@@ -173,7 +173,7 @@ class Enroll:
 
     def run(self, data: Collection[Any]) -> Answer:
         """Read and hash all of them, then add them."""
-        if data.kind == Kind.PHOTOS:
+        if data.kind == Medium.PHOTOS:
             raise BadInput("Expected a data set of videos or signals, got photos.")
         data = data.unless_chosen("train")
         ledger = Ledger(self.ledger)

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from masquerade import catalog
-from masquerade.collection import Collection, Kind
+from masquerade.collection import Collection, Medium
 from masquerade.errors import BadInput
 
 
@@ -16,7 +16,7 @@ def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
     Raises:
         BadInput: if it holds no videos.
     """
-    if collection.kind != Kind.VIDEOS:
+    if collection.kind != Medium.VIDEOS:
         raise BadInput(f"Expected a data set of videos, got {collection.ABOUT.title}.")
     return collection.unless_chosen(wanted)
 
@@ -35,7 +35,7 @@ def signals_of(
         BadInput: if it holds no signals.
         ValueError: if subjects are not named, or not there, or if there is a split already.
     """
-    signals = collection.of_kind(Kind.SIGNALS)
+    signals = collection.of_kind(Medium.SIGNALS)
     if "public" not in signals.parts:
         return _by_subjects(signals, public=public, test=test)
     for split, given in (("public", public), ("test", test)):

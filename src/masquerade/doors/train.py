@@ -12,7 +12,7 @@ from tyro.conf import Positional
 
 from masquerade import _check, _json, catalog
 from masquerade._round import shown
-from masquerade.collection import Collection, Kind
+from masquerade.collection import Collection, Medium
 from masquerade.compute.progress import bars, teller
 from masquerade.doors import Answer, billing, models
 from masquerade.doors.publish import final_name
@@ -116,7 +116,7 @@ class Train:
                 "them has seen them all. Without a ledger, train once."
             )
         is_asked = self.ledger is not None and (self.dry_run or self.grid is not None)
-        if is_asked and meant.network.KIND is Kind.SIGNALS:  # read once for all that follows
+        if is_asked and meant.network.KIND is Medium.SIGNALS:  # read once for all that follows
             meant = meant._replace(public=worn.public_signals(meant.public, meant.network))
         if self.grid is not None:
             return self._several(grid.methods_of(method, self.grid), meant)
@@ -277,10 +277,10 @@ class Train:
         return Answer(data=runs[0] if len(runs) == 1 else {"runs": runs}, lines=lines)
 
     def _meant(self, data: Collection[Any]) -> _Meant:
-        is_signals = data.ABOUT.kind == Kind.SIGNALS
+        is_signals = data.ABOUT.kind == Medium.SIGNALS
         name = self.network or ("lstm" if is_signals else "mvit_small")
         kind = network_class(name)
-        if kind.KIND is Kind.SIGNALS:
+        if kind.KIND is Medium.SIGNALS:
             parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
             return _Meant(parts["train"], parts["public"], self._network(name, kind))
         if self.public_subjects or self.test_subjects:

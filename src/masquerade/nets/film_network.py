@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from masquerade._torch import torch
-from masquerade.collection import Kind
+from masquerade.collection import Medium
 from masquerade.nets import mvit
 from masquerade.nets.network import Network
 from masquerade.recordings import Signal
@@ -27,7 +27,7 @@ class FilmNetwork(Network):
             otherwise with zeros.
     """
 
-    KIND: ClassVar[Kind] = Kind.VIDEOS
+    KIND: ClassVar[Medium] = Medium.VIDEOS
     IN_WORDS: ClassVar[str] = "a network for videos"
     HAS_WEIGHTS: ClassVar[bool] = False  # in this package
 

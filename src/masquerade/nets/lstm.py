@@ -16,7 +16,7 @@ import numpy as np
 from masquerade import _check
 from masquerade._optional import require
 from masquerade._torch import Tensor, nn, torch
-from masquerade.collection import Kind
+from masquerade.collection import Medium
 from masquerade.nets.channels import normalisation
 from masquerade.nets.lstm_time import Trace, tiny_is_zero, unroll, unroll_back
 from masquerade.nets.network import Network
@@ -176,7 +176,7 @@ class LstmNetwork(Network):
         hidden: size of its state.
     """
 
-    KIND: ClassVar[Kind] = Kind.SIGNALS
+    KIND: ClassVar[Medium] = Medium.SIGNALS
     IN_WORDS: ClassVar[str] = "lstm, which always begins with random weights"
 
     window: int = 128

@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from masquerade import catalog
-from masquerade.collection import Kind
+from masquerade.collection import Medium
 from masquerade.recordings import Signal
 
 
 class Network(ABC):
     """A network before it is trained: how it begins, is cut in two, is fed and is read again."""
 
-    KIND: ClassVar[Kind]
+    KIND: ClassVar[Medium]
     IN_WORDS: ClassVar[str]  # after "Expected no --flag with"
 
     @property

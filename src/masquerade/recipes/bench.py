@@ -26,7 +26,7 @@ import numpy as np
 
 from masquerade import __version__, _json, catalog
 from masquerade._optional import require
-from masquerade.collection import Collection, Kind
+from masquerade.collection import Collection, Medium
 from masquerade.doors import Answer
 from masquerade.errors import BadInput
 from masquerade.files import atomic
@@ -145,7 +145,7 @@ def parts(data: Any) -> tuple[Collection[Any], Collection[Any]]:
     Raises:
         BadInput: if it holds no videos, or is one part.
     """
-    if getattr(data, "kind", data.ABOUT.kind) != Kind.VIDEOS:
+    if getattr(data, "kind", data.ABOUT.kind) != Medium.VIDEOS:
         raise BadInput(f"Expected a data set of videos, got {data.ABOUT.title}.")
     usual = {each.name: each.default for each in dataclasses.fields(data)}
     is_whole = "split" in usual and data.split == usual["split"]

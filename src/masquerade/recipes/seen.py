@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from masquerade._torch import torch
-from masquerade.collection import About, Collection, Count, Kind, Labels
+from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.data.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.nets import mvit
@@ -36,7 +36,7 @@ def sized(stage: Stage) -> Stage:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Films(Collection[Video]):
+class HeldFilms(Collection[Video]):
     """Some recordings, in memory; what is done in them is public here.
 
     Args:
@@ -45,7 +45,7 @@ class Films(Collection[Video]):
     """
 
     ABOUT: ClassVar[About] = About(
-        title="Part of a data set", kind=Kind.VIDEOS, licence="", home="", citation=""
+        title="Part of a data set", kind=Medium.VIDEOS, licence="", home="", citation=""
     )
     films: Sequence[Video]
     classes: tuple[str, ...]
@@ -66,7 +66,7 @@ class Films(Collection[Video]):
         return self.films[index]
 
 
-def rows_of(films: Films, method: Method, net: Any, trunk: Any, *, device: str) -> Rows:
+def rows_of(films: HeldFilms, method: Method, net: Any, trunk: Any, *, device: str) -> Rows:
     """The trunk's output, in the views and segments that a method learns from."""
     reader = reading.Films(method, network_class(net.name)(), films.activities)
     with learner.rows_of(films, reader, trunk, memory=Memory(device=device)) as (rows, _):

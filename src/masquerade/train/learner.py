@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from masquerade._torch import torch
-from masquerade.collection import Collection, Kind
+from masquerade.collection import Collection, Medium
 from masquerade.mechanism import Shapes
 from masquerade.nets.network import Network
 from masquerade.noise import Noise
@@ -103,7 +103,7 @@ class Reading:
 
 def check(method: Method, network: Network, precision: loop.Precision = "float32") -> None:
     """Refuse a network that cannot be trained so, before anything is read."""
-    if network.KIND is Kind.SIGNALS:
+    if network.KIND is Medium.SIGNALS:
         worn.check_method(method)
     network.check(method.part, precision)
 
@@ -136,7 +136,7 @@ def read(
         )
     check(method, network, ways.precision)
     reader: Films | Wearers
-    if network.KIND is Kind.SIGNALS:
+    if network.KIND is Medium.SIGNALS:
         known = worn.public_signals(public, network)
         reader = Wearers(method, network, names, known)
     else:

@@ -9,7 +9,7 @@ from masquerade.doors import Answer
 from masquerade.files import atomic
 from masquerade.recipes import bench
 from masquerade.recipes.demo import budget, claims, clip, sensor_model, steps, video_model
-from masquerade.recipes.demo.part import Part
+from masquerade.recipes.demo.part import DemoPart
 from masquerade.recipes.stage import world
 from masquerade.report import page
 
@@ -52,12 +52,12 @@ class Demo:
         return Answer(data={"report": str(report), **data}, lines=[*lines, f"The page: {report}"])
 
 
-def _people(folder: Path) -> Part:
+def _people(folder: Path) -> DemoPart:
     """Stage's pictures, also as files."""
     drawn = world.pictures()
     for name, text in drawn.items():
         atomic.write_whole(folder / f"stage-{name}", text.encode())
-    return Part(sections=world.sections(drawn))
+    return DemoPart(sections=world.sections(drawn))
 
 
 EXAMPLE = Demo()

@@ -17,7 +17,7 @@ from masquerade.doors.utility import measure_files
 from masquerade.mechanism import Heuristic, Mechanism
 from masquerade.receipt import Receipt
 from masquerade.recipes import bench
-from masquerade.recipes.demo.part import Part, table
+from masquerade.recipes.demo.part import DemoPart, table
 from masquerade.recipes.stage import world
 from masquerade.report import page
 from masquerade.scores import Evidence
@@ -54,7 +54,7 @@ class Shown:
     played: tuple[Claim, Evidence] | None
 
 
-def released(folder: Path, told: bench.Told = bench.quiet) -> Part:
+def released(folder: Path, told: bench.Told = bench.quiet) -> DemoPart:
     """Release the clip in every way; the original stays beside, marked private."""
     original = world.write(folder / "clip.private.mp4")
     found: list[Shown] = []
@@ -65,7 +65,7 @@ def released(folder: Path, told: bench.Told = bench.quiet) -> Part:
     rows = [row(shown) for shown in found]
     before = page.paragraphs([said, "Before:"]) + page.film(original.read_bytes())
     body = before + page.table(HEADING, rows)
-    return Part(
+    return DemoPart(
         sections=[
             page.Section(title=title, body=body, has_originals=True),
             *map(_section, found),

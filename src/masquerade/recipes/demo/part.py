@@ -14,7 +14,7 @@ from masquerade.report import page
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class DemoPart:
     """Sections of the page, lines on a screen, and the same as plain values."""
 
     sections: Sequence[page.Section]

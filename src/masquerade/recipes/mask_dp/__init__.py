@@ -17,7 +17,7 @@ from masquerade.nets import mvit
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp import page as pages
 from masquerade.recipes.mask_dp import run as runs
-from masquerade.recipes.mask_dp.rows import ROWS, SCRATCH, Found
+from masquerade.recipes.mask_dp.rows import ROWS, SCRATCH, MaskDpFound
 from masquerade.train.method import Method
 
 torch = require("torch", extra="train")
@@ -103,7 +103,7 @@ class MaskDpTables:
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet
-    ) -> Found:
+    ) -> MaskDpFound:
         """Every cell; needs nothing that reads video files, keeps ledgers or draws on a screen."""
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")

@@ -27,7 +27,7 @@ from masquerade.recipes.mask_dp.rows import (
     ROWS,
     SCRATCH,
     Cell,
-    Found,
+    MaskDpFound,
 )
 from masquerade.train.rows import Rows
 
@@ -47,7 +47,7 @@ def measure(
     *,
     journal: bench.Journal,
     told: bench.Told = bench.quiet,
-) -> Found:
+) -> MaskDpFound:
     """Every cell, unless the journal has it.
 
     The public part has no noise, so it is trained once and stands at every epsilon.
@@ -71,7 +71,7 @@ def measure(
         found = _json.decode(Cell, journal.measured(f"{name}, epsilon {asked:g}", work))
         cells.append(replace(found, epsilon=epsilon))
         told("training", len(cells), len(pairs))
-    return Found(
+    return MaskDpFound(
         cells=tuple(cells),
         plan=plan,
         about=_about(data),
@@ -97,7 +97,7 @@ def read(
     found: dict[str, list[Rows]] = {name: [] for name in ways}
     for start in range(0, len(data), _TOGETHER):
         numbers = range(start, min(start + _TOGETHER, len(data)))
-        films = seen.Films(films=[data[one] for one in numbers], classes=data.activities)
+        films = seen.HeldFilms(films=[data[one] for one in numbers], classes=data.activities)
         for name, method in ways.items():
             rows = seen.rows_of(films, method, net, trunks[name], device=plan.device)
             found[name].append(rows)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from masquerade.collection import Kind
+from masquerade.collection import Medium
 from masquerade.compute.progress import waiting
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer, showing
@@ -17,7 +17,7 @@ from masquerade.video import write as writer
 
 FILM = Stage(height=120, width=160, frames=64, rate_hz=25.0, bystanders=0.0)
 _SHEET = Stage(height=96, width=96, split="test")
-_PHOTOS = Stage(kind=Kind.PHOTOS, split="test", joints="coco")
+_PHOTOS = Stage(kind=Medium.PHOTOS, split="test", joints="coco")
 _TOGETHER = 2  # someone who jumps
 
 

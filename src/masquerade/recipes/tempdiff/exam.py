@@ -31,7 +31,7 @@ WINDOWS = 32  # of one person in a step of DP-SGD, spread over their recordings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class World:
+class WornWorld:
     """What an experiment has: signals in three parts.
 
     Args:
@@ -49,7 +49,7 @@ class World:
     classes: int
 
     @classmethod
-    def of(cls, parts: dict[str, Collection[Any]]) -> World:
+    def of(cls, parts: dict[str, Collection[Any]]) -> WornWorld:
         """Read all three parts."""
         return cls(
             private=parts["train"],
@@ -122,7 +122,7 @@ class Taught:
 
 
 def taught(
-    world: World,
+    world: WornWorld,
     method: Ensemble,
     *,
     queries: int,
@@ -210,7 +210,7 @@ class Exam:
     method: Ensemble
 
     @classmethod
-    def of(cls, world: World, method: Ensemble) -> Exam:
+    def of(cls, world: WornWorld, method: Ensemble) -> Exam:
         """For students of one window length."""
         window = max(method.windows)
         tested, truth = labelled_windows(world.tested, window, classes=world.classes)
@@ -264,7 +264,7 @@ def private_accuracy(
         return exam.share(reading.learn(Noise()))
 
 
-def open_accuracy(exam: Exam, world: World, *, seed: int) -> float:
+def open_accuracy(exam: Exam, world: WornWorld, *, seed: int) -> float:
     """An LSTM that learned all private windows with their true labels: no privacy."""
     windows, truth = labelled_windows(world.signals, exam.tested.shape[1], classes=world.classes)
     return student_accuracy(exam, windows, truth, seed=seed, is_alone=True)

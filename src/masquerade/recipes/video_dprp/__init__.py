@@ -19,7 +19,7 @@ from masquerade.nets.network import Network
 from masquerade.recipes import bench, seen
 from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import run as runs
-from masquerade.recipes.video_dprp.rows import DELTA, Row, Setting, Spec, all_rows
+from masquerade.recipes.video_dprp.rows import DELTA, FilmRow, Setting, Spec, all_rows
 from masquerade.train.units import classes_of
 
 _QUICK = 300  # training recordings
@@ -82,7 +82,7 @@ class VideoDprpTables:
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet
-    ) -> tuple[list[Row], Setting]:
+    ) -> tuple[list[FilmRow], Setting]:
         """Every row, measured, and on what."""
         data = seen.sized(data) if isinstance(data, Stage) else data
         train, test = self._kept(data)

@@ -16,7 +16,7 @@ import numpy as np
 from masquerade import _json, catalog
 from masquerade.mechanism import Mechanism, Shape
 from masquerade.recipes import bench
-from masquerade.recipes.video_dprp.promises import Promise
+from masquerade.recipes.video_dprp.promises import RowPromise
 
 DELTA = 1e-4
 EPSILONS = (2.0, 5.0, 8.0)
@@ -69,7 +69,7 @@ class Spec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
+class FilmScore:
     """How often a row's models are right.
 
     Args:
@@ -92,7 +92,7 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class FilmRow:
     """One row, measured.
 
     Args:
@@ -105,9 +105,9 @@ class Row:
     """
 
     spec: Spec
-    promise: Promise
-    raw: Score = Score()
-    released: Score = Score()
+    promise: RowPromise
+    raw: FilmScore = FilmScore()
+    released: FilmScore = FilmScore()
     changed: float | None = None
     missing: str | None = None
 
@@ -118,13 +118,13 @@ class Row:
         return {name: _json.encode(getattr(self, name)) for name in kept}
 
     @classmethod
-    def of(cls, spec: Spec, held: Mapping[str, Any]) -> Row:
+    def of(cls, spec: Spec, held: Mapping[str, Any]) -> FilmRow:
         """From what a journal holds."""
         return cls(
             spec=spec,
-            promise=_json.decode(Promise, held["promise"]),
-            raw=_json.decode(Score, held["raw"]),
-            released=_json.decode(Score, held["released"]),
+            promise=_json.decode(RowPromise, held["promise"]),
+            raw=_json.decode(FilmScore, held["raw"]),
+            released=_json.decode(FilmScore, held["released"]),
             changed=held["changed"],
         )
 

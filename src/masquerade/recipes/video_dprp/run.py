@@ -24,8 +24,8 @@ from masquerade.nets import mvit
 from masquerade.noise import Noise
 from masquerade.recipes import bench, seen
 from masquerade.recipes.video_dprp import promises
-from masquerade.recipes.video_dprp.promises import Promise
-from masquerade.recipes.video_dprp.rows import SEGMENTS, Row, Score, Spec
+from masquerade.recipes.video_dprp.promises import RowPromise
+from masquerade.recipes.video_dprp.rows import SEGMENTS, FilmRow, FilmScore, Spec
 from masquerade.recordings import Video
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows
@@ -126,7 +126,7 @@ def _see(
             shown = [_released(film, mechanism, noise) for film in films]
             pairs = zip(shown, films, strict=True)
             changed = tuple(float(np.mean(new.frames != old.frames)) for new, old in pairs)
-        some = seen.Films(films=shown, classes=classes)
+        some = seen.HeldFilms(films=shown, classes=classes)
         rows = seen.rows_of(some, method, net, trunk, device=plan.device)
     return Seen(rows=rows, shapes=frozenset(film.frames.shape for film in films), changed=changed)
 
@@ -167,33 +167,35 @@ def learn(
     return seen.taught(net, some, replace(plan.method(spec), public_seed=seed), steps)
 
 
-def score(tails: Sequence[Any], rows: Rows, tested: int) -> Score:
+def score(tails: Sequence[Any], rows: Rows, tested: int) -> FilmScore:
     """How often tails are right, by the mean output over ``tested`` segments of a recording."""
     right = np.stack([seen.is_right(tail, rows, tested=tested) for tail in tails])
     wanted = rows.targets[torch.from_numpy(rows.slots[:, 0])].cpu().numpy()
-    return Score(
+    return FilmScore(
         top_1=tuple(right.mean(axis=1).tolist()),
         by_class=tuple(float(right[:, wanted == c].mean()) for c in np.unique(wanted)),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class Portion:
     """Rows that share a release, and rows that cannot be measured here."""
 
     groups: dict[Mechanism | None, list[Spec]]
-    missing: dict[Spec, Row]
+    missing: dict[Spec, FilmRow]
 
 
-def planned(specs: Sequence[Spec], shape: Shape) -> Work:
+def planned(specs: Sequence[Spec], shape: Shape) -> Portion:
     """What is to be done: recordings are released once a mechanism, however many rows it has."""
-    work = Work(groups={None: []}, missing={})
+    work = Portion(groups={None: []}, missing={})
     for spec in specs:
         made, why = available(spec, shape)
         if made is not None or spec.mechanism is None:
             work.groups.setdefault(made, []).append(spec)
         elif why:
-            work.missing[spec] = Row(spec=spec, promise=Promise(said="not measured"), missing=why)
+            work.missing[spec] = FilmRow(
+                spec=spec, promise=RowPromise(said="not measured"), missing=why
+            )
     return work
 
 
@@ -220,7 +222,7 @@ def measure(
     *,
     journal: bench.Journal,
     told: bench.Told = bench.quiet,
-) -> list[Row]:
+) -> list[FilmRow]:
     """Every row, unless the journal has it: both splits are released once, then its rows learn."""
     train, test = splits
     work = planned(specs, train[0].frames.shape)
@@ -229,7 +231,7 @@ def measure(
     for mechanism, group in work.groups.items():
         rows = partial(_group, plan, mechanism, group, splits, raw.rows, told)
         for spec, held in zip(group, journal.measured(f"release {mechanism!r}", rows), strict=True):
-            found[spec] = Row.of(spec, held)
+            found[spec] = FilmRow.of(spec, held)
     return [found[spec] for spec in specs if spec in found]
 
 
@@ -254,11 +256,11 @@ def _group(
     rows = []
     for spec in group:
         steps, tails = taught[_way(spec)]
-        row = Row(
+        row = FilmRow(
             spec=spec,
             promise=promise or promises.of_training(plan.method(spec), steps),
             raw=score(tails, raw, spec.tested),
-            released=Score() if released is None else score(tails, released.rows, spec.tested),
+            released=FilmScore() if released is None else score(tails, released.rows, spec.tested),
             changed=changed,
         )
         rows.append(row.held)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from masquerade._optional import require
-from masquerade.collection import Kind
+from masquerade.collection import Medium
 from masquerade.data.stage import Stage
 from masquerade.nets import conv
 from masquerade.recipes import without_privacy
@@ -90,7 +90,7 @@ def _asked(labels: Sequence[Any], values: Sequence[tuple[str, Any]]) -> np.ndarr
 
 def pose_from_photo(progress: Progress) -> dict[str, float]:
     """PCKh@0.5 over the 16 MPII joints inside the picture, on people it has not seen."""
-    stage = Stage(kind=Kind.PHOTOS, joints="mpii", subjects=84, photos=7_776, photo_px=64)
+    stage = Stage(kind=Medium.PHOTOS, joints="mpii", subjects=84, photos=7_776, photo_px=64)
     stage.make(progress=progress)
     images, joints, _ = _photos(stage, "public", "train")
     unseen, right, heads = _photos(stage, "test")

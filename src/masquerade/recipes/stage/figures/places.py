@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from masquerade import assets
-from masquerade.collection import Kind
+from masquerade.collection import Medium
 from masquerade.data.stage import Stage
 from masquerade.data.world import plan, takes
 from masquerade.nets import conv
@@ -59,7 +59,7 @@ def _nearest(features: np.ndarray, where: np.ndarray, known: np.ndarray) -> floa
 
 def activity_from_wrist(progress: Progress) -> dict[str, float]:
     """Top-1 over windows of 2.56 s of the wrist's sensors, on people it has not seen."""
-    stage = Stage(kind=Kind.SIGNALS, wearers=84)
+    stage = Stage(kind=Medium.SIGNALS, wearers=84)
     stage.make(progress=progress)
     inputs, targets = _windows(stage, "public", "train")
     unseen, right = _windows(stage, "test")
