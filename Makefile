@@ -40,7 +40,7 @@ figures: $(STAMP)-bench
 
 docs: $(STAMP)-docs
 	$(BIN)/masquerade recipe papers --out docs/papers.md
-	$(BIN)/mkdocs build --strict --quiet --site-dir site
+	@$(BIN)/mkdocs build --strict --site-dir site >.venv/docs.log 2>&1 || { cat .venv/docs.log; exit 1; }  # --quiet would not count warnings
 	@echo "The docs: site/index.html"
 
 clean:

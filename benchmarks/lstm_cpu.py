@@ -119,7 +119,7 @@ def teachers() -> None:
     windows = torch.randn(TEACHERS, records, LENGTH, CHANNELS)
     targets = torch.randint(0, CLASSES, (TEACHERS, records))
     present = torch.ones(TEACHERS, records, dtype=torch.bool)
-    stack = Stack(TEACHERS, CHANNELS, CLASSES, SIZE)
+    stack = lstm_stack.drawn(TEACHERS, CHANNELS, CLASSES, hidden=SIZE)
 
     def together() -> None:
         lstm_stack.fit(

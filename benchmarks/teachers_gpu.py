@@ -56,11 +56,11 @@ class World:
         self.targets = (self.windows[..., 0].mean(dim=2) * 10).round().long() % CLASSES
         self.present = torch.ones(TEACHERS, RECORDS, dtype=torch.bool, device="cuda")
         torch.manual_seed(SEED)
-        self.start = Stack(TEACHERS, CHANNELS, CLASSES, HIDDEN).cuda()
+        self.start = lstm_stack.drawn(TEACHERS, CHANNELS, CLASSES, hidden=HIDDEN).cuda()
 
     def stack(self) -> Stack:
         """The networks as they start."""
-        return Stack.of([self.start.member(teacher) for teacher in range(TEACHERS)])
+        return Stack([self.start.member(teacher) for teacher in range(TEACHERS)])
 
     def fit(self, stack: Stack, *, batch: int, epochs: int) -> None:
         """Train all of them, ours."""

@@ -108,7 +108,7 @@ def ours(case: Case) -> float:
         trunk=None if case.is_kept else trunk,
     )
     noise, ticks = Counted(), [0.0]
-    work = loop.Work(physical=PHYSICAL[case.network])
+    work = loop.Workload(physical=PHYSICAL[case.network])
     loop.run(
         tail,
         rows,

@@ -28,7 +28,7 @@ from masquerade.noise import Noise
 from masquerade.report import plot
 from masquerade.train import loop
 from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.loop import Work
+from masquerade.train.loop import Workload
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows
 from masquerade.train.sampling import Poisson
@@ -139,7 +139,7 @@ def ours(case: Case, tail: Any, rows: Rows) -> tuple[float, float]:
     )
     noise, clock = Counted(), Clock()
     precision = "bfloat16" if case.mode == "bfloat16" else "float32"
-    work = Work(physical=case.physical, precision=precision)
+    work = Workload(physical=case.physical, precision=precision)
     loop.run(tail, rows, METHOD, plan, noise=noise, work=work, progress=clock.tick)
     return clock.seconds / sum(noise.sizes[WARM:]), clock.gigabytes()
 

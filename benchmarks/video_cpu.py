@@ -26,7 +26,7 @@ import tyro
 
 from masquerade.account.published import video_dprp as paper
 from masquerade.assets import fetch
-from masquerade.doors.releasing import Options, release_file
+from masquerade.doors.recording import Options, release_file
 from masquerade.mechanism import VideoMechanism
 from masquerade.noise import Noise
 from masquerade.release import precision
@@ -86,7 +86,7 @@ def as_written(video: np.ndarray) -> np.ndarray:
     """Algorithm 1 with full decompositions and an explicit pseudoinverse."""
     rng, flat = np.random.default_rng(), video.reshape(len(video), -1).astype(np.float64)
     columns = flat.shape[1] // 75
-    noise = paper.VideoDprp(
+    noise = paper.VideoDprpClaim(
         epsilon=GOAL["epsilon"],
         delta=GOAL["delta"],
         columns=columns,

@@ -6,15 +6,13 @@ from pathlib import Path
 import numpy as np
 
 import masquerade as mq
-from masquerade.errors import BudgetExceeded
-from masquerade.ledger import Ledger
 
 CAP, EACH, DELTA = 4.0, 2.0, 1e-5
 
 heart = np.round(70 + 20 * np.sin(np.arange(1440) / 200))  # one number a minute
 
 with tempfile.TemporaryDirectory() as folder:
-    ledger = Ledger(Path(folder) / "budget.db")
+    ledger = mq.Ledger(Path(folder) / "budget.db")
     ledger.open_account("ward", mq.Unit(name="frame"), epsilon=CAP, delta=DELTA)
     ledger.add("ward", heart)
     mechanism = mq.make_mechanism(
@@ -23,7 +21,7 @@ with tempfile.TemporaryDirectory() as folder:
     for number in range(1, 10):
         try:
             released = mq.release_value(heart, mechanism, ledger=ledger)
-        except BudgetExceeded as refusal:
+        except mq.BudgetExceeded as refusal:
             print(refusal)
             break
         print(f"Release {number} is entry {released.receipt.ledger_sequence} of the ledger.")

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from masquerade.collection import About, Collection, Count, Kind, Labels
-from masquerade.doors.models import load_model
-from masquerade.doors.training import Network, make_method, train_file
+from masquerade.doors.models import make_method, train_file
+from masquerade.nets.mvit_small import MvitSmall
 from masquerade.noise import Noise
 from masquerade.recordings import Video
+from masquerade.train.model_file import load_model
 
 torch = pytest.importorskip("torch")
 
@@ -63,7 +64,7 @@ def trains(
         data or Few(),
         path,
         make_method(name, **(fields | other)),
-        Network(from_scratch=True),
+        MvitSmall(from_scratch=True),
         noise=noise or Noise(),
         ledger=ledger,
         ways=ways,

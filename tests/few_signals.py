@@ -12,12 +12,12 @@ import numpy as np
 
 from masquerade.collection import About, Collection, Count, Kind, Labels
 from masquerade.data import watch
-from masquerade.doors.teaching import teach_file
+from masquerade.doors.models import teach_file, train_file
 from masquerade.events import event_from_json
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.filter import FilterName
-from masquerade.noise import Noise
+from masquerade.nets.lstm import LstmNetwork
 from masquerade.recordings import Signal
 from masquerade.train.pate import Pate
 from masquerade.train.tempdiff import Tempdiff
@@ -117,9 +117,14 @@ def pate(**fields: Any) -> Pate:
 
 def teaches(path: Path, method: Any = None, **other: Any) -> Any:
     private, public = other.pop("private", PRIVATE), other.pop("public", PUBLIC)
-    return teach_file(
-        private, public, path, method or tempdiff(), noise=other.pop("noise", Noise()), **other
-    )
+    return teach_file(private, public, path, method or tempdiff(), **other)
+
+
+def wears(path: Path, method: Any, **other: Any) -> Any:
+    """Train an LSTM on the signals themselves."""
+    private, public = other.pop("private", PRIVATE), other.pop("public", PUBLIC)
+    network = other.pop("network", LstmNetwork(window=20, hidden=4))
+    return train_file(private, path, method, network, public=public, **other)
 
 
 def enrolled(folder: Path, data: Any = PRIVATE, **other: Any) -> Ledger:

@@ -1,7 +1,11 @@
 """Publish recordings of people, or models trained on them, with a guarantee that holds.
 
-Importing this package is cheap: the public names are fetched from their modules when they are
-first used, so neither SciPy nor dp-accounting (nor torch, nor OpenCV) is loaded before that.
+Everything a script needs has one name here. The list stands in ``__init__.pyi``, one line a name
+with its home, which editors and type checkers read as well. Importing this package loads nothing
+else: a name is fetched from its home when it is first used.
+
+A package of ours never lends its name to a function: `masquerade.audit` is a room, so what the
+command line calls ``audit`` and ``report`` is `audit_game` and `write_report` here.
 
 Example:
     >>> import numpy as np
@@ -15,57 +19,27 @@ Example:
     8.0
 """
 
+import re
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 __version__ = "0.2.0"
 
-_HOMES = {
-    "Accountant": "guarantee",
-    "Collection": "collection",
-    "Evidence": "scores",
-    "Guarantee": "guarantee",
-    "Kind": "guarantee",
-    "Mechanism": "mechanism",
-    "Noise": "noise",
-    "Photo": "recordings",
-    "Receipt": "receipt",
-    "Relation": "guarantee",
-    "Release": "receipt",
-    "Scores": "scores",
-    "Signal": "recordings",
-    "Unit": "guarantee",
-    "UnitName": "guarantee",
-    "Utility": "scores",
-    "Video": "recordings",
-    "account": "account",
-    "check_receipt": "doors.receipt",
-    "explain": "wording",
-    "IfStanding": "doors.outputs",
-    "Limits": "doors.sources",
-    "Options": "doors.releasing",
-    "Saving": "doors.sources",
-    "Work": "doors.planning",
-    "make_collection": "doors.data",
-    "make_mechanism": "doors.releasing",
-    "measure_files": "doors.utility",
-    "probe_file": "doors.data",
-    "read_video": "doors.data",
-    "release_file": "doors.releasing",
-    "release_folder": "doors.folder",
-    "release_value": "doors.releasing",
-    "sign_receipt": "doors.receipt",
-}
+_LINE = re.compile(r"^from ([\w.]+) import (\w+) as \2$", re.MULTILINE)
+_LIST = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_HOMES = {name: home for home, name in _LINE.findall(_LIST)}
 
 __all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    """Fetch a public name from the module that defines it."""
+    """Fetch a public name from its home."""
     if name not in _HOMES:
         raise AttributeError(f"module 'masquerade' has no attribute {name!r}")
-    module = import_module(f"masquerade.{_HOMES[name]}")
-    return module if name == "account" else getattr(module, name)
+    if _HOMES[name] == ".":
+        return import_module(f"masquerade.{name}")
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,10 @@
-"""Import an optional dependency, or say which extra brings it."""
+"""Import an optional dependency, now or at its first use, or say which extra brings it."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from masquerade.errors import MissingExtra
 
@@ -22,3 +23,19 @@ def require(module: str, *, extra: str) -> ModuleType:
             f"{module} is needed here and cannot be imported ({error}); "
             f"install it with: pip install 'masquerade[{extra}]'"
         ) from error
+
+
+class Later:
+    """``module``, imported when something of it is asked for.
+
+    Example:
+        >>> json = Later("json", extra="train")
+        >>> json.loads("1")
+        1
+    """
+
+    def __init__(self, module: str, *, extra: str) -> None:
+        self._module, self._extra = module, extra
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(require(self._module, extra=self._extra), name)

@@ -26,6 +26,7 @@ _KINDS = {
     "release": "mechanism",
     "account.published": "paper",
     "data": "data set",
+    "nets": "network",
     "train": "method",
 }
 

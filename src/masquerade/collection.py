@@ -9,16 +9,33 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from types import NoneType
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+from masquerade import _check
+from masquerade.errors import BadInput
 from masquerade.recordings import Attributes, Photo, Signal, Video
 
 Recording: TypeAlias = Video | Photo | Signal
+PublishedCounts: TypeAlias = Mapping[str, tuple[int | None, str]]
 Item = TypeVar("Item", Video, Photo, Signal, Recording)
 
 
@@ -40,6 +57,7 @@ class About:
         licence: under which terms its publisher gives it, as far as known.
         home: where it is described.
         citation: key in ``references.bib``.
+        is_made_up: whether it shows people who never lived, so that nothing of it is private.
     """
 
     title: str
@@ -47,6 +65,7 @@ class About:
     licence: str
     home: str
     citation: str
+    is_made_up: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +116,87 @@ class Count:
 class Collection(ABC, Generic[Item]):
     """Recordings that can be counted, described and read one by one.
 
-    A subclass is a frozen dataclass. ``labels`` may be costly the first time and is kept.
+    A subclass is a frozen dataclass. ``labels`` may be costly the first time and is kept. A field
+    whose type is a ``Literal`` takes no other value. One that comes in parts has such a field,
+    ``split``; where that may be None, nobody has chosen yet: a command takes the part it is for,
+    and whoever reads without asking for one gets ``USUAL``.
     """
 
     ABOUT: ClassVar[About]
+    PUBLISHED: ClassVar[PublishedCounts] = {}
+    USUAL: ClassVar[str] = "all"
+
+    def __post_init__(self) -> None:
+        for name, hint in _hints(type(self)).items():
+            if hint is Path and not isinstance(path := getattr(self, name), Path):
+                raise TypeError(f"Expected {name} to be a pathlib.Path, got {path!r}; wrap it.")
+        for name, choices in _choices(type(self)).items():
+            if (value := getattr(self, name)) not in choices:
+                raise ValueError(_check.unknown(name, value, _names(choices)))
+
+    @property
+    def kind(self) -> Kind:
+        """What it holds."""
+        return self.ABOUT.kind
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What `of_kind` takes."""
+        return (self.kind,)
+
+    def of_kind(self, kind: Kind) -> Self:
+        """The same people as recordings of another kind, for whoever has several.
+
+        Raises:
+            BadInput: if there are no recordings of that kind.
+        """
+        if kind not in self.kinds:
+            raise BadInput(f"Expected a data set of {kind}, got {self.ABOUT.title}.")
+        return self if kind == self.kind else self._with(kind=kind)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What `part` takes; empty where nothing is split."""
+        return _names(_choices(type(self)).get("split", ()))
+
+    @property
+    def chosen_part(self) -> str | None:
+        """The part that somebody chose; None where nobody did."""
+        found: str | None = getattr(self, "split", None)
+        return found
+
+    @property
+    def part_name(self) -> str:
+        """The part that is read, chosen or usual."""
+        return self.chosen_part or self.USUAL
+
+    def part(self, name: str) -> Self:
+        """The part of this name.
+
+        Raises:
+            BadInput: if there is no such part; those that there are are listed.
+        """
+        if name not in self.parts:
+            listed = ", ".join(self.parts) or "which has no parts"
+            raise BadInput(f"Expected a part of {self.ABOUT.title} ({listed}), got {name!r}.")
+        return self._with(split=name)
+
+    def unless_chosen(self, name: str) -> Self:
+        """The part of this name; itself where one was chosen already or nothing is split."""
+        return self if self.chosen_part is not None or not self.parts else self.part(name)
+
+    @property
+    def chosen_subjects(self) -> tuple[str, ...]:
+        """Whom somebody chose by name; empty for everybody."""
+        return ()
+
+    def of_subjects(self, names: Iterable[str]) -> Self:
+        """Only the recordings of these people, for whoever can choose among them.
+
+        Raises:
+            BadInput: if it cannot.
+        """
+        raise BadInput(f"Expected a data set whose people have names, got {self.ABOUT.title}.")
 
     @cached_property
     def labels(self) -> Sequence[Labels]:
@@ -111,6 +207,11 @@ class Collection(ABC, Generic[Item]):
     @abstractmethod
     def activities(self) -> tuple[str, ...]:
         """The list of classes: public, the same for every split; empty if there are none."""
+
+    @property
+    def published(self) -> PublishedCounts:
+        """What its publisher counts: how many there are of it, and where that stands."""
+        return self.PUBLISHED
 
     @abstractmethod
     def check(self) -> tuple[Count, ...]:
@@ -124,16 +225,50 @@ class Collection(ABC, Generic[Item]):
     def _load(self, index: int) -> Item:
         """Read recording ``index``, which is within range."""
 
+    def _count(self, what: str, found: int, missing: Iterable[str] = ()) -> Count:
+        """One line of a check, beside what ``published`` has of it."""
+        number, source = self.published.get(what, (None, "not known"))
+        return Count(
+            what=what, found=found, published=number, source=source, missing=tuple(missing)
+        )
+
+    def _with(self, **changes: object) -> Self:
+        changed: Self = replace(cast(Any, self), **changes)
+        return changed
+
+    def _place(self, index: int) -> int:
+        """An index counted from the beginning."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"Expected an index below {len(self)}, got {index}.")
+        return index % len(self)
+
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> Item:
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"Expected an index below {len(self)}, got {index}.")
-        return self._load(index % len(self))
+        return self._load(self._place(index))
 
     def __iter__(self) -> Iterator[Item]:
         return (self[index] for index in range(len(self)))
+
+
+_hints = cache(get_type_hints)
+
+
+@cache
+def _choices(kind: type) -> Mapping[str, tuple[object, ...]]:
+    """The values of each field whose type is a ``Literal``, or one or None."""
+    found = {}
+    for name, hint in _hints(kind).items():
+        either = get_args(hint) if get_origin(hint) is Union else (hint,)
+        values = [one for each in either if get_origin(each) is Literal for one in get_args(each)]
+        if values:
+            found[name] = (*values, *([None] if NoneType in either else []))
+    return found
+
+
+def _names(choices: tuple[object, ...]) -> tuple[str, ...]:
+    return tuple(str(each) for each in choices if each is not None)
 
 
 def cite(key: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -26,6 +27,14 @@ from masquerade.recordings import Signal, Video
 Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = tuple[Shape, ...]
 Value: TypeAlias = np.ndarray | tuple[np.ndarray, ...] | Signal | Video
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated:
+    """What is promised for inputs of a public shape, and the same for an accountant."""
+
+    guarantee: Guarantee
+    event: DpEvent
 
 
 class Mechanism(ABC):
@@ -48,6 +57,10 @@ class Mechanism(ABC):
     @abstractmethod
     def event(self, shape: Shape | Shapes) -> DpEvent:
         """What is done to an input of this shape, for an accountant to read."""
+
+    def stated(self, shapes: Shapes) -> Stated:
+        """Both, as a receipt has them."""
+        return Stated(guarantee=self.guarantee(shapes), event=self.event(shapes))
 
     def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
         """The event as another unit would feel it, or None where no cost can be stated."""

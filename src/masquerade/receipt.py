@@ -14,7 +14,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from masquerade.events import (
     event_to_json,
 )
 from masquerade.guarantee import Guarantee, Kind
-from masquerade.mechanism import Mechanism, Shapes, Value, arrays_of
+from masquerade.mechanism import Shapes, Stated, Value, arrays_of
 from masquerade.noise import Noise
 
 FORMAT = 1
@@ -132,14 +132,35 @@ def _refuse(constant: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Release(Generic[Published]):
-    """A published value and the receipt that goes with it."""
+    """A published value and the receipt that goes with it.
+
+    Args:
+        value: what may be seen, or where it stands.
+        receipt: that goes with it.
+        stood: whether it stood there already; then nothing was spent.
+    """
 
     value: Published
     receipt: Receipt
+    stood: bool = False
+
+
+class Promise(Protocol):
+    """A mechanism, a method of training, or whatever else states a promise beforehand."""
+
+    @property
+    def name(self) -> str:
+        """In the command line, the docs and the receipt."""
+
+    def fields(self) -> dict[str, Any]:
+        """The public fields, as plain JSON values."""
+
+    def stated(self, shapes: Shapes) -> Stated:
+        """What is promised for inputs of these shapes."""
 
 
 def write_receipt(
-    mechanism: Mechanism,
+    promise: Promise,
     *,
     shapes: Shapes,
     noise: Noise,
@@ -149,19 +170,17 @@ def write_receipt(
     ledger_sequence: int | None = None,
     ledger_head: str | None = None,
 ) -> Receipt:
-    """The receipt of one release; a seeded noise makes it a rehearsal's."""
-    guarantee = mechanism.guarantee(shapes)
+    """The receipt of one output; a seeded noise makes it a rehearsal's."""
+    stated, is_rehearsal = promise.stated(shapes), noise.is_rehearsal
     return Receipt(
-        mechanism=mechanism.name,
-        fields=mechanism.fields(),
+        mechanism=promise.name,
+        fields=promise.fields(),
         shapes=shapes,
-        guarantee=guarantee.as_released(with_sound=kept_sound, is_rehearsal=noise.is_rehearsal),
-        event=event_to_json(
-            NoGuaranteeDpEvent("rehearsal") if noise.is_rehearsal else mechanism.event(shapes)
-        ),
+        guarantee=stated.guarantee.as_released(with_sound=kept_sound, is_rehearsal=is_rehearsal),
+        event=event_to_json(NoGuaranteeDpEvent("rehearsal") if is_rehearsal else stated.event),
         output_sha256=output_sha256,
         random_source=noise.source,
-        is_rehearsal=noise.is_rehearsal,
+        is_rehearsal=is_rehearsal,
         code_version=__version__,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         is_exact=is_exact,

@@ -16,7 +16,7 @@ from masquerade.account import epsilon, votes
 from masquerade.audit.confident_votes import ConfidentVotes
 from masquerade.audit.game import Game
 from masquerade.audit.gumbel_votes import GumbelVotes
-from masquerade.doors.audit import audit
+from masquerade.doors.audit import audit_game
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise, to_grid
 from masquerade.train.ensemble import votes as module
@@ -298,13 +298,13 @@ class QuarterNoise(Noise):
 
 @pytest.mark.parametrize("game", [GumbelVotes(), ConfidentVotes()], ids=["gumbel", "confident"])
 def test_audits_stay_below_the_claim_and_catch_a_quarter_of_the_noise(game: Game) -> None:
-    honest = audit(game, confidence=SURE, noise=Noise(seed=1))
+    honest = audit_game(game, confidence=SURE, noise=Noise(seed=1))
     assert 0 < honest.epsilon_at_least <= game.claim().epsilon
-    lying = audit(game, confidence=SURE, noise=QuarterNoise(seed=2))
+    lying = audit_game(game, confidence=SURE, noise=QuarterNoise(seed=2))
     assert lying.refutes(game.claim().epsilon)
 
 
 def test_evidence_for_confident_votes_is_tight() -> None:
     game = ConfidentVotes()
-    found = audit(game, noise=Noise(seed=6)).epsilon_at_least
+    found = audit_game(game, noise=Noise(seed=6)).epsilon_at_least
     assert 0.8 <= found / game.claim().epsilon <= 1

@@ -18,8 +18,8 @@ from masquerade._round import up_decimals
 from masquerade.account import calibrate, epsilon, revealed_epsilon
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.losses import Laplace, Pair
+from masquerade.account.power import false_negative_rate
 from masquerade.account.tilted import Sum
-from masquerade.account.tradeoff_curve import false_negative_rate
 from masquerade.events import (
     ComposedDpEvent,
     GaussianDpEvent,

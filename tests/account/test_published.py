@@ -12,10 +12,10 @@ from scipy.integrate import quad
 from scipy.stats import chi
 
 from masquerade.account import votes
-from masquerade.account.published.feature_projective import FeatureProjective
-from masquerade.account.published.mask_dp import MaskDp
-from masquerade.account.published.tempdiff import Tempdiff
-from masquerade.account.published.video_dprp import VideoDprp
+from masquerade.account.published.feature_projective import FeatureProjectiveClaim
+from masquerade.account.published.mask_dp import MaskDpClaim
+from masquerade.account.published.tempdiff import TempdiffClaim
+from masquerade.account.published.video_dprp import VideoDprpClaim
 from masquerade.account.verdict import Verdict
 from masquerade.recipes import papers
 from masquerade.tradeoff import gaussian_delta, gaussian_epsilon
@@ -32,7 +32,7 @@ from masquerade.tradeoff import gaussian_delta, gaussian_epsilon
 def test_video_dprp(
     epsilon: float, sigma_1: float, sigma_2: float, value: float, sixteen: float, frame: float
 ) -> None:
-    verdict = VideoDprp(epsilon=epsilon).verdict()
+    verdict = VideoDprpClaim(epsilon=epsilon).verdict()
     assert verdict.valid is False
     assert verdict.figures["sigma_1"] == pytest.approx(sigma_1, abs=1.01e-4)
     assert verdict.figures["sigma_2"] == pytest.approx(sigma_2, abs=1.01e-4)
@@ -41,7 +41,7 @@ def test_video_dprp(
 
 
 def test_the_true_epsilon_of_a_projection_is_a_mean_over_its_stretch() -> None:
-    claim = VideoDprp()
+    claim = VideoDprpClaim()
     epsilon = claim.true_epsilon(255.0)
     mu, k = 255.0 / claim.sigma_1(), claim.columns
 
@@ -68,7 +68,7 @@ def test_mask_dp(
     zero: float,
     replaced: float,
 ) -> None:
-    verdict = MaskDp(epsilon=epsilon).verdict()
+    verdict = MaskDpClaim(epsilon=epsilon).verdict()
     assert verdict.figures["noise_multiplier"] == pytest.approx(z, rel=1e-5)
     assert verdict.figures["independent_zero_out"] == pytest.approx(apart_zero, rel=3e-3)
     assert verdict.figures["independent_replace_one"] == pytest.approx(apart_replaced, rel=3e-3)
@@ -93,7 +93,7 @@ def test_feature_projective(
     shared_zero: float,
     shared_replaced: float,
 ) -> None:
-    verdict = FeatureProjective(epsilon=epsilon).verdict()
+    verdict = FeatureProjectiveClaim(epsilon=epsilon).verdict()
     assert verdict.valid is None
     assert verdict.figures["noise_multiplier"] == pytest.approx(z, abs=1e-4)
     assert verdict.true_epsilon["record/zero_out"] == pytest.approx(zero, rel=3e-3)
@@ -118,7 +118,7 @@ def test_tempdiff(verdicts: dict[str, Any]) -> None:
     assert verdict.true_epsilon["shard"] == pytest.approx(134.7, rel=4e-4)
     assert verdict.figures["shard_at_least"] == pytest.approx(81.70, abs=0.01)
     assert verdict.figures["accountant_floor"] == 1.4391
-    little = Tempdiff(gamma=0.001, printed=1.4).verdict()
+    little = TempdiffClaim(gamma=0.001, printed=1.4).verdict()
     assert little.valid is True, "with enough noise the number would hold"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from masquerade.events import (
 )
 from masquerade.guarantee import Relation
 from masquerade.ledger.filter import Filter, FilterName
+from masquerade.tradeoff import gaussian_epsilon
 
 DELTA = 1e-5
 TERMS = [
@@ -75,7 +77,7 @@ def test_the_table_of_bounds(
     truth = votes.lnmax_at_least(gamma, queries=queries, teachers=teachers, delta=DELTA)
     assert truth == pytest.approx(lower, rel=4e-4)
     assert truth < min(bounds.values())
-    same = votes.gnmax_epsilon(2**0.5 / gamma, queries=queries, delta=DELTA)
+    same = Terms(aggregator="gnmax", queries=queries).epsilon(2**0.5 / gamma, delta=DELTA)
     assert same == pytest.approx(gnmax, rel=4e-4)
 
 
@@ -87,19 +89,18 @@ def test_shards_of_a_subject_move_together(shards: int, expected: float) -> None
 
 def test_unit_shifts_would_be_unsound() -> None:
     """Three teachers moving together: 2ks Laplaces of shift one print less than the truth."""
-    wrong = epsilon(
-        votes.lnmax_event(0.01, queries=1600 * 3), delta=DELTA, relation=Relation.ADD_REMOVE
-    )
+    event = Terms(aggregator="lnmax", queries=1600 * 3).event(100, relation=Relation.ADD_REMOVE)
+    wrong = epsilon(event, delta=DELTA, relation=Relation.ADD_REMOVE)
     assert wrong == pytest.approx(4.27, abs=0.01)
     assert wrong < 5.41  # the exact lower bound for s = 3
 
 
 def test_gnmax_has_the_known_epsilon_and_its_event_agrees() -> None:
-    found = votes.gnmax_epsilon(40, queries=1000, delta=DELTA)
+    terms = Terms(aggregator="gnmax", queries=1000)
+    found = terms.epsilon(40, delta=DELTA)
     assert found == pytest.approx(4.983306, abs=1e-6)
-    event = votes.gnmax_event(40, queries=1000)
-    assert epsilon(event, delta=DELTA, relation="add_remove") == pytest.approx(found, rel=1e-9)
-    three = votes.gnmax_epsilon(120, queries=1000, delta=DELTA, shards_per_subject=3)
+    assert found == pytest.approx(gaussian_epsilon(math.sqrt(2000) / 40, DELTA), rel=1e-9)
+    three = replace(terms, shards_per_subject=3).epsilon(120, delta=DELTA)
     assert three == pytest.approx(found, rel=1e-9)
 
 
@@ -129,9 +130,10 @@ def test_the_lower_bound_is_below_every_upper_bound(
     ],
 )
 def test_gumbel_votes_have_the_known_epsilons(gamma: float, queries: int, expected: float) -> None:
-    found = votes.gumbel_epsilon(gamma, queries=queries, delta=DELTA)
+    terms = Terms(aggregator="gumbel", queries=queries)
+    found = terms.epsilon(1 / gamma, delta=DELTA)
     assert found == pytest.approx(expected, rel=4e-4)
-    together = votes.gumbel_epsilon(gamma / 4, queries=queries, delta=DELTA, shards_per_subject=4)
+    together = replace(terms, shards_per_subject=4).epsilon(4 / gamma, delta=DELTA)
     assert together == pytest.approx(found, rel=1e-9)
 
 
@@ -150,20 +152,20 @@ def test_gumbel_votes_cost_no_less_than_the_worst_pair_of_two_classes(
     gamma: float, queries: int
 ) -> None:
     truth = coins_epsilon(2 * gamma, queries)
-    found = votes.gumbel_epsilon(gamma, queries=queries, delta=DELTA)
+    found = Terms(aggregator="gumbel", queries=queries).epsilon(1 / gamma, delta=DELTA)
     assert truth <= found <= 1.6 * truth
 
 
 def test_one_gumbel_vote_is_pure() -> None:
-    found = votes.gumbel_epsilon(0.1, queries=1, delta=1e-9)
+    found = Terms(aggregator="gumbel", queries=1).epsilon(10, delta=1e-9)
     assert 0.19 < found <= 0.2 * (1 + 1e-9)
 
 
 def test_confident_votes_have_the_known_epsilon() -> None:
-    limits = dict(queries=1000, cap=500, delta=DELTA)
-    found = votes.confident_epsilon(40, threshold_std=100, **limits)
+    terms = Terms(aggregator="confident", queries=1000, cap=500, threshold_std=100.0)
+    found = terms.epsilon(40, delta=DELTA)
     assert up_decimals(found, 6) == 3.637267
-    three = votes.confident_epsilon(120, threshold_std=300, shards_per_subject=3, **limits)
+    three = replace(terms, threshold_std=300.0, shards_per_subject=3).epsilon(120, delta=DELTA)
     assert three == pytest.approx(found, rel=1e-9)
 
 

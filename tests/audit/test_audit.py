@@ -13,15 +13,15 @@ from scipy.stats import binomtest, norm
 from masquerade import Scores
 from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
-from masquerade.account.tradeoff_curve import false_negative_rate
+from masquerade.account.power import false_negative_rate
 from masquerade.audit.bounds import clopper_pearson, gaussian_tradeoff, poisson_tradeoff, upper_rate
 from masquerade.audit.game import Game, MechanismGame, trained
 from masquerade.audit.gnmax_votes import GnmaxVotes
 from masquerade.audit.mask_dp_batches import MaskDpBatches
 from masquerade.audit.tempdiff_votes import TempdiffVotes
 from masquerade.audit.video_dprp_value import VideoDprpValue
-from masquerade.doors.audit import audit, find_game, games
-from masquerade.doors.releasing import make_mechanism
+from masquerade.doors.audit import audit_game, find_game, games
+from masquerade.doors.recording import make_mechanism
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.tradeoff import gaussian_epsilon
@@ -62,7 +62,7 @@ def gaussian_scores(mu: float, trials: int, seed: int) -> Scores:
 @pytest.mark.parametrize("name", games())
 def test_full_noise_stays_below_the_claim(name: str) -> None:
     game = sound_game(name)
-    evidence = audit(game, confidence=SURE, noise=Noise(seed=1))
+    evidence = audit_game(game, confidence=SURE, noise=Noise(seed=1))
     assert evidence.epsilon_at_least <= game.claim().epsilon
 
 
@@ -71,9 +71,9 @@ def test_a_quarter_of_the_noise_is_caught(name: str) -> None:
     game = sound_game(name)
     if name == "video_dprp_value":  # its R is public and not noise: only P~ may be cheated
         game = _VideoWithQuarterNoise()
-        evidence = audit(game, confidence=SURE, noise=Noise(seed=2))
+        evidence = audit_game(game, confidence=SURE, noise=Noise(seed=2))
     else:
-        evidence = audit(game, confidence=SURE, noise=QuarterNoise(seed=2))
+        evidence = audit_game(game, confidence=SURE, noise=QuarterNoise(seed=2))
     assert evidence.refutes(game.claim().epsilon)
 
 
@@ -98,7 +98,7 @@ def test_evidence_for_gaussian_releases_is_tight(target: float, trials: int) -> 
     mechanism = make_mechanism(
         "gaussian_noise", epsilon=target, delta=1e-5, unit="frame", low=0.0, high=1.0
     )
-    evidence = audit(MechanismGame(mechanism=mechanism), trials=trials, noise=Noise(seed=5))
+    evidence = audit_game(MechanismGame(mechanism=mechanism), trials=trials, noise=Noise(seed=5))
     assert 0.8 * target <= evidence.epsilon_at_least <= target
 
 
@@ -107,7 +107,7 @@ def test_evidence_for_gaussian_releases_is_tight(target: float, trials: int) -> 
 )
 def test_evidence_for_vote_histograms_is_tight(noise_std: float, trials: int) -> None:
     game = GnmaxVotes(noise_std=noise_std)
-    evidence = audit(game, trials=trials, noise=Noise(seed=6))
+    evidence = audit_game(game, trials=trials, noise=Noise(seed=6))
     assert 0.8 <= evidence.epsilon_at_least / game.claim().epsilon <= 1
 
 
@@ -123,7 +123,7 @@ def test_evidence_for_vote_histograms_is_tight(noise_std: float, trials: int) ->
     ids=["video_dprp", "mask_dp", "mask_dp one step", "mask_dp 300 steps", "tempdiff"],
 )
 def test_published_claims_are_refuted(game: Game) -> None:
-    evidence = audit(game, confidence=SURE, noise=Noise(seed=3))
+    evidence = audit_game(game, confidence=SURE, noise=Noise(seed=3))
     assert evidence.refutes(game.claim().epsilon)
 
 
@@ -138,7 +138,7 @@ def test_published_claims_are_refuted(game: Game) -> None:
     ids=["revealed batches", "independent batches", "votes", "projection"],
 )
 def test_sound_forms_of_the_same_are_not(game: Game) -> None:
-    evidence = audit(game, noise=Noise(seed=4))
+    evidence = audit_game(game, noise=Noise(seed=4))
     assert 0 < evidence.epsilon_at_least <= game.claim().epsilon
 
 
@@ -205,7 +205,7 @@ def test_the_trade_off_curve_of_sampling_is_below_the_truth_and_close() -> None:
 
 def test_evidence_about_sampled_training_comes_close_to_its_epsilon() -> None:
     game = MaskDpBatches(form="sound", noise_multiplier=1.0, steps=300, trials=20_000)
-    evidence = audit(game, noise=Noise(seed=9))
+    evidence = audit_game(game, noise=Noise(seed=9))
     claim = game.claim().epsilon
     truth = epsilon(
         sampled_gaussian(1.0, sampling_prob=0.01, steps=300), delta=1e-5, relation="replace_one"

@@ -19,7 +19,7 @@ from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.scores import Scores
 from masquerade.train import loop, step
-from masquerade.train.loop import Work
+from masquerade.train.loop import Workload
 from masquerade.train.mask_dp import MaskDp
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
@@ -68,7 +68,7 @@ def updates(
     method: Method, rows: Rows, plan: Plan, noise: Noise, count: int, *, first: int = 0
 ) -> np.ndarray:
     """The updates of ``count`` steps by the loop's own code, of the sum's own scale."""
-    weights, work = {"w": torch.zeros(1)}, Work(physical=UNITS)
+    weights, work = {"w": torch.zeros(1)}, Workload(physical=UNITS)
     found = [
         loop._gradient(loss, weights, rows, method, plan, first + n, noise=noise, work=work)
         for n in range(count)
@@ -79,7 +79,7 @@ def updates(
 def many(value: float | None, plan: Plan, noise: Noise, count: int) -> np.ndarray:
     """The same for very many steps: the two sums that there can be, drawn and noised together."""
     weights, rows = {"w": torch.zeros(1)}, rows_with(value)
-    work = loop.Work(physical=UNITS)
+    work = loop.Workload(physical=UNITS)
     sums = [
         loop._private_cells(loss, weights, rows, np.array(batch), plan, work)["w"]
         for batch in ([1, 2, 3], [0, 1, 2, 3])

@@ -16,8 +16,8 @@ import pytest
 
 from masquerade.audit.bounds import clopper_pearson, upper_rate
 from masquerade.audit.game import MechanismGame
-from masquerade.doors.audit import audit
-from masquerade.doors.releasing import make_mechanism
+from masquerade.doors.audit import audit_game
+from masquerade.doors.recording import make_mechanism
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 
@@ -64,7 +64,7 @@ def shape_of(name: str) -> tuple[int, ...]:
 @pytest.mark.slow
 def test_the_released_video_alone_refutes_an_epsilon_of_eight() -> None:
     game = MechanismGame(mechanism=published(8.0), shape=(1, 16, 16, 3), sees="video")
-    evidence = audit(game, trials=26_000, noise=Noise(seed=2))
+    evidence = audit_game(game, trials=26_000, noise=Noise(seed=2))
     assert evidence.epsilon_at_least == pytest.approx(8.167, abs=0.002)  # not one mistake
     assert evidence.refutes(8.0)
 
@@ -72,14 +72,14 @@ def test_the_released_video_alone_refutes_an_epsilon_of_eight() -> None:
 @pytest.mark.parametrize("name", SOUND)
 def test_the_video_of_a_sound_form_does_not(name: str) -> None:
     game = MechanismGame(mechanism=SOUND[name], shape=shape_of(name), sees="video")
-    evidence = audit(game, trials=TRIALS, confidence=SURE, noise=Noise(seed=3))
+    evidence = audit_game(game, trials=TRIALS, confidence=SURE, noise=Noise(seed=3))
     assert evidence.epsilon_at_least <= game.claim().epsilon <= 2.0
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_all_the_numbers_behind_a_sound_video_do_not_either(name: str) -> None:
     game = MechanismGame(mechanism=SOUND[name], shape=shape_of(name))
-    evidence = audit(game, trials=5 * TRIALS, confidence=0.99, noise=Noise(seed=4))
+    evidence = audit_game(game, trials=5 * TRIALS, confidence=0.99, noise=Noise(seed=4))
     assert evidence.epsilon_at_least <= game.claim().epsilon <= 2.0
     assert evidence.attack == "the optimal test"
     if name in ("cosine", "pooled"):  # a projection may miss what changed, these do not
@@ -111,7 +111,9 @@ class _Quiet(Noise):
 def test_too_little_noise_shows_in_the_video(name: str) -> None:
     game = MechanismGame(mechanism=SOUND[name], shape=shape_of(name), sees="video")
     loud: Any = _Loud(SOUND[name])
-    evidence = audit(dataclasses.replace(game, mechanism=loud), trials=TRIALS, noise=Noise(seed=5))
+    evidence = audit_game(
+        dataclasses.replace(game, mechanism=loud), trials=TRIALS, noise=Noise(seed=5)
+    )
     assert evidence.refutes(game.claim().epsilon)
 
 

@@ -109,7 +109,7 @@ def test_a_root_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
 @each_entry
 def test_a_data_set_shares_no_flag_with_whatever_learns_from_it(name: str) -> None:
     entry = example(name)
-    if getattr(entry, "kind", entry.ABOUT.kind) == Kind.PHOTOS:
+    if entry.kind == Kind.PHOTOS:
         pytest.skip("nothing learns from photos")
     pytest.importorskip("torch")
     verb = importlib.import_module("masquerade.doors.train").COMMAND
@@ -119,6 +119,47 @@ def test_a_data_set_shares_no_flag_with_whatever_learns_from_it(name: str) -> No
     mine = {field.name for field in dataclasses.fields(entry)}
     for learner in learners:
         assert not mine & {field.name for field in dataclasses.fields(learner)}, learner
+
+
+@each_entry
+def test_a_data_set_has_the_parts_that_it_lists_and_no_others(name: str) -> None:
+    entry = example(name)
+    if name == "folder":
+        pytest.skip("it has to look")
+    for part in entry.parts:
+        found = entry.part(part)
+        assert type(found) is type(entry) and found.part_name == found.chosen_part == part
+    with pytest.raises(BadInput, match=", ".join(entry.parts) or "which has no parts"):
+        entry.part("nonsense")
+
+
+@each_entry
+def test_a_data_set_gives_the_kinds_that_it_lists_and_no_others(name: str) -> None:
+    entry = example(name)
+    assert entry.of_kind(entry.kind) is entry
+    for kind in Kind:
+        if kind in entry.kinds:
+            assert entry.of_kind(kind).kind == kind
+        else:
+            with pytest.raises(BadInput, match=f"a data set of {kind}, got "):
+                entry.of_kind(kind)
+
+
+def test_people_are_chosen_where_they_have_names() -> None:
+    watch = example("watch")
+    assert watch.chosen_subjects == ()
+    assert watch.of_subjects(["3", "4"]).chosen_subjects == ("3", "4")
+    with pytest.raises(BadInput, match="whose people have names, got UCF101"):
+        example("ucf101").of_subjects(["g01"])
+
+
+@pytest.mark.parametrize("name", ["ucf101", "hmdb51", "ntu_rgbd", "toyota_smarthome", "stage"])
+def test_the_usual_part_is_taken_for_a_choice_only_if_it_was_chosen(name: str) -> None:
+    entry = example(name)
+    chosen = entry.part(entry.part_name)
+    assert entry.chosen_part is None and len({entry.part_name, chosen.part_name}) == 1
+    assert entry.unless_chosen("test").part_name == "test"
+    assert chosen.unless_chosen("test") is chosen
 
 
 def test_a_flag_with_two_meanings_is_refused(command: Any, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy.ndimage import binary_erosion
 
 from masquerade.data.world import motion, subjects
-from masquerade.data.world.motion import ACTIVITIES, Style, any_style, perform
+from masquerade.data.world.motion import ACTIVITIES, MotionStyle, any_style, perform
 from masquerade.people import bodies, skeleton
 from masquerade.people.bodies import BONES, Body, Model, Shape
 from masquerade.people.skeleton import ANGLES, RATE_HZ, Posed, column, mirrored, solve
@@ -104,7 +104,7 @@ def test_bones_keep_their_lengths_and_turns_are_rotations(model: Model, activity
 
 @pytest.mark.parametrize("activity", ALL)
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(activity: str) -> None:
-    first, again, other = (perform(activity, Style(), 2.0, rng=rng(n)) for n in (7, 7, 8))
+    first, again, other = (perform(activity, MotionStyle(), 2.0, rng=rng(n)) for n in (7, 7, 8))
     assert first.tobytes() == again.tobytes()
     assert np.abs(first - other).max() > 1e-3
 
@@ -128,7 +128,7 @@ def test_people_stand_with_both_soles_on_the_floor(model: Model) -> None:
 @pytest.mark.parametrize("heading", [0.0, 1.2, -2.5])
 def test_a_walk_goes_where_the_person_faces(body: Body, heading: float) -> None:
     for activity, least, most in (("walk", 0.7, 2.0), ("run", 1.6, 4.0)):
-        pose = perform(activity, Style(), 5.0, rng=rng(1))
+        pose = perform(activity, MotionStyle(), 5.0, rng=rng(1))
         root = solve(pose, body, heading=heading).heads[:, 0]
         way = (root[-50] - root[50])[:2] / 4.0
         facing = np.array([np.sin(heading), -np.cos(heading)])  # 0 looks along -y
@@ -137,7 +137,7 @@ def test_a_walk_goes_where_the_person_faces(body: Body, heading: float) -> None:
 
 
 def test_a_walk_with_drift_goes_round_to_the_left(body: Body) -> None:
-    pose = perform("walk", Style(), 6.0, rng=rng(1))
+    pose = perform("walk", MotionStyle(), 6.0, rng=rng(1))
     root = solve(pose, body, drift=0.5).heads[:, 0, :2]
     (ax, ay), (bx, by) = np.diff(root[50:-50:50], axis=0)[[0, -1]]
     assert np.arctan2(ax * by - ay * bx, ax * bx + ay * by) == pytest.approx(0.5 * 4.0, abs=0.4)
@@ -157,7 +157,7 @@ def test_the_standing_foot_slides_far_less_than_the_other_moves(body: Body, acti
     # The root's path is smoothed, because sensors would feel its kinks, so a foot slides a little.
     for seed in range(4):
         standing, swinging = feet_speeds(
-            solve(perform(activity, Style(), 5.0, rng=rng(seed)), body), body
+            solve(perform(activity, MotionStyle(), 5.0, rng=rng(seed)), body), body
         )
         assert standing < 0.45 * swinging and standing < 1.4
 
@@ -177,7 +177,7 @@ def test_everybody_walks_at_the_speed_of_people(model: Model) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_jump_falls_as_fast_as_things_fall(body: Body, seed: int) -> None:
-    pose = perform("jump", Style(), 5.0, rng=rng(seed))
+    pose = perform("jump", MotionStyle(), 5.0, rng=rng(seed))
     aloft = column(pose, "hop") > 0
     # Height is smoothed over 0.05 s, so only what is 0.12 s from take-off and landing is asked.
     core = binary_erosion(aloft, iterations=12)
@@ -219,7 +219,7 @@ def test_a_fall_begins_upright_and_ends_low(model: Model) -> None:
 def test_mirrored_twice_is_the_same_and_once_exchanges_left_and_right(
     body: Body, activity: str
 ) -> None:
-    pose = perform(activity, Style(asymmetry=0.1), 1.5, rng=rng(3))
+    pose = perform(activity, MotionStyle(asymmetry=0.1), 1.5, rng=rng(3))
     before = pose.copy()
     other = mirrored(pose)
     assert np.array_equal(mirrored(other), pose) and np.array_equal(pose, before)
@@ -238,14 +238,14 @@ def replace_sides(body: Body) -> Body:
 
 def test_the_left_handed_wave_with_the_left(body: Body) -> None:
     for is_left, up, down in ((True, "wrist.L", "wrist.R"), (False, "wrist.R", "wrist.L")):
-        pose = perform("wave", Style(is_left_handed=is_left), 3.0, rng=rng(0))
+        pose = perform("wave", MotionStyle(is_left_handed=is_left), 3.0, rng=rng(0))
         heads = solve(pose, body).heads[-1]
         assert heads[BONES.index(up), 2] > heads[BONES.index(down), 2] + 0.3
 
 
 def test_hands_are_where_the_activity_has_them(body: Body) -> None:
     def at(activity: str, bone: str) -> np.ndarray:
-        heads = solve(perform(activity, Style(), 5.0, rng=rng(2)), body).heads
+        heads = solve(perform(activity, MotionStyle(), 5.0, rng=rng(2)), body).heads
         return heads[200:, BONES.index(bone)] - heads[200:, BONES.index("head")]
 
     apart = np.linalg.norm(at("clap", "wrist.L") - at("clap", "wrist.R"), axis=1)
@@ -258,7 +258,7 @@ def test_hands_are_where_the_activity_has_them(body: Body) -> None:
 def test_tempo_sets_the_frequency_of_steps() -> None:
     found = []
     for tempo in (0.8, 1.0, 1.25):
-        pose = perform("walk", Style(tempo=tempo), 20.0, rng=rng(5))
+        pose = perform("walk", MotionStyle(tempo=tempo), 20.0, rng=rng(5))
         found.append(frequency(column(pose, "hip_l")))
     assert found[0] / found[1] == pytest.approx(0.8, rel=0.02)
     assert found[2] / found[1] == pytest.approx(1.25, rel=0.02)
@@ -266,7 +266,7 @@ def test_tempo_sets_the_frequency_of_steps() -> None:
 
 def test_amplitude_sets_the_size_of_steps() -> None:
     small, large = (
-        np.ptp(column(perform("walk", Style(amplitude=size), 4.0, rng=rng(5)), "hip_l"))
+        np.ptp(column(perform("walk", MotionStyle(amplitude=size), 4.0, rng=rng(5)), "hip_l"))
         for size in (0.8, 1.2)
     )
     assert large / small == pytest.approx(1.5, rel=0.01)
@@ -281,18 +281,18 @@ def test_people_have_styles_of_their_own() -> None:
 
 def test_an_unknown_activity_is_refused_with_the_list() -> None:
     with pytest.raises(ValueError, match=r"Unknown activity 'wlak' \(did you mean walk\?\).*drink"):
-        perform("wlak", Style(), 1.0, rng=rng())
+        perform("wlak", MotionStyle(), 1.0, rng=rng())
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, np.nan, np.inf])
 def test_a_length_that_is_none_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="Expected seconds to be finite and > 0"):
-        perform("walk", Style(), seconds, rng=rng())
+        perform("walk", MotionStyle(), seconds, rng=rng())
 
 
 @pytest.mark.parametrize("activity", ALL)
 def test_a_very_short_take_works(body: Body, activity: str) -> None:
-    posed = solve(perform(activity, Style(), 0.001, rng=rng()), body)
+    posed = solve(perform(activity, MotionStyle(), 0.001, rng=rng()), body)
     assert len(posed.heads) == 2 and np.isfinite(posed.heads).all()
 
 

@@ -12,18 +12,18 @@ from scipy.ndimage import binary_dilation, binary_erosion
 
 from masquerade.data.world import backdrop, plan, store, subjects, takes
 from masquerade.data.world.motion import perform
-from masquerade.data.world.plan import Take, World
+from masquerade.data.world.plan import Take, WorldPlan
 from masquerade.people import bodies, figure, look, raster
 from masquerade.people.bodies import JOINTS, Model
 from masquerade.people.camera import Camera, Light
-from masquerade.people.figure import Drawn, Figure
+from masquerade.people.figure import Drawn, Person
 from masquerade.people.skeleton import Posed, solve
 
 pytestmark = pytest.mark.usefixtures("in_world")
 LIGHT = Light(towards=(0.0, -0.6, 0.8), colour=(1.0, 1.0, 1.0), ambient=0.7)
 GREEN = np.array([0, 255, 0], np.uint8)  # nobody wears it
 FAR_M = 50.0
-SMALL = World(subjects=6, places=4, frames=3, height=48, width=64, videos=24, photos=24)
+SMALL = WorldPlan(subjects=6, places=4, frames=3, height=48, width=64, videos=24, photos=24)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,7 +39,7 @@ def model(own_cache: None) -> Model:
 
 
 @pytest.fixture(scope="module")
-def person(model: Model) -> tuple[Figure, Posed]:
+def person(model: Model) -> tuple[Person, Posed]:
     """Somebody pale with long black hair who looks along -y."""
     subject = subjects.make(4, seed=0)
     worn = replace(subject.look, skin=0, hair=0, hair_style="long", has_beard=False)
@@ -54,7 +54,7 @@ def whole(*, eye: tuple[float, float, float] = (0.0, -3.0, 1.2), size: int = 48)
 
 def shot(
     model: Model,
-    people: list[tuple[Figure, Posed]],
+    people: list[tuple[Person, Posed]],
     camera: Camera,
     depth: np.ndarray | float = FAR_M,
 ) -> Drawn:
@@ -66,7 +66,7 @@ def shot(
     return drawn
 
 
-def skin_of(model: Model, person: Figure, posed: Posed, time: int) -> np.ndarray:
+def skin_of(model: Model, person: Person, posed: Posed, time: int) -> np.ndarray:
     """Vertices that follow their bones, written out the long way."""
     out = np.zeros(person.body.vertices.shape)
     for bone, weights in enumerate(model.weights.T):
@@ -92,7 +92,7 @@ def covered(model: Model, vertices: np.ndarray, camera: Camera) -> np.ndarray:
 
 @pytest.mark.parametrize("eye", [(0.0, -3.0, 1.2), (2.2, 2.0, 2.0)])
 def test_the_mask_is_exact(
-    model: Model, person: tuple[Figure, Posed], eye: tuple[float, float, float]
+    model: Model, person: tuple[Person, Posed], eye: tuple[float, float, float]
 ) -> None:
     camera = whole(eye=eye, size=40)
     drawn = shot(model, [person], camera)
@@ -132,7 +132,7 @@ def test_outside_the_mask_a_frame_is_the_empty_place_bit_for_bit(
         assert (frame[~nobody] != place[~nobody]).any(axis=-1).mean() > 0.9
 
 
-def test_a_person_behind_a_wall_is_not_drawn(model: Model, person: tuple[Figure, Posed]) -> None:
+def test_a_person_behind_a_wall_is_not_drawn(model: Model, person: tuple[Person, Posed]) -> None:
     free = shot(model, [person], whole())
     hidden = shot(model, [person], whole(), depth=2.0)
     assert (hidden.owner == -1).all() and (hidden.image == GREEN).all()
@@ -148,7 +148,7 @@ def test_a_person_behind_a_wall_is_not_drawn(model: Model, person: tuple[Figure,
     assert np.array_equal(half.visible[0, ~sides], free.visible[0, ~sides])
 
 
-def test_the_nearer_of_two_people_is_seen(model: Model, person: tuple[Figure, Posed]) -> None:
+def test_the_nearer_of_two_people_is_seen(model: Model, person: tuple[Person, Posed]) -> None:
     figure_, posed = person
     back = Posed(turns=posed.turns, heads=posed.heads + np.array([0.15, 1.0, 0.0]))
     samples = covered(model, skin_of(model, *person, 50), whole())
@@ -163,7 +163,7 @@ def test_the_nearer_of_two_people_is_seen(model: Model, person: tuple[Figure, Po
         assert drawn.visible[front, hip] and not drawn.visible[1 - front, hip]
 
 
-def portrait(person: tuple[Figure, Posed], model: Model, y: float) -> Camera:
+def portrait(person: tuple[Person, Posed], model: Model, y: float) -> Camera:
     head = figure.joints_3d(model, *person)[50, JOINTS.index("nose")]
     target = (float(head[0]), float(head[1]), float(head[2]))
     return Camera(
@@ -188,7 +188,7 @@ def face_label(drawn: Drawn) -> str:
     return str(store.take_labels(SMALL, take, drawn.visible[0][None])["attributes"]["face"])
 
 
-def test_a_face_is_seen_from_in_front(model: Model, person: tuple[Figure, Posed]) -> None:
+def test_a_face_is_seen_from_in_front(model: Model, person: tuple[Person, Posed]) -> None:
     drawn = shot(model, [person], portrait(person, model, -3.0))
     skin, hair = tint(np.array(look.SKIN[0])), np.array(look.HAIR[0])
     nose = around(drawn, "nose", 1)
@@ -205,7 +205,7 @@ def test_a_face_is_seen_from_in_front(model: Model, person: tuple[Figure, Posed]
     assert face_label(drawn) == "visible"
 
 
-def test_a_face_is_not_seen_from_behind(model: Model, person: tuple[Figure, Posed]) -> None:
+def test_a_face_is_not_seen_from_behind(model: Model, person: tuple[Person, Posed]) -> None:
     drawn = shot(model, [person], portrait(person, model, 3.0))
     for joint in ("nose", "left_eye", "right_eye"):
         assert around(drawn, joint, 2).max() < 0.2, joint  # black hair
@@ -213,7 +213,7 @@ def test_a_face_is_not_seen_from_behind(model: Model, person: tuple[Figure, Pose
     assert face_label(drawn) == "hidden"
 
 
-def test_left_is_the_left_of_the_person(model: Model, person: tuple[Figure, Posed]) -> None:
+def test_left_is_the_left_of_the_person(model: Model, person: tuple[Person, Posed]) -> None:
     front, back = (shot(model, [person], whole(eye=(0.0, y, 1.2))) for y in (-3.0, 3.0))
     for part in ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle"):
         left, right = JOINTS.index(f"left_{part}"), JOINTS.index(f"right_{part}")
@@ -225,7 +225,7 @@ def test_left_is_the_left_of_the_person(model: Model, person: tuple[Figure, Pose
     assert (np.diff(heights) > 0).all()  # y grows down
 
 
-def test_what_the_body_hides_is_not_visible(model: Model, person: tuple[Figure, Posed]) -> None:
+def test_what_the_body_hides_is_not_visible(model: Model, person: tuple[Person, Posed]) -> None:
     drawn = shot(model, [person], whole(eye=(3.0, 0.0, 1.2)))  # from the person's left
     for part in ("ear", "shoulder", "hip"):
         assert drawn.visible[0, JOINTS.index(f"left_{part}")], part
@@ -233,7 +233,7 @@ def test_what_the_body_hides_is_not_visible(model: Model, person: tuple[Figure, 
 
 
 def test_what_is_outside_the_picture_is_not_visible(
-    model: Model, person: tuple[Figure, Posed]
+    model: Model, person: tuple[Person, Posed]
 ) -> None:
     low = Camera(eye=(0.0, -3.0, 1.2), target=(0.0, 0.0, 0.2), fov_deg=20, height=48, width=48)
     drawn = shot(model, [person], low)
@@ -258,7 +258,7 @@ def test_joints_are_where_the_camera_sees_them() -> None:
             assert mask[y, x].mean() > 0.9
 
 
-def filmed(kind: str, number: int, world: World, *, has_numba: bool) -> takes.Film:
+def filmed(kind: str, number: int, world: WorldPlan, *, has_numba: bool) -> takes.StagedFilm:
     take: Take = plan.take(world, number, kind=kind)
     with pytest.MonkeyPatch.context() as patch:
         if not has_numba:

@@ -11,8 +11,8 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.transform import Rotation
 
 from masquerade.data.world import sensors, takes
-from masquerade.data.world.motion import ACTIVITIES, Style, perform
-from masquerade.data.world.plan import World
+from masquerade.data.world.motion import ACTIVITIES, MotionStyle, perform
+from masquerade.data.world.plan import WorldPlan
 from masquerade.data.world.sensors import GRAVITY, SITES, Mount, any_mount
 from masquerade.people import bodies
 from masquerade.people.bodies import BONES, Body, Shape
@@ -37,7 +37,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def moved(body: Body, activity: str, seconds: float, *, seed: int = 0, tempo: float = 1.0) -> Posed:
-    return solve(perform(activity, Style(tempo=tempo), seconds, rng=rng(seed)), body)
+    return solve(perform(activity, MotionStyle(tempo=tempo), seconds, rng=rng(seed)), body)
 
 
 def frozen(body: Body, *, rows: int = 400) -> Posed:
@@ -217,7 +217,7 @@ def test_there_is_a_column_a_channel_and_a_row_a_sample(body: Body, rate_hz: flo
 def session(world_cache: Path) -> tuple[np.ndarray, np.ndarray]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MASQUERADE_CACHE", str(world_cache))
-        return takes.session(World(wearers=6), 2)
+        return takes.session(WorldPlan(wearers=6), 2)
 
 
 def test_a_session_has_all_activities_and_nothing_only_between(
@@ -245,7 +245,7 @@ def test_labels_stand_where_the_activity_is(session: tuple[np.ndarray, np.ndarra
 def test_another_rate_gives_another_length_of_the_same_session(
     session: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    values, label = takes.session(World(wearers=6, signal_hz=20.0), 2)
+    values, label = takes.session(WorldPlan(wearers=6, signal_hz=20.0), 2)
     assert len(label) == pytest.approx(len(session[1]) * 20 / 50, abs=1)
     assert label[label >= 0][0] == session[1][0]
     assert (values[:, 14].mean() - session[0][:, 14].mean()) == pytest.approx(0, abs=0.2)
@@ -254,7 +254,7 @@ def test_another_rate_gives_another_length_of_the_same_session(
 def test_nothing_jolts_where_one_activity_fades_into_the_next() -> None:
     worst = []
     for wearer in range(3):
-        values, label = takes.session(World(wearers=6), wearer)
+        values, label = takes.session(WorldPlan(wearers=6), wearer)
         wrist, near = felt(values, "wrist"), np.zeros(len(label), bool)
         for seam in np.flatnonzero((label[1:] == -1) & (label[:-1] == ACTIVITIES.index("walk"))):
             near[seam - 3 : seam + 4] = True
@@ -264,7 +264,7 @@ def test_nothing_jolts_where_one_activity_fades_into_the_next() -> None:
 
 
 def test_a_stride_is_seen_in_the_hip_as_well(body: Body) -> None:
-    pose = perform("walk", Style(), 20.0, rng=rng())
+    pose = perform("walk", MotionStyle(), 20.0, rng=rng())
     posed = solve(pose, body)
     ankle = posed.heads[:, BONES.index("foot.R")] - posed.heads[:, 0]
     hip = frequency(column(pose, "hip_r"), rate_hz=RATE_HZ)

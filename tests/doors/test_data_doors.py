@@ -132,7 +132,7 @@ def test_joints_that_are_missing_or_outside_are_not_drawn() -> None:
     joints = np.array([[5.0, 5.0], [np.nan, 3.0], [50.0, 5.0]])
     names = ("left_shoulder", "left_elbow", "nose")
     text = sheet.sheet(
-        [sheet.Row(label="<a&b>", cells=[sheet.Cell(image=image, joints=joints)])],
+        [sheet.Strip(label="<a&b>", pictures=[sheet.Picture(image=image, joints=joints)])],
         joint_names=names,
     )
     drawn = Tree.fromstring(text)

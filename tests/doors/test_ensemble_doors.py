@@ -32,16 +32,16 @@ from masquerade import assets
 from masquerade.account import epsilon
 from masquerade.data.stage import Stage
 from masquerade.doors import splits
-from masquerade.doors.evaluate import signal_accuracy
-from masquerade.doors.models import load_model
+from masquerade.doors.evaluate import accuracy
 from masquerade.doors.receipt import check_receipt
-from masquerade.doors.signals import labelled_windows
-from masquerade.doors.teaching import preview, teach
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Kind, Relation
 from masquerade.ledger import Ledger
 from masquerade.noise import Noise
+from masquerade.train.ensemble import teach
 from masquerade.train.ensemble.votes import Ballot
+from masquerade.train.model_file import load_model
+from masquerade.train.worn import labelled_windows
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -179,7 +179,7 @@ def test_a_data_set_of_other_things_is_refused(command: Any, tmp_path: Path) -> 
     with pytest.raises(BadInput, match="a data set of signals, got Few"):
         splits.tested_signals(Few())
     with pytest.raises(BadInput, match="signals to learn from, got Videos"):
-        preview(Few(), tempdiff())
+        teach.reach_of(Few(), tempdiff())
     target = tmp_path / "m.safetensors"
     done = command("train", target, *RUN, "--data", "folder", "--root", tmp_path)
     assert done.code == 4 and "a data set of signals" in done.err
@@ -232,32 +232,30 @@ def test_labels_of_public_signals_are_not_read() -> None:
         def _load(self, index: int) -> Any:
             return replace(super()._load(index), activity=None)
 
-    found = [
-        teach(PRIVATE, data, tempdiff(), noise=Noise(seed=3))
-        for data in (PUBLIC, Unlabelled(subjects=PUBLIC.subjects))
-    ]
-    assert np.array_equal(found[0].votes, found[1].votes)
-    assert torch.equal(found[0].net.head.weight, found[1].net.head.weight)
+    votes, nets = [], []
+    for data in (PUBLIC, Unlabelled(subjects=PUBLIC.subjects)):
+        school = teach.read(PRIVATE, data, tempdiff())
+        votes.append(school.votes())
+        nets.append(school.student(school.labels(votes[-1], Noise(seed=3))))
+    assert np.array_equal(*votes)
+    assert torch.equal(nets[0].head.weight, nets[1].head.weight)
 
 
 def test_the_student_knows_nothing_but_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     fixed = np.arange(10) % 3
     monkeypatch.setattr(Ballot, "answers", lambda self, counts, noise: fixed)
-
-    def taught(private: FewSignals, **fields: Any) -> Any:
-        with joblib.parallel_config(backend="threading"):
-            method = pate(shards=6, **fields)
-            return teach(private, PUBLIC, method, make_teacher=lambda number: NearestMean())
-
     other = {"activity": np.full(240, 2), "values": 3 * PRIVATE[0].values}
-    found = [taught(PRIVATE), taught(FewSignals(odd=other))]
-    assert (found[0].votes != found[1].votes).any(axis=1).tolist() == [True] + [False] * 5
-    states = [each.net.state_dict() for each in found]
+    votes, states = [], []
+    for private in (PRIVATE, FewSignals(odd=other)):
+        school = teach.read(private, PUBLIC, pate(shards=6))
+        with joblib.parallel_config(backend="threading"):
+            votes.append(school.votes(lambda number: NearestMean()))
+        states.append(school.student(school.labels(votes[-1], Noise())).state_dict())
+    assert (votes[0] != votes[1]).any(axis=1).tolist() == [True] + [False] * 5
     assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
-    asked = found[0].asked
-    assert len(set(asked.tolist())) == 10 and asked.max() < len(found[0].windows)
-    again = taught(PRIVATE, public_seed=1)
-    assert not np.array_equal(asked, again.asked), "another public seed asks other windows"
+    assert len(set(school.asked.tolist())) == 10 and school.asked.max() < len(school.windows)
+    again = teach.read(PRIVATE, PUBLIC, pate(shards=6, public_seed=1))
+    assert not np.array_equal(school.asked, again.asked), "another public seed asks other windows"
 
 
 def test_a_model_is_tested_on_windows_that_one_activity_fills(tmp_path: Path) -> None:
@@ -269,14 +267,14 @@ def test_a_model_is_tested_on_windows_that_one_activity_fills(tmp_path: Path) ->
     windows, right = labelled_windows(list(PRIVATE), 20, classes=3)
     with torch.no_grad():
         guessed = net(torch.from_numpy(windows)).argmax(dim=1).numpy()
-    found = signal_accuracy(net, PRIVATE)
+    found = accuracy(net, PRIVATE)
     assert found.top_1 == (guessed == right).mean() > 0.5, "it learned"
     assert found.per_class == {
         name: (guessed == right)[right == number].mean()
         for number, name in enumerate(PRIVATE.activities)
     }
     with pytest.raises(BadInput, match="at least one window"):
-        signal_accuracy(net, FewSignals(length=15))
+        accuracy(net, FewSignals(length=15))
 
 
 @pytest.mark.parametrize(
@@ -288,7 +286,7 @@ def test_a_model_is_not_tested_on_other_sensors_or_without_labels(
     teaches(tmp_path / "m.safetensors")
     net, _ = load_model(tmp_path / "m.safetensors")
     with pytest.raises(BadInput, match=r"rate|channels|labelled"):
-        signal_accuracy(net, FewSignals(subjects=("a",), odd=odd))
+        accuracy(net, FewSignals(subjects=("a",), odd=odd))
 
 
 @pytest.mark.parametrize("relation", [Relation.REPLACE_ONE, Relation.ZERO_OUT])

@@ -15,10 +15,10 @@ from masquerade.data.hmdb51 import HMDB51
 from masquerade.data.stage import Stage
 from masquerade.data.ucf101 import UCF101
 from masquerade.data.watch import Watch
-from masquerade.doors.models import said_of
 from masquerade.doors.splits import held_out_by, public_part_of
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
+from masquerade.train.model_file import said_of
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -87,6 +87,8 @@ def test_a_test_split_is_not_private_and_the_training_split_is(films: Any, comma
     assert said_of(target)["learned"] == LEARNED
     done = command("evaluate", target, *words, "--json").json
     assert (done["private"], done["held_out"], done["split"]) == (False, "split", "test")
+    everything = command("evaluate", target, *words, "--split", "all")
+    assert everything.code == 4 and "the split all" in everything.err
     refused = command("evaluate", target, *words, "--split", "train")
     assert refused.code == 4 and "Top-1" not in refused.out
     shown = command("evaluate", target, *words, "--split", "train", "--private")

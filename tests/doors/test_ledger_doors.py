@@ -90,14 +90,16 @@ def test_what_was_spent_before_a_file_joined_an_account_is_charged_to_it(folder:
         ledger.reserve(value, MECHANISM)
     unit = Unit(name=UnitName.FRAME)
     ledger.open_account("later", unit, epsilon=8, delta=1e-5)
-    ledger.add("later", value)
+    with pytest.raises(ValueError, match=r"remake=masquerade\.make_mechanism"):
+        ledger.add("later", value)
+    ledger.add("later", value, remake=make_mechanism)
     ledger.add("later", value)  # once more changes nothing
     book = ledger.book()
     holder = book.holders["later", ledger.add("ward", value)][0]
     assert book.spent["later", holder] == book.spent["ward", holder] > 0
     ledger.open_account("small", unit, epsilon=1.2, delta=1e-5)
     with pytest.raises(BudgetExceeded, match="account small"):
-        ledger.add("small", value)
+        ledger.add("small", value, remake=make_mechanism)
 
 
 def test_files_are_added_all_or_none(folder: Path, command: Any) -> None:

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import masquerade as mq
-from masquerade.doors import opaque, sources
-from masquerade.doors.planning import Work
+from masquerade.doors import source
+from masquerade.doors.folder_plan import Work
+from masquerade.files import opaque
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape
 from masquerade.noise import Noise
@@ -315,7 +316,7 @@ def test_a_file_that_fails_in_a_dry_run_is_listed_once(
     def gone(*_: object) -> Any:
         raise OSError("It is gone.")
 
-    monkeypatch.setattr(sources.Arrays, "content", property(gone))
+    monkeypatch.setattr(source.Table, "content", property(gone))
     done = release(command, house, "--ledger", ledger, "--dry-run", "--json")
     assert done.code == 4 and done.json["failed"] == len(done.json["files"]) == 3
 

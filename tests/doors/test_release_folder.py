@@ -24,8 +24,8 @@ import pytest
 import masquerade as mq
 import video_files as maker
 from masquerade import catalog
-from masquerade.doors.outputs import IfStanding
-from masquerade.doors.planning import Work
+from masquerade.doors.folder_plan import Work
+from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.doors import releasing, sources
+from masquerade.doors import publish
+from masquerade.doors.recording import ReleasedTable
 from masquerade.errors import BadInput, Stopped
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
@@ -51,7 +52,7 @@ def test_whatever_fails_after_the_charge_says_that_it_is_spent(
         raise type(error)(*error.args)
 
     words = [*WORDS, *(["--ledger", opened(command, house)] if is_charged else [])]
-    monkeypatch.setattr(sources.Arrays, "writer", fail)
+    monkeypatch.setattr(ReleasedTable, "write", fail)
     done = command("release", house / "in" / "anna.npy", house / "out.npy", *words)
     assert done.code == 4 and done.err.count(SPENT) == is_charged
     done = command("release", house / "in", house / "out", *words, "--jobs", 1)
@@ -70,7 +71,7 @@ def test_what_fails_before_the_charge_says_nothing_of_a_spend(house: Path, comma
 BUSY = """
 import sys, time
 from pathlib import Path
-from masquerade.doors.workers import Crew
+from masquerade.compute.crew import Crew
 
 def work(path):
     Path(path).touch()
@@ -107,16 +108,16 @@ def test_a_terminal_that_goes_is_a_request_to_end(command: Any) -> None:
 
 def stop_at(patch: pytest.MonkeyPatch, place: int, *, is_after: bool) -> None:
     """Ctrl-C before or after the naming of file number ``place``."""
-    plain, numbers = atomic._commit, count(1)
+    plain, numbers = atomic.Part.name, count(1)
 
-    def commit(*words: Any, **named: Any) -> None:
+    def name(part: atomic.Part) -> None:
         is_here = next(numbers) == place
         if is_after or not is_here:
-            plain(*words, **named)
+            plain(part)
         if is_here:
             raise KeyboardInterrupt
 
-    patch.setattr(atomic, "_commit", commit)
+    patch.setattr(atomic.Part, "name", name)
 
 
 @pytest.mark.parametrize("words", [[], ["--overwrite"]])
@@ -149,7 +150,7 @@ def test_a_stop_before_the_old_output_goes_says_that_it_stands(
 
     out, line = house / "out.npy", ["release", house / "in" / "anna.npy", house / "out.npy", *WORDS]
     assert command(*line).code == 0
-    monkeypatch.setattr(releasing, "write_receipt", stop)
+    monkeypatch.setattr(publish, "write_receipt", stop)
     done = command(*line, "--overwrite")
     assert done.code == 130
     assert done.err == f"masquerade: Interrupted; nothing was published; the old {out} stands.\n"

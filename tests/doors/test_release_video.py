@@ -199,7 +199,7 @@ def test_wrong_use_exits_with_two(
     target: str, words: list[str], message: str, sounding: Path, command: Any, monkeypatch: Any
 ) -> None:
     torch = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False))
-    monkeypatch.setattr(device, "require", lambda name, extra: torch)
+    monkeypatch.setattr(device, "torch", torch)
     done = command("release", sounding, sounding.parent / target, *words)
     said = " ".join(done.err.replace("│", " ").split())
     assert done.code == 2 and message in said and done.out == ""

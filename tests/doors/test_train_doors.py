@@ -19,17 +19,17 @@ import pytest
 from few_films import Few, same, trains
 from masquerade.cli import main
 from masquerade.data.stage import Stage
-from masquerade.doors import progress, training
+from masquerade.doors import progress
 from masquerade.doors import train as door
-from masquerade.doors.lessons import Memory
-from masquerade.doors.models import load_model
-from masquerade.doors.training import Ways
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
 from masquerade.train import loop
 from masquerade.train.dp_sgd import DpSgd
+from masquerade.train.learner import Ways
+from masquerade.train.memory import Memory
+from masquerade.train.model_file import load_model
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -257,7 +257,7 @@ def test_a_model_that_another_process_wrote_meanwhile_stays(
             path.write_bytes(b"the other's")
             yield
 
-    monkeypatch.setattr(training.atomic, "alone", waited)
+    monkeypatch.setattr(atomic, "alone", waited)
     with pytest.raises(FileExistsError):
         trains(target)
 

@@ -11,9 +11,9 @@ import pytest
 
 import video_files as maker
 from masquerade.data.stage import Stage
-from masquerade.doors.grid import methods_of
-from masquerade.doors.training import make_method
+from masquerade.doors.models import make_method
 from masquerade.ledger import Ledger
+from masquerade.train.grid import methods_of
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

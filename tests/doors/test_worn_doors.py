@@ -18,19 +18,20 @@ from few_signals import (
     enrolled,
     pate,
     teaches,
+    wears,
     write_watch,
 )
 from masquerade.data.stage import Stage
 from masquerade.data.watch import Watch
 from masquerade.doors import splits
-from masquerade.doors.models import load_model
+from masquerade.doors.models import make_method
 from masquerade.doors.receipt import check_receipt
-from masquerade.doors.training import Ways, make_method, train_file
-from masquerade.doors.worn import Worn
 from masquerade.errors import BadInput, BudgetExceeded, Stopped
 from masquerade.ledger import Ledger
 from masquerade.ledger.filter import FilterName
-from masquerade.train.loop import Work
+from masquerade.train.learner import Ways
+from masquerade.train.loop import Workload
+from masquerade.train.model_file import load_model
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -68,9 +69,7 @@ def method(**fields: Any) -> Any:
 
 
 def trains(path: Path, how: Any = None, **other: Any) -> Any:
-    network = Worn(public=other.pop("public", PUBLIC), window=20, hidden=4)
-    data = other.pop("private", PRIVATE)
-    return train_file(data, path, how or method(), network, **other)
+    return wears(path, how or method(), **other)
 
 
 def opened(folder: Path, data: Any = PRIVATE, **other: Any) -> Ledger:
@@ -204,7 +203,7 @@ def test_a_run_that_was_stopped_is_charged_once(tmp_path: Path) -> None:
         if what == "training" and done == 3:
             raise KeyboardInterrupt
 
-    ways = Ways(work=Work(checkpoint=tmp_path / "c", every=2))
+    ways = Ways(work=Workload(checkpoint=tmp_path / "c", every=2))
     with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
         trains(tmp_path / "m.safetensors", ledger=ledger, ways=ways, progress=stop)
     steps: list[int] = []

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 
 import masquerade as mq
-from masquerade.doors import outputs
+from masquerade.doors import publish
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.guarantee import Unit
@@ -48,13 +47,11 @@ def holding(target: Path, **environment: str) -> subprocess.Popen[str]:
 import time
 from pathlib import Path
 from masquerade.files import atomic
-def write(stream):
-    stream.write(b"half")
-    stream.flush()
+with atomic.alone(Path({str(target)!r})), atomic.staged(Path({str(target)!r})) as part:
+    part.stream.write(b"half")
+    part.stream.flush()
     print("held", flush=True)
     time.sleep(60)
-with atomic.alone(Path({str(target)!r})), atomic.staged(Path({str(target)!r}), write):
-    pass
 """
     return python(code, **environment)
 
@@ -166,11 +163,17 @@ def test_an_exclusive_name_never_replaces(
     if not has_links:
         monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(95, "no links")))
     target = tmp_path / "x"
-    with atomic.staged(target, atomic.writes(b"one"), replaces=False) as (_, commit):
-        commit()
-    with atomic.staged(target, atomic.writes(b"two"), replaces=False) as (_, commit):
+    with atomic.staged(target, replaces=False) as part:
+        part.stream.write(b"one")
+        part.seal()
+        part.name()
+        assert part.is_named
+    with atomic.staged(target, replaces=False) as part:
+        part.stream.write(b"two")
+        part.seal()
         with pytest.raises(FileExistsError):
-            commit()
+            part.name()
+        assert not part.is_named
     assert target.read_bytes() == b"one" and not hidden(tmp_path)
 
 
@@ -184,16 +187,13 @@ def test_an_output_that_came_from_elsewhere_in_the_meantime_stays(
     ledger.open_account("ward", Unit(name="frame"), epsilon=20, delta=1e-5)
     ledger.add("ward", np.ones((4, 3)))
     (out := tmp_path / "out").mkdir()
-    real = outputs.write
+    real = publish.Place.name
 
-    def late(target: Path, writer: Callable[..., None], *rest: Any, **how: Any) -> Any:
-        def racing(stream: Any) -> None:
-            writer(stream)
-            (out / f"x.npy{ends}").write_bytes(b"theirs")
+    def late(place: publish.Place, *parts: atomic.Part) -> None:
+        (out / f"x.npy{ends}").write_bytes(b"theirs")
+        real(place, *parts)
 
-        return real(target, racing, *rest, **how)
-
-    monkeypatch.setattr(outputs, "write", late)
+    monkeypatch.setattr(publish.Place, "name", late)
     with pytest.raises(FileExistsError, match="What was reserved for it is spent"):
         mq.release_file(tmp_path / "in.npy", out / "x.npy", MECHANISM, ledger=ledger)
     assert [path.name for path in out.iterdir()] == [f"x.npy{ends}"]

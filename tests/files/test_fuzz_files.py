@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from masquerade.doors.receipt import check_receipt
-from masquerade.doors.releasing import make_mechanism, release_file
+from masquerade.doors.recording import make_mechanism, release_file
 from masquerade.errors import BadInput
 from masquerade.files import arrays
 from masquerade.receipt import Receipt

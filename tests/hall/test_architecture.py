@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,21 @@ ROOT = Path(masquerade.__file__).parent
 REPO = ROOT.parent.parent
 SHELVES = ("files", "compute", "account", "assets", "video", "nets", "people", "sight")  # in order
 ROOMS = {"data", "release", "train", "ledger", "attack", "audit", "utility", "report"}
-DOORS = {"doors", "recipes", "cli"}
+DOORS = {"doors", "recipes", "cli", "__main__"}
 FILES = sorted(ROOT.rglob("*.py"))
+BY_NAME = {  # may import what a string names, each for its reason
+    "__init__.py": "public names, fetched when they are first used",
+    "_optional.py": "packages of others; its callers name them",
+    "catalog.py": "entries: files that nobody lists",
+    "cli.py": "the one verb that runs",
+}
+IMPORTERS = {"import_module", "__import__", "require", "find_spec"}  # of what a string names
+LOADERS = {  # of files, modules and code
+    *("spec_from_file_location", "spec_from_loader", "module_from_spec", "exec_module"),
+    *("load_module", "SourceFileLoader", "reload", "run_module", "run_path", "resolve_name"),
+    *("exec", "__loader__"),
+}
+PENDING_NAMES = {"Film", "Kind", "Place", "Plan", "Scale"}
 
 
 def part_of(path: Path) -> str:
@@ -45,6 +59,59 @@ def imported_parts(path: Path) -> Iterator[str]:
                 yield parts[1]
 
 
+def hidden_imports(tree: ast.AST) -> Iterator[str]:
+    """Whatever may import a module of ours that `imported_parts` does not see."""
+    plain = {
+        id(node.func)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and names_another_package(node.args)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(level=level) if level > 0:
+                yield ast.unparse(node)
+            case ast.alias(name=name, asname=str()) if name in IMPORTERS | LOADERS:
+                yield ast.unparse(node)
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                if name in LOADERS or (name in IMPORTERS and id(node) not in plain):
+                    yield ast.unparse(node)
+                if ast.unparse(node) in ("sys.modules", "eval"):
+                    yield ast.unparse(node)
+
+
+def names_another_package(arguments: list[ast.expr]) -> bool:
+    match arguments:
+        case [ast.Constant(value=str(name)), *_]:
+            return name.split(".")[0] not in ("", "masquerade")
+    return False
+
+
+def asked_parts(tree: ast.AST) -> Iterator[str]:
+    """Of which parts the catalog is asked for entries: it imports them; "" where none is named."""
+    named = {
+        id(node.func): node.args[0].value.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node.args
+        if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module="masquerade.catalog"):
+                yield ""
+            case ast.Attribute(value=ast.Name(id="catalog"), attr=name) if name != "name_of":
+                yield named.get(id(node), "")
+
+
+def defined_twice(trees: Iterable[tuple[str, ast.Module]]) -> dict[str, list[str]]:
+    """Names of classes that several files define, with those files."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path, tree in trees:
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(path)
+    return {name: paths for name, paths in found.items() if len(paths) > 1}
+
+
 def allowed(importer: str, imported: str) -> bool:
     if importer == imported:
         return True
@@ -69,6 +136,58 @@ def test_the_arrow_test_can_fail() -> None:
     assert not allowed("people", "data") and not allowed("nets", "sight")
     assert allowed("sight", "nets") and allowed("people", "assets")
     assert allowed("release", "account") and allowed("doors", "release")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_arrow_hides_in_a_string(path: Path) -> None:
+    name, tree = str(path.relative_to(ROOT)), ast.parse(path.read_text())
+    if name not in BY_NAME:
+        assert not list(hidden_imports(tree))
+    if layer(part_of(path)) < 3:
+        asked = set(asked_parts(tree)) - {part_of(path)}
+        assert not asked, "doors hand the entries of one part to another"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import_module('masquerade.release.blur')",
+        "importlib.import_module(f'masquerade.{room}')",
+        "importlib.import_module('.blur', package='masquerade.release')",
+        "require('masquerade.nets.lstm', extra='train')",
+        "__import__('masquerade')",
+        "importlib.util.find_spec(name)",
+        "importlib.util.module_from_spec(spec)",
+        "runpy.run_path('x.py')",
+        "load = import_module",
+        "from importlib import import_module as load",
+        "from ..release import blur",
+        "exec('import masquerade.release')",
+        "sys.modules['masquerade.release']",
+    ],
+)
+def test_the_search_for_hidden_arrows_can_fail(line: str) -> None:
+    assert list(hidden_imports(ast.parse(line)))
+
+
+def test_packages_of_others_may_be_named_and_entries_of_ones_own_part_asked_for() -> None:
+    for line in ("require('torch', extra='train')", "import_module('numba')", "model.eval()"):
+        assert not list(hidden_imports(ast.parse(line)))
+    assert list(asked_parts(ast.parse("catalog.example('account.published', x)"))) == ["account"]
+    for line in ("catalog.example(room, name)", "from masquerade.catalog import names"):
+        assert list(asked_parts(ast.parse(line))) == [""]
+    assert not list(asked_parts(ast.parse("catalog.name_of(self)")))
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    trees = ((str(path.relative_to(ROOT)), ast.parse(path.read_text())) for path in FILES)
+    twice = defined_twice(trees)
+    assert not {name: paths for name, paths in twice.items() if name not in PENDING_NAMES}
+
+
+def test_the_search_for_names_of_two_meanings_can_fail() -> None:
+    one, other = ast.parse("class Film: ..."), ast.parse("class Film: ...\nclass Frame: ...")
+    assert defined_twice([("a.py", one), ("b.py", other)]) == {"Film": ["a.py", "b.py"]}
 
 
 def test_there_is_no_drawer_for_leftovers() -> None:

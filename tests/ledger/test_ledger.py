@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from masquerade import Options, make_mechanism, release_file, release_value
-from masquerade.doors.outputs import IfStanding
+from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger import Ledger
@@ -162,7 +162,7 @@ def test_every_account_that_holds_a_file_is_charged_or_none(address: str) -> Non
     [ward, hospital] = ledger.entries()[-1].payload["charges"]
     assert [ward["account"], hospital["account"]] == ["ward", "hospital"]
     assert int(hospital["cost"]) == pytest.approx(4 * int(ward["cost"]), rel=1e-5), "four frames"
-    ledger.add("tight", values(0))
+    ledger.add("tight", values(0), remake=make_mechanism)
     before = ledger.book()
     for ask in (ledger.quote, ledger.reserve):
         with pytest.raises(BudgetExceeded, match="account tight"):
@@ -185,7 +185,7 @@ def test_a_subject_pays_for_all_of_its_files(address: str) -> None:
     assert reserve_all(ledger, values(1), mechanism) == 2
     assert reserve_all(ledger, values(2), mechanism) == 3
     with pytest.raises(BudgetExceeded, match="account people"):
-        ledger.add("people", values(2), subject="ann")  # ann would pay for what ben spent
+        ledger.add("people", values(2), subject="ann", remake=make_mechanism)  # for ben's as well
     for both in ("cleo", " dora "):  # both are in the picture: both pay
         ledger.add("people", values(4), subject=both)
     ledger.reserve(values(4), mechanism)

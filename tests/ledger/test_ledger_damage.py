@@ -1,4 +1,4 @@
-"""A damaged ledger gets a message of ours, whatever the damage is; never a traceback."""
+"""Damage and meddling: each is noticed, and gets a message of ours, never a traceback."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import test_ledger
 from test_ledger import MECHANISM, opened, values
 
+from masquerade import release_file, release_value
 from masquerade.errors import BadInput
 from masquerade.ledger import Ledger
+from masquerade.ledger.store import Tampered
 
+address = test_ledger.address
 TABLES = ("ledger", "entries", "contents")
 ODD: list[Any] = [
     None,
@@ -157,3 +161,90 @@ def test_a_server_without_its_driver_is_a_message(
     monkeypatch.setitem(sys.modules, "psycopg", None)
     done = command("ledger", "show", "--ledger", "postgresql://ann@127.0.0.1:1/x")
     assert done.code == 2 and "pip install 'masquerade[postgres]'" in done.err
+
+
+MEDDLING = {
+    "changed cost": 'UPDATE entries SET payload = replace(payload, \'"cost": "\', \'"cost": "-\')',
+    "changed cap": "UPDATE entries SET payload = replace(payload, '1e-05', '1e-02')",
+    "changed time": "UPDATE entries SET time = '2020-01-01T00:00:00+00:00' WHERE sequence = 3",
+    "changed kind": "UPDATE entries SET kind = 'noted' WHERE sequence = 3",
+    "inserted row": "INSERT INTO entries SELECT 7, time, kind, payload, head FROM entries "
+    "WHERE sequence = 3",
+    "deleted last row": "DELETE FROM entries WHERE sequence = 6",
+    "deleted last row and tip": "DELETE FROM entries WHERE sequence = 6; "
+    "UPDATE ledger SET tip_sequence = 5, "
+    "tip_head = (SELECT head FROM entries WHERE sequence = 5)",
+    "deleted middle row": "DELETE FROM entries WHERE sequence = 4",
+    "renumbered": "DELETE FROM entries WHERE sequence = 4; "
+    "UPDATE entries SET sequence = 4 WHERE sequence = 5; "
+    "UPDATE entries SET sequence = 5 WHERE sequence = 6; UPDATE ledger SET tip_sequence = 5",
+    "other tip": "UPDATE ledger SET tip_sequence = 5",
+    "other key": "UPDATE ledger SET key = '00'",
+    "other id": "UPDATE ledger SET id = '00'",
+    "other member": "UPDATE contents SET member = '00'",
+    "other content": "UPDATE contents SET content = '00'",
+    "deleted content": "DELETE FROM contents",
+    "emptied": "DELETE FROM entries",
+}
+
+
+@pytest.mark.parametrize("what", MEDDLING)
+def test_meddling_is_noticed(what: str, address: str) -> None:
+    ledger = opened(address)
+    for _ in range(2):
+        release_value(values(0), MECHANISM, ledger=ledger)
+    assert len(ledger.entries()) == 6
+    with ledger._store._engine.begin() as connection:
+        for statement in MEDDLING[what].split("; "):
+            assert connection.exec_driver_sql(statement).rowcount >= 1
+    with pytest.raises(Tampered):
+        ledger.entries()
+    with pytest.raises(Tampered):
+        ledger.reserve(values(0), MECHANISM)
+
+
+def test_a_restored_backup_is_refused(tmp_path: Path, command: Any) -> None:
+    path, old = tmp_path / "budget.db", tmp_path / "old.db"
+    published = tmp_path / "published"
+    published.mkdir()
+    np.save(tmp_path / "in.npy", values(0))
+    ledger = opened(str(path), count=2)
+
+    def release(name: str) -> None:
+        release_file(tmp_path / "in.npy", published / name, MECHANISM, ledger=ledger)
+
+    release("a.npy")
+    witness = Path(f"{path}.witness")
+    for file in (path, witness):
+        shutil.copy(file, old.with_suffix(file.suffix))
+    release("b.npy")
+    shutil.copy(old, path)
+    with pytest.raises(Tampered, match="older copy"):
+        ledger.reserve(values(0), MECHANISM)
+    verify = ["ledger", "verify", "--ledger", path]
+    assert command(*verify).code == 4
+
+    shutil.copy(old.with_suffix(".witness"), witness)
+    assert command(*verify).code == 0, "nothing in the ledger itself can tell"
+    found = command(*verify, "--receipts", published)
+    assert found.code == 4 and "1 of 2 are not in it" in found.err
+    (published / "b.npy").unlink()
+    release("c.npy")
+    found = command(*verify, "--receipts", published)
+    assert found.code == 4 and "1 of 3 are not in it: entry 5" in found.err
+    (published / "b.npy.receipt.json").unlink()
+    assert command(*verify, "--receipts", published).code == 0
+    (published / "c.npy.receipt.json").write_text("{}")
+    assert command(*verify, "--receipts", published).code == 4
+    assert command(*verify, "--receipts", tmp_path / "nowhere").code == 4
+
+
+def test_a_lost_witness_is_written_anew(address: str, tmp_path: Path) -> None:
+    ledger = opened(address)
+    [witness] = tmp_path.rglob("*.witness")
+    said = witness.read_text()
+    witness.unlink()
+    ledger.entries()
+    assert witness.read_text() == said
+    ledger.reserve(values(0), MECHANISM)
+    assert witness.read_text() != said

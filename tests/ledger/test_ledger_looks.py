@@ -154,7 +154,7 @@ def test_what_is_said_to_be_the_same_later_is_charged_as_one(address: str) -> No
     ledger.add("ward", second)
     ledger.add("people", second, subject="Ann")
     ledger.add("ward", third, same_as=second)
-    assert ledger.add("ward", second, same_as=first) == member
+    assert ledger.add("ward", second, same_as=first, remake=make_mechanism) == member
     book = ledger.book()
     assert set(book.holders) == {("ward", member), ("people", member)}
     assert book.holders["people", member] == ["ann"]

@@ -39,7 +39,7 @@ def open_account(ledger: Ledger, unit: str) -> None:
 
 def add(ledger: Ledger, unit: str, film: Path) -> None:
     subject = "ann" if unit in ("subject", "shard") else None
-    ledger.add(unit, mq.read_video(film).frames, subject=subject)
+    ledger.add(unit, mq.read_video(film).frames, subject=subject, remake=mq.make_mechanism)
 
 
 def words(film: Path) -> list[Any]:
@@ -92,7 +92,7 @@ def test_a_file_whose_sound_has_left_cannot_come_under_a_budget_of_all_of_it(
     with pytest.raises(ValueError, match="whose sound never left"):
         ledger.add(unit, other, subject="ben" if unit == "subject" else None)
     ledger.open_account("later", Unit(name=UnitName.TUBE, sites=4), epsilon=1e4, delta=1e-4)
-    ledger.add("later", other)
+    ledger.add("later", other, remake=mq.make_mechanism)
 
 
 def test_what_an_old_entry_does_not_say_of_sound_is_taken_for_the_worst(

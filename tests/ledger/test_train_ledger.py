@@ -15,9 +15,8 @@ import pytest
 from few_films import Few, trains
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.group import group_event
-from masquerade.doors import billing, outputs
-from masquerade.doors.grid import methods_of
-from masquerade.doors.training import Ways, make_method
+from masquerade.doors import billing, publish
+from masquerade.doors.models import make_method
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import event_from_json
 from masquerade.guarantee import Relation, Unit, UnitName
@@ -26,7 +25,9 @@ from masquerade.ledger.filter import FilterName
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
 from masquerade.recordings import Video
-from masquerade.train.loop import Work
+from masquerade.train.grid import methods_of
+from masquerade.train.learner import Ways
+from masquerade.train.loop import Workload
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -216,7 +217,7 @@ def test_a_rehearsal_and_a_run_without_noise_are_refused(tmp_path: Path) -> None
 
 KILLED = """
 import os, signal, sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
 from pathlib import Path
 import test_train_ledger as t
 
@@ -241,7 +242,7 @@ def train_until(folder: Path, steps: int | None) -> list[tuple[str, int, int]]:
             os.kill(os.getpid(), signal.SIGKILL)
 
         Ledger.reserve_run = then_die  # type: ignore[method-assign]
-    work = Work(checkpoint=folder / "c", every=2)
+    work = Workload(checkpoint=folder / "c", every=2)
     trains(
         folder / "m.safetensors",
         epsilon=2.0,
@@ -256,7 +257,9 @@ def train_until(folder: Path, steps: int | None) -> list[tuple[str, int, int]]:
 @pytest.mark.parametrize("steps", [0, 5])
 def test_a_killed_run_is_taken_up_and_charged_once(tmp_path: Path, steps: int) -> None:
     ledger = enrolled(tmp_path)
-    code = KILLED.format(tests=str(Path(__file__).parents[1]), folder=str(tmp_path), steps=steps)
+    code = KILLED.format(
+        tests=[str(each) for each in Path(__file__).parents[:2]], folder=str(tmp_path), steps=steps
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
     assert done.returncode == -9, done.stderr
     assert spends(ledger) == 1 and not (tmp_path / "m.safetensors").exists()
@@ -288,7 +291,7 @@ def test_a_run_that_was_begun_does_not_pay_for_another(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_not_another_charges(tmp_path: Path) -> None:
     ledger = enrolled(tmp_path)
-    ways = Ways(work=Work(checkpoint=tmp_path / "c", every=1))
+    ways = Ways(work=Workload(checkpoint=tmp_path / "c", every=1))
 
     def stop(what: str, done: int, total: int) -> None:
         if what == "training" and done == 3:
@@ -326,7 +329,7 @@ def test_a_run_is_settled_before_its_model_stands(
     ledger, target = enrolled(tmp_path), tmp_path / "m.safetensors"
 
     def away(self: Ledger, receipt: Receipt) -> None:
-        assert not target.exists() and not outputs.receipt_path(target).exists()
+        assert not target.exists() and not publish.receipt_path(target).exists()
         parts = list(tmp_path.glob(".masquerade-*.part"))
         assert len(parts) == 2 and all(part.stat().st_mode & 0o077 == 0 for part in parts)
         raise BadInput("the server is away")

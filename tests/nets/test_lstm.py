@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.nets import lstm, lstm_stack
+from masquerade.nets import lstm, lstm_stack, lstm_time
 from masquerade.nets.lstm import LSTM
 from masquerade.nets.lstm_stack import Stack
 
@@ -132,9 +132,9 @@ def test_tiny_numbers_count_again_afterwards() -> None:
         return bool(torch.tensor(1e-39) * 0.5)
 
     assert counts()
-    with lstm.tiny_is_zero():
+    with lstm_time.tiny_is_zero():
         assert not counts()
-        with lstm.tiny_is_zero():
+        with lstm_time.tiny_is_zero():
             assert not counts()
         assert not counts()
     assert counts()
@@ -158,7 +158,7 @@ def test_a_stack_says_what_its_members_say_and_has_their_gradients(layers: int) 
     for place, member in enumerate(members):
         member.mean += place
         member.scale *= place + 1
-    stack, windows = Stack.of(members), lesson(3, rows=5)[0]
+    stack, windows = Stack(members), lesson(3, rows=5)[0]
     given = torch.linspace(-1, 1, 5 * CLASSES).reshape(5, CLASSES)
     said = stack(windows)
     (said * given).sum().backward()
@@ -174,7 +174,7 @@ def test_a_stack_says_what_its_members_say_and_has_their_gradients(layers: int) 
 def test_members_come_back_as_they_were_and_no_random_number_is_used_up() -> None:
     members = [made(seed, layers=2) for seed in range(3)]
     state = torch.get_rng_state()
-    stack = Stack.of(members)
+    stack = Stack(members)
     for place, member in enumerate(members):
         found = stack.member(place)
         assert all(value.requires_grad for value in found.parameters())
@@ -186,7 +186,7 @@ def test_members_come_back_as_they_were_and_no_random_number_is_used_up() -> Non
 
 def test_a_new_stack_holds_the_networks_that_one_would_make_one_after_the_other() -> None:
     torch.manual_seed(3)
-    stack = Stack(3, CHANNELS, CLASSES, HIDDEN)
+    stack = lstm_stack.drawn(3, CHANNELS, CLASSES, hidden=HIDDEN)
     torch.manual_seed(3)
     members = [LSTM(CHANNELS, CLASSES, HIDDEN) for _ in range(3)]
     windows = lesson(3, rows=2)[0]
@@ -196,9 +196,9 @@ def test_a_new_stack_holds_the_networks_that_one_would_make_one_after_the_other(
 
 def test_networks_that_differ_are_not_stacked() -> None:
     with pytest.raises(ValueError, match="one shape"):
-        Stack.of([made(), made(layers=2)])
+        Stack([made(), made(layers=2)])
     with pytest.raises(ValueError, match="at least one"):
-        Stack.of([])
+        Stack([])
 
 
 COUNTS = (9, 4, 0, 7, 9)  # records of each teacher
@@ -219,7 +219,7 @@ def records() -> tuple[Any, Any, Any]:
 
 def started() -> Stack:
     torch.manual_seed(4)
-    return Stack(len(COUNTS), CHANNELS, CLASSES, HIDDEN)
+    return lstm_stack.drawn(len(COUNTS), CHANNELS, CLASSES, hidden=HIDDEN)
 
 
 def fitted(*data: Any, **fields: Any) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def test_a_teacher_becomes_the_same_alone_as_among_others() -> None:
     windows, targets, present = records()
     among = fitted(windows, targets, present, teachers_at_once=5)
     for place, count in enumerate(COUNTS):
-        alone, its = Stack.of([started().member(place)]), slice(place, place + 1)
+        alone, its = Stack([started().member(place)]), slice(place, place + 1)
         some = present[place] if count else slice(0, 1)
         own = (windows[its, some], targets[its, some], present[its, some])
         lstm_stack.fit(alone, *own, progress=ignored, numbers=[place], **COURSE)
@@ -322,8 +322,8 @@ def test_records_that_do_not_fit_are_refused(change: dict[str, Any], message: st
 @each_depth
 def test_a_gpu_trains_the_same_networks_by_replaying_steps(layers: int) -> None:
     windows, targets, present = records()
-    here = Stack.of([made(seed, layers) for seed in range(len(COUNTS))])
-    there = Stack.of([made(seed, layers) for seed in range(len(COUNTS))]).cuda()
+    here = Stack([made(seed, layers) for seed in range(len(COUNTS))])
+    there = Stack([made(seed, layers) for seed in range(len(COUNTS))]).cuda()
     for stack in (here, there):
         lstm_stack.fit(stack, windows, targets, present, progress=ignored, **COURSE)
     for (name, value), other in zip(here.named_parameters(), there.parameters(), strict=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ class Noisy(Collection[Video]):
     ABOUT: ClassVar[About] = About(
         title="Noisy", kind=Kind.VIDEOS, licence="none", home="", citation=""
     )
-    split: str = "all"
+    split: Literal["train", "test"] | None = None
     activity: str | None = None
 
     @property

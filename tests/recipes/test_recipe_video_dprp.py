@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from masquerade import catalog
 from masquerade.account.compose import epsilon
 from masquerade.collection import Labels
 from masquerade.data.stage import Stage
-from masquerade.doors.training import make_method
+from masquerade.doors.models import make_method
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Heuristic, Streams
@@ -28,8 +28,8 @@ from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables, promises
 from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import rows as rows_of
 from masquerade.recipes.video_dprp import run as runs
-from masquerade.recipes.video_dprp.promises import Promise
-from masquerade.recipes.video_dprp.rows import Row, Score, Setting, Spec
+from masquerade.recipes.video_dprp.promises import RowPromise
+from masquerade.recipes.video_dprp.rows import ResultRow, Score, Setting, Spec
 from masquerade.recipes.video_dprp.run import Kept
 from masquerade.recordings import Video
 from masquerade.release.mosaic import Mosaic
@@ -55,15 +55,15 @@ SETTING = Setting(
 class Films(Few):
     """Six small films to learn from and three for the test."""
 
-    split: str = "all"
+    split: Literal["train", "test", "all"] | None = None
     root: Path | None = None
 
     def _find(self) -> list[Labels]:
-        number = {"train": 6, "test": 3}.get(self.split, 9)
-        return [Labels(name=f"{self.split} {place}") for place in range(number)]
+        number = {"train": 6, "test": 3}.get(self.part_name, 9)
+        return [Labels(name=f"{self.part_name} {place}") for place in range(number)]
 
     def _load(self, index: int) -> Video:
-        rng = np.random.default_rng([index, len(self.split)])
+        rng = np.random.default_rng([index, len(self.part_name)])
         frames = rng.integers(0, 256, SHAPE, np.uint8)
         return Video(frames=frames, rate_hz=10, activity=self.activities[index % 2])
 
@@ -291,12 +291,14 @@ def test_recordings_as_short_as_the_network_sees_make_segments_alike(ran: Path) 
     assert any("segments are one and the same" in sentence for sentence in findings)
 
 
-def made_up(name: str, at: float, share: float, *, unit: str = "video", most: float = 8.0) -> Row:
-    promise = Promise(
+def made_up(
+    name: str, at: float, share: float, *, unit: str = "video", most: float = 8.0
+) -> ResultRow:
+    promise = RowPromise(
         epsilon=most, delta=1e-4, unit=unit, frame=most, video=most * (1 + (unit == "frame"))
     )
     score = Score(top_1=(share,), by_class=(share,) * 12)
-    return Row(spec=Spec(table=2, name=name, at=at), promise=promise, raw=score)
+    return ResultRow(spec=Spec(table=2, name=name, at=at), promise=promise, raw=score)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +327,7 @@ def test_a_model_that_takes_whole_classes_for_others_is_not_told_apart_from_chan
 def test_the_best_row_is_sought_among_those_proved_for_the_same_unit() -> None:
     frame = made_up("release", 8, 0.9, unit="frame", most=8.0)
     video = made_up("training", 8, 0.5, most=5.0)
-    unproved = replace(frame, promise=Promise(), raw=Score(top_1=(1.0,)))
+    unproved = replace(frame, promise=RowPromise(), raw=Score(top_1=(1.0,)))
     everything = [frame, video, unproved]
     assert pages.best(everything, "frame", 8) is frame
     assert pages.best(everything, "frame", 5) is video  # a whole recording's holds for a frame
@@ -352,7 +354,7 @@ def test_a_release_is_as_good_as_its_worst_recording() -> None:
 def test_without_noise_nothing_is_promised() -> None:
     free = make_method("dp_sgd", epsilon=float("inf"), unit="video")
     found = promises.of_training(free, free.plan(100))
-    assert found == Promise() and found.epsilon is None and "no privacy" in found.said
+    assert found == RowPromise() and found.epsilon is None and "no privacy" in found.said
 
 
 def test_one_part_of_a_data_set_is_not_learned_and_tested_alike() -> None:
@@ -365,7 +367,7 @@ def test_the_command_line_takes_a_world_and_prints_the_tables(
 ) -> None:
     asked: list[Any] = []
 
-    def measured(plan: VideoDprpTables, data: Any, **how: Any) -> tuple[list[Row], Setting]:
+    def measured(plan: VideoDprpTables, data: Any, **how: Any) -> tuple[list[ResultRow], Setting]:
         asked.extend((plan, data))
         return [
             replace(made_up("raw", 0, 0.5), spec=Spec(table=1, name="raw", line="raw"))

@@ -12,10 +12,10 @@ import masquerade as mq
 import video_files as maker
 from masquerade import catalog
 from masquerade.compute import cosine
-from masquerade.doors.expecting import Sight, expected
 from masquerade.ledger import Ledger
 from masquerade.release import precision
 from masquerade.release import visible as sight
+from masquerade.release.expecting import Sight, expected
 from video_files import KINDS
 
 FILM = maker.moving(16, 48, 64)

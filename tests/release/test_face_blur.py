@@ -15,7 +15,7 @@ from masquerade.mechanism import Heuristic
 from masquerade.noise import Noise
 from masquerade.release import face_blur
 from masquerade.release.face_blur import FaceBlur
-from masquerade.release.face_cover import Cover, Strength, Style
+from masquerade.release.face_cover import Cover, CoverStyle, Strength
 
 FACE = np.array([20.0, 24.0, 50.0, 64.0, 0.9])
 SHAPE = (90, 80, 3)
@@ -152,11 +152,11 @@ def test_regions_are_left_alone(finding: Any) -> None:
     assert not np.any(released[0, 39, 30:40]) and not np.any(released[0, 40:45, 29])
 
 
-@pytest.mark.parametrize("style", Style)
+@pytest.mark.parametrize("style", CoverStyle)
 @pytest.mark.parametrize("strength", Strength)
 @pytest.mark.parametrize("size", [(1, 1), (5, 3), (31, 33), (90, 80)])
 def test_every_style_covers_the_whole_face_in_frames_of_any_size(
-    style: Style, strength: Strength, size: tuple[int, int]
+    style: CoverStyle, strength: Strength, size: tuple[int, int]
 ) -> None:
     frame = np.full((*size, 3), 255, dtype=np.uint8)
     frame[::2, ::2] = 200
@@ -164,12 +164,14 @@ def test_every_style_covers_the_whole_face_in_frames_of_any_size(
     before = frame.copy()
     painted = cover.over(frame, np.array([[-4.0, -3.0, 1.0, 2.0], FACE[:4] / 3, FACE[:4]]))
     assert np.array_equal(frame, before) and painted.shape == frame.shape
-    if style is Style.SOLID:
+    if style is CoverStyle.SOLID:
         assert not np.any(painted[24:64, 20:50])
 
 
 def test_the_ellipse_is_no_bigger_than_its_box_allows() -> None:
-    cover = Cover(style=Style.SOLID, strength=Strength.SCALED, kernel=21, sigma=10.0, margin=0.3)
+    cover = Cover(
+        style=CoverStyle.SOLID, strength=Strength.SCALED, kernel=21, sigma=10.0, margin=0.3
+    )
     painted = cover.over(np.full((400, 400, 3), 255, np.uint8), np.array([[150, 150, 250, 270]]))
     area = np.sum(painted[..., 0] == 0) / (100 * 120)
     assert area == pytest.approx(np.pi / 4 * 1.6**2, rel=0.01)
@@ -187,14 +189,16 @@ def contrast_left(side: int, **fields: Any) -> float:
 
 
 @pytest.mark.parametrize("side", [20, 60, 300])
-@pytest.mark.parametrize("style", [Style.BLUR, Style.MOSAIC])
-def test_what_is_as_big_as_an_eye_vanishes_in_faces_of_any_size(side: int, style: Style) -> None:
+@pytest.mark.parametrize("style", [CoverStyle.BLUR, CoverStyle.MOSAIC])
+def test_what_is_as_big_as_an_eye_vanishes_in_faces_of_any_size(
+    side: int, style: CoverStyle
+) -> None:
     assert contrast_left(side, style=style, strength=Strength.SCALED) < 0.3
 
 
 def test_the_paper_s_kernel_hides_nothing_of_a_big_face() -> None:
-    assert contrast_left(20, style=Style.BLUR, strength=Strength.PAPER) < 0.2
-    assert contrast_left(300, style=Style.BLUR, strength=Strength.PAPER) > 0.8
+    assert contrast_left(20, style=CoverStyle.BLUR, strength=Strength.PAPER) < 0.2
+    assert contrast_left(300, style=CoverStyle.BLUR, strength=Strength.PAPER) > 0.8
 
 
 def test_the_exported_file_is_private_and_says_so(finding: Any, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from masquerade.noise import rounded_bound
 from masquerade.release import cosine_gaussian, precision
 from masquerade.release.cosine_gaussian import CosineGaussian
 from masquerade.release.gaussian_video import Chunk, GaussianVideo
-from masquerade.release.precision import Band, Plan
+from masquerade.release.precision import Band, Precision
 from masquerade.tradeoff import gaussian_mu
 
 MU = gaussian_mu(8.0, 1e-4)
@@ -224,11 +224,11 @@ def test_the_distance_of_every_unit_bounds_every_change_of_it(
     assert 2 * scale.sigma / event.noise_multiplier >= rounded_bound(worst, scale.grid, coordinates)
 
 
-def _bold(factor: float) -> Callable[[CosineGaussian, Chunk], Plan]:
+def _bold(factor: float) -> Callable[[CosineGaussian, Chunk], Precision]:
     """A plan whose precision is higher than its bounds say."""
     honest = CosineGaussian.plan
 
-    def plan(self: CosineGaussian, chunk: Chunk) -> Plan:
+    def plan(self: CosineGaussian, chunk: Chunk) -> Precision:
         right = honest(self, chunk)
         return dataclasses.replace(
             right,
@@ -240,13 +240,13 @@ def _bold(factor: float) -> Callable[[CosineGaussian, Chunk], Plan]:
     return plan
 
 
-def _windowless(self: CosineGaussian, chunk: Chunk) -> Plan:
+def _windowless(self: CosineGaussian, chunk: Chunk) -> Precision:
     right = HONEST(self, chunk)
     flat = tuple(dataclasses.replace(c, window=np.ones((1, 1, 1))) for c in right.components)
     return dataclasses.replace(right, components=flat)
 
 
-def _alone(self: CosineGaussian, chunk: Chunk) -> Plan:
+def _alone(self: CosineGaussian, chunk: Chunk) -> Precision:
     """Each chunk calibrated as if a tube touched it alone."""
     unit = self.as_unit()
     return precision.plan(chunk.size, unit.name, unit.sites or 1, MU**2)
@@ -290,7 +290,7 @@ def cosines(size: int, kept: int) -> np.ndarray:
     return rows
 
 
-def _exactly(video: np.ndarray, plan: Plan, *, kind: type[np.floating] = np.longdouble) -> Any:
+def _exactly(video: np.ndarray, plan: Precision, *, kind: type[np.floating] = np.longdouble) -> Any:
     """What `measure` computes, from the formula, in another precision."""
     parts = []
     for mix, component, band in zip(COLOURS, plan.components, plan.bands, strict=True):

@@ -13,7 +13,7 @@ from test_precision import UNITS, corner, cosines, furthest, linear_map, measure
 
 import masquerade
 from masquerade.account import epsilon
-from masquerade.account.published.video_dprp import VideoDprp as Paper
+from masquerade.account.published.video_dprp import VideoDprpClaim as Paper
 from masquerade.compute import public
 from masquerade.guarantee import Accountant, Unit, UnitName
 from masquerade.release import covariance

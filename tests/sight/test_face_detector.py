@@ -22,7 +22,7 @@ from masquerade.sight.face_detector import (
     without_doubles,
     working_size,
 )
-from masquerade.sight.onnx_sizes import _message, _number, free_sizes
+from masquerade.sight.onnx_sizes import free_sizes
 from masquerade.video import read
 
 
@@ -94,6 +94,22 @@ def test_boxes_with_scores_are_decoded_whatever_axes_stand_in_front(scores: list
     found = decode_boxes([boxes, np.array([scores])], thresh=0.5)
     assert found == pytest.approx(np.array([[1, 2, 3, 4, 0.9]]))
     assert decode_boxes([np.zeros((1, 0, 4)), np.zeros((1, 0))], thresh=0.5).shape == (0, 5)
+
+
+def _varint(number: int) -> bytes:
+    low = []
+    while number > 127:
+        low.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*low, number])
+
+
+def _number(field: int, number: int) -> bytes:
+    return _varint(field << 3) + _varint(number)
+
+
+def _message(field: int, content: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(content)) + content
 
 
 def network(size: tuple[int | str, ...], **outputs: np.ndarray) -> bytes:

@@ -12,12 +12,13 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from few_signals import PRIVATE, PUBLIC, FewSignals, NearestMean, pate, tempdiff
-from masquerade.doors.signals import public_windows
-from masquerade.doors.teaching import split_of_signals
 from masquerade.errors import BadInput
+from masquerade.nets.channels import normalisation
 from masquerade.recordings import Signal
 from masquerade.train.ensemble import teachers
-from masquerade.train.ensemble.partition import Partition, Recording, Stretch, partition, windows_of
+from masquerade.train.ensemble.partition import Extent, Partition, Stretch, partition, windows_of
+from masquerade.train.ensemble.teach import partition_of
+from masquerade.train.worn import public_windows
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -26,20 +27,20 @@ each_way = pytest.mark.parametrize("by", ["subject", "record", "time"])
 counts = st.integers(1, 4)
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple)
 recorded = st.lists(
-    st.builds(Recording, length=st.integers(1, 60), subject=st.sampled_from("abcdefg")),
+    st.builds(Extent, length=st.integers(1, 60), subject=st.sampled_from("abcdefg")),
     min_size=1,
     max_size=14,
 )
 
 
-def split_or_reject(held: list[Recording], **how: Any) -> Partition:
+def split_or_reject(held: list[Extent], **how: Any) -> Partition:
     try:
         return partition(held, **how)
     except BadInput:
         reject()
 
 
-def owners_of(held: list[Recording], split: Partition) -> list[list[list[int]]]:
+def owners_of(held: list[Extent], split: Partition) -> list[list[list[int]]]:
     """The teachers of every sample of every recording."""
     found: list[list[list[int]]] = [[[] for _ in range(each.length)] for each in held]
     for number, stretches in enumerate(split.teachers):
@@ -60,7 +61,7 @@ def signal_of(length: int, number: int) -> Signal:
 @settings(max_examples=60)
 @given(held=recorded, shards=counts, windows=lengths)
 def test_every_sample_has_one_teacher_and_a_person_reaches_what_is_said(
-    by: Any, held: list[Recording], shards: int, windows: tuple[int, ...]
+    by: Any, held: list[Extent], shards: int, windows: tuple[int, ...]
 ) -> None:
     split = split_or_reject(held, shards=shards, windows=windows, by=by)
     assert len(split.teachers) == len(split.windows) == shards * len(windows)
@@ -76,7 +77,7 @@ def test_every_sample_has_one_teacher_and_a_person_reaches_what_is_said(
 @settings(max_examples=30)
 @given(held=recorded, shards=counts, windows=lengths, step=st.integers(1, 5))
 def test_no_window_crosses_a_stretch(
-    by: Any, held: list[Recording], shards: int, windows: tuple[int, ...], step: int
+    by: Any, held: list[Extent], shards: int, windows: tuple[int, ...], step: int
 ) -> None:
     split = split_or_reject(held, shards=shards, windows=windows, by=by)
     signals = [signal_of(each.length, number) for number, each in enumerate(held)]
@@ -97,13 +98,13 @@ def test_people_stay_whole_where_every_shard_has_enough_of_them(
     people: int, shards: int, parts: int, each: int
 ) -> None:
     assume(people >= shards)
-    held = [Recording(length=30, subject=str(n)) for n in range(people) for _ in range(each)]
+    held = [Extent(length=30, subject=str(n)) for n in range(people) for _ in range(each)]
     split = partition(held, shards=shards, windows=(5,) * parts, by="subject")
     assert split.max_teachers_per_subject == (1 if people // shards >= parts else parts)
 
 
 def test_recordings_stay_whole_where_there_are_enough_and_a_person_reaches_as_many() -> None:
-    held = [Recording(length=30, subject="ab"[number % 2]) for number in range(8)]
+    held = [Extent(length=30, subject="ab"[number % 2]) for number in range(8)]
     whole = partition(held, shards=2, windows=(5, 6), by="record")
     assert all(len(stretch) == 30 for found in whole.teachers for stretch in found)
     assert whole.max_teachers_per_subject == 2, "dealt in turn, so each has one person's"
@@ -113,7 +114,7 @@ def test_recordings_stay_whole_where_there_are_enough_and_a_person_reaches_as_ma
 
 
 def test_time_is_cut_into_equal_contiguous_parts_across_recordings() -> None:
-    held = [Recording(length=30, subject="a"), Recording(length=50, subject="b")]
+    held = [Extent(length=30, subject="a"), Extent(length=50, subject="b")]
     split = partition(held, shards=2, windows=(5, 10), by="time")
     assert split.teachers == (
         (Stretch(0, 0, 20),),
@@ -125,7 +126,7 @@ def test_time_is_cut_into_equal_contiguous_parts_across_recordings() -> None:
 
 
 def test_who_is_dealt_what_hangs_on_places_in_the_list_and_not_on_names() -> None:
-    held = [Recording(length=30 + number, subject=str(number)) for number in range(6)]
+    held = [Extent(length=30 + number, subject=str(number)) for number in range(6)]
     renamed = [replace(each, subject="zyxwvu"[number]) for number, each in enumerate(held)]
     how: dict[str, Any] = dict(shards=3, windows=(5, 6), by="subject")
     assert partition(held, **how) == partition(renamed, **how)
@@ -149,7 +150,7 @@ def test_who_is_dealt_what_hangs_on_places_in_the_list_and_not_on_names() -> Non
 def test_more_teachers_than_data_and_wrong_numbers_are_refused(
     change: dict[str, Any], message: str
 ) -> None:
-    held = [Recording(length=30, subject=str(number)) for number in range(4)]
+    held = [Extent(length=30, subject=str(number)) for number in range(4)]
     how: dict[str, Any] = dict(shards=1, windows=(5,), by="subject") | change
     with pytest.raises(ValueError, match=message) as stop:
         partition(held, **how)
@@ -164,7 +165,7 @@ def test_nothing_recorded_is_refused(by: Any) -> None:
 
 
 def test_a_recording_shorter_than_a_window_is_passed_over_where_another_is_long_enough() -> None:
-    held = [Recording(length=length, subject="s") for length in (4, 9)]
+    held = [Extent(length=length, subject="s") for length in (4, 9)]
     split = partition(held, shards=1, windows=(5,), by="subject")
     signals = [signal_of(each.length, number) for number, each in enumerate(held)]
     values, _ = windows_of(signals, split.teachers[0], window=5, step=2, classes=2)
@@ -189,7 +190,7 @@ def test_a_window_has_the_class_that_fills_three_quarters_of_it() -> None:
 
 
 QUERIES = public_windows(list(PUBLIC), 20)
-KNOWN = teachers.normalisation([signal.values for signal in PUBLIC])
+KNOWN = normalisation([signal.values for signal in PUBLIC])
 
 
 def differs(one: Any, other: Any) -> bool:
@@ -209,7 +210,7 @@ def votes_of(lessons: list[teachers.Lesson]) -> np.ndarray:
 
 def test_a_teacher_hears_its_windows_by_public_numbers_or_by_its_own() -> None:
     signals = list(PRIVATE)
-    split = split_of_signals(PRIVATE, signals, pate(shards=6))
+    split = partition_of(PRIVATE, signals, pate(shards=6))
     public, own = (
         teachers.lessons_of(signals, split, classes=3, public=known) for known in (KNOWN, None)
     )
@@ -225,9 +226,9 @@ def test_a_teacher_hears_its_windows_by_public_numbers_or_by_its_own() -> None:
 
 
 def test_a_channel_that_never_changes_is_not_divided_by_zero() -> None:
-    mean, scale = teachers.normalisation([np.array([[1.0, 7.0], [3.0, 7.0]], np.float32)])
+    mean, scale = normalisation([np.array([[1.0, 7.0], [3.0, 7.0]], np.float32)])
     assert mean.tolist() == [2.0, 7.0] and scale.tolist() == [1.0, 1.0]
-    mean, scale = teachers.normalisation([np.zeros((2, 5, 1)), np.ones((1, 10, 1))])
+    mean, scale = normalisation([np.zeros((2, 5, 1)), np.ones((1, 10, 1))])
     assert mean.tolist() == [0.5] and scale.tolist() == [0.5]
 
 
@@ -248,7 +249,7 @@ def test_what_one_person_did_moves_no_more_teachers_than_is_said(
     found = []
     for each in (data, replace(data, changed=who)):
         signals = list(each)
-        split = split_of_signals(each, signals, method)
+        split = partition_of(each, signals, method)
         public = KNOWN if normalise == "public" else None
         found.append((split, teachers.lessons_of(signals, split, classes=3, public=public)))
     (split, before), (same, after) = found
@@ -265,8 +266,8 @@ def test_numbers_of_all_private_data_would_reach_every_teacher() -> None:
     found = []
     for each in (PRIVATE, replace(PRIVATE, changed="a")):
         signals = list(each)
-        split = split_of_signals(each, signals, pate(shards=6))
-        private = teachers.normalisation([signal.values for signal in signals])
+        split = partition_of(each, signals, pate(shards=6))
+        private = normalisation([signal.values for signal in signals])
         found.append(teachers.lessons_of(signals, split, classes=3, public=private))
     assert all(differs(one, other) for one, other in zip(*found, strict=True))
 
@@ -274,12 +275,12 @@ def test_numbers_of_all_private_data_would_reach_every_teacher() -> None:
 @pytest.mark.parametrize("by", ["subject", "time"])
 def test_lstm_teachers_who_did_not_see_the_person_vote_the_same_to_the_bit(by: Any) -> None:
     method = tempdiff(shards=3, by=by)
-    course = teachers.Course(hidden=8, epochs=10, batch=8, rate=0.03)
+    course = teachers.TeacherCourse(hidden=8, epochs=10, batch=8, rate=0.03)
     votes, reach = [], 0
     data = FewSignals(length=120)
     for each in (data, replace(data, changed="b"), silenced("b", length=120)):
         signals = list(each)
-        split = split_of_signals(each, signals, method)
+        split = partition_of(each, signals, method)
         lessons = teachers.lessons_of(signals, split, classes=3, public=KNOWN)
         quiet = dict(course=course, progress=lambda done, total: None)
         votes.append(teachers.votes_by_lstm(lessons, QUERIES, classes=3, **quiet))
@@ -309,10 +310,10 @@ def test_enormous_values_of_one_person_reach_their_own_lstm_teacher_alone() -> N
     found = []
     for each in (PRIVATE, HUGE):
         signals = list(each)
-        split = split_of_signals(each, signals, pate(shards=6))
+        split = partition_of(each, signals, pate(shards=6))
         with np.errstate(over="ignore"):
             lessons = teachers.lessons_of(signals, split, classes=3, public=KNOWN)
-        course = teachers.Course(hidden=8, epochs=8, batch=8, rate=0.03)
+        course = teachers.TeacherCourse(hidden=8, epochs=8, batch=8, rate=0.03)
         quiet = dict(course=course, progress=lambda done, total: None)
         found.append(teachers.votes_by_lstm(lessons, QUERIES, classes=3, **quiet))
     moved = (found[0] != found[1]).any(axis=1)
@@ -323,7 +324,7 @@ def test_enormous_values_of_one_person_do_not_stop_estimators() -> None:
     """Whether a run ends would tell of one person."""
     near = pytest.importorskip("sklearn.neighbors")
     signals = list(HUGE)
-    split = split_of_signals(HUGE, signals, pate(shards=6))
+    split = partition_of(HUGE, signals, pate(shards=6))
     with np.errstate(all="ignore"):
         votes = teachers.votes_by_estimators(
             teachers.lessons_of(signals, split, classes=3, public=KNOWN),

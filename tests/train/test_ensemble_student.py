@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 
 from few_signals import PRIVATE, PUBLIC
-from masquerade.doors import models
-from masquerade.doors.signals import labelled_windows, public_windows
 from masquerade.errors import BadInput
-from masquerade.train.ensemble import student, teachers
+from masquerade.nets.channels import normalisation
+from masquerade.nets.lstm import LstmNetwork
+from masquerade.train import model_file
+from masquerade.train.ensemble import student
 from masquerade.train.ensemble.features import features
+from masquerade.train.worn import labelled_windows, public_windows
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-KNOWN = teachers.normalisation([signal.values for signal in PUBLIC])
+KNOWN = normalisation([signal.values for signal in PUBLIC])
 WINDOWS, RIGHT = labelled_windows(list(PUBLIC), 20, classes=3)
 ROUNDS: dict[str, Any] = dict(hidden=8, epochs=60, unlabelled="none", batch=8)
 
@@ -46,7 +48,7 @@ def learns(windows: np.ndarray, labels: np.ndarray, **course: Any) -> Any:
         labels,
         classes=3,
         normalisation=KNOWN,
-        course=student.Course(**(ROUNDS | course)),
+        course=student.StudentCourse(**(ROUNDS | course)),
         progress=course.pop("progress", lambda *done: None),
     )
 
@@ -91,7 +93,7 @@ def test_only_sure_labels_of_other_windows_are_added(monkeypatch: pytest.MonkeyP
             np.array([-1, -1, -1, 1, 0]),
             classes=2,
             normalisation=KNOWN,
-            course=student.Course(unlabelled=who, confidence=0.9),
+            course=student.StudentCourse(unlabelled=who, confidence=0.9),
             progress=lambda *done: None,
         )
     first, later = [-1, -1, -1, 1, 0], [0, -1, 1, 1, 0]
@@ -113,7 +115,7 @@ def test_what_is_learned_from_other_windows_hangs_on_public_windows_and_answers_
 def test_a_forest_that_heard_of_two_classes_never_says_the_third() -> None:
     labels = np.where((np.arange(len(RIGHT)) % 3 == 0) & (RIGHT != 1), RIGHT, -1)
     rest = np.flatnonzero(labels < 0)
-    found = student._by_forest(WINDOWS, labels, rest, KNOWN, student.Course())
+    found = student._by_forest(WINDOWS, labels, rest, KNOWN, student.StudentCourse())
     assert found.shape == (len(rest), 3) and not found[:, 1].any()
     assert np.allclose(found.sum(axis=1), 1)
     sure = found.argmax(axis=1)[RIGHT[rest] != 1]
@@ -128,14 +130,14 @@ def test_a_window_of_nan_or_huge_numbers_becomes_finite_features_without_a_warni
 
 def test_a_saved_student_says_the_same_of_signals_as_they_were_recorded(tmp_path: Path) -> None:
     net = learns(WINDOWS, RIGHT, epochs=5)
-    said = {"network": "lstm", "activities": ["a", "b", "c"], "hidden": 8, "channels": 2}
+    network, classes = LstmNetwork(window=20, hidden=8), ("a", "b", "c")
     path = tmp_path / "m.safetensors"
-    path.write_bytes(models.encoded(net, said | {"window": 20, "rate_hz": 50.0}))
-    found, activities = models.load_model(path)
-    assert activities == ("a", "b", "c") and (found.name, found.window) == ("lstm", 20)
+    path.write_bytes(model_file.encoded(network.marked(net, 50.0), network, classes, {}))
+    found, activities = model_file.load_model(path)
+    assert activities == classes and (found.name, found.window) == ("lstm", 20)
     raw = public_windows(list(PRIVATE), 20)
     assert np.array_equal(student.probabilities(found, raw), student.probabilities(net, raw))
     assert np.array_equal(found.mean, KNOWN[0]) and np.array_equal(found.scale, KNOWN[1])
-    path.write_bytes(models.encoded(net, said))
+    path.write_bytes(model_file.encoded(net, network, classes, {"rate_hz": None}))
     with pytest.raises(BadInput, match="a model of ours"):
-        models.load_model(path)
+        model_file.load_model(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 from dataclasses import replace
@@ -15,36 +16,37 @@ import pytest
 from few_signals import PRIVATE, PUBLIC, FewSignals, NearestMean, pate, tempdiff, waves
 from masquerade import catalog
 from masquerade.account import epsilon
-from masquerade.account.votes import gnmax_epsilon
-from masquerade.doors import models
-from masquerade.doors.billing import Bill
+from masquerade.account.votes import Terms
+from masquerade.doors.models import make_method
 from masquerade.doors.receipt import check_receipt
-from masquerade.doors.signals import public_windows
-from masquerade.doors.teaching import split_of_signals, statement
-from masquerade.doors.training import make_method
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
+from masquerade.nets.channels import normalisation
 from masquerade.noise import Noise
-from masquerade.receipt import SUFFIX
+from masquerade.receipt import SUFFIX, write_receipt
 from masquerade.train.ensemble import teachers
 from masquerade.train.ensemble.method import Ensemble
+from masquerade.train.ensemble.teach import partition_of
+from masquerade.train.worn import public_windows
 from masquerade.wording import explain
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 QUERIES = public_windows(list(PUBLIC), 20)
-KNOWN = teachers.normalisation([signal.values for signal in PUBLIC])
-COURSE = teachers.Course(hidden=8, epochs=12, batch=8)
+KNOWN = normalisation([signal.values for signal in PUBLIC])
+COURSE = teachers.TeacherCourse(hidden=8, epochs=12, batch=8)
 
 
 def lessons_of(method: Ensemble, data: Any = PRIVATE, public: Any = KNOWN) -> list[Any]:
     signals = list(data)
-    split = split_of_signals(data, signals, method)
+    split = partition_of(data, signals, method)
     return teachers.lessons_of(signals, split, classes=3, public=public)
 
 
-def by_lstm(lessons: list[Any], course: teachers.Course = COURSE, told: Any = None) -> np.ndarray:
+def by_lstm(
+    lessons: list[Any], course: teachers.TeacherCourse = COURSE, told: Any = None
+) -> np.ndarray:
     tell = (lambda *done: None) if told is None else (lambda *done: told.append(done))
     return teachers.votes_by_lstm(lessons, QUERIES, classes=3, course=course, progress=tell)
 
@@ -111,7 +113,7 @@ def test_lstm_teachers_learn() -> None:
         lessons_of(tempdiff()),
         asked,
         classes=3,
-        course=teachers.Course(hidden=16, epochs=60),
+        course=teachers.TeacherCourse(hidden=16, epochs=60),
         progress=lambda *done: None,
     )
     assert (votes == right).mean() > 0.9
@@ -295,7 +297,8 @@ def _said(method: Ensemble, reach: int) -> list[str]:
 
 def test_a_shards_promise_says_what_a_person_has() -> None:
     method = pate(unit="shard")
-    person = gnmax_epsilon(method.ballot(1).scale, queries=10, delta=1e-5, shards_per_subject=3)
+    terms = Terms(aggregator="gnmax", queries=10, shards_per_subject=3)
+    person = terms.epsilon(method.ballot(1).scale, delta=1e-5)
     shown = math.ceil(person * 1e4) / 1e4
     said = "\n".join(_said(method, 3))
     assert f"reaches 3 teachers, the same labels have epsilon {shown:g}." in said
@@ -317,9 +320,13 @@ def test_a_receipt_states_what_the_method_does_and_no_other_reach(
     method: Ensemble, unit: str, tmp_path: Path
 ) -> None:
     method, path = replace(method, unit=unit), tmp_path / "m.safetensors"
-    said = statement(method, 3)
-    assert (said.guarantee, said.event) == method.stated(said.shapes)
-    models.write(path, b"a student", said, Noise(), bill=Bill(None, path, Noise()))
+    shapes = ((method.teachers, 3),)
+    said = method.stated(shapes)
+    assert (said.guarantee, said.event) == (method.guarantee(3), method.event(3, method.met))
+    path.write_bytes(b"a student")
+    digest = hashlib.sha256(b"a student").hexdigest()
+    receipt = write_receipt(method, shapes=shapes, noise=Noise(), output_sha256=digest)
+    path.with_name(path.name + SUFFIX).write_text(receipt.to_json())
     assert check_receipt(path).guarantee == method.guarantee(3)
     beside = path.with_name(path.name + SUFFIX)
     told = json.loads(beside.read_text())

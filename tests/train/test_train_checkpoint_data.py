@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from few_films import Few, trains
-from masquerade.doors.training import Ways, make_method
+from masquerade.doors.models import make_method
 from masquerade.errors import BadInput
 from masquerade.recordings import Video
-from masquerade.train.loop import Work
+from masquerade.train.learner import Ways
+from masquerade.train.loop import Workload
 from masquerade.wording import explain
 
 torch = pytest.importorskip("torch")
@@ -51,7 +52,7 @@ def test_a_checkpoint_of_other_recordings_is_refused_without_a_ledger(
     what: str, tmp_path: Path
 ) -> None:
     target = tmp_path / "m.safetensors"
-    ways = Ways(work=Work(checkpoint=tmp_path / "c", every=1))
+    ways = Ways(work=Workload(checkpoint=tmp_path / "c", every=1))
     words: dict[str, Any] = {"name": "mask_dp", "epsilon": 8.0, "ways": ways}
     with pytest.raises(KeyboardInterrupt):
         trains(target, Changed(), progress=stop, **words)

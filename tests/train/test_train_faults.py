@@ -11,11 +11,10 @@ import pytest
 
 import video_files as maker
 from few_films import Few, trains
-from few_signals import PRIVATE, PUBLIC, FewSignals, enrolled, pate, teaches
+from few_signals import PRIVATE, PUBLIC, FewSignals, enrolled, pate, teaches, wears
 from masquerade.doors import billing
 from masquerade.doors.data import _read_all
-from masquerade.doors.training import make_method, train_file
-from masquerade.doors.worn import Worn
+from masquerade.doors.models import make_method
 from masquerade.errors import BadInput
 from masquerade.ledger.filter import FilterName
 from masquerade.recordings import Video
@@ -42,7 +41,7 @@ def message_of(work: Any) -> str:
 
 def worn(path: Path, data: FewSignals, **other: Any) -> Any:
     how = make_method("dp_sgd", epsilon=2.0, unit="subject", part="all", batch=3, epochs=2.0)
-    return train_file(data, path, how, Worn(public=PUBLIC, window=20, hidden=4), **other)
+    return wears(path, how, private=data, **other)
 
 
 def test_every_fault_in_a_private_recording_says_the_same(tmp_path: Path) -> None:

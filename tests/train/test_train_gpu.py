@@ -19,7 +19,7 @@ from masquerade.noise import Noise
 from masquerade.noise.gpu import by_tensors, gaussian_cells
 from masquerade.train import gradients, loop, step
 from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.loop import Work
+from masquerade.train.loop import Workload
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows
 from masquerade.train.sampling import Poisson
@@ -86,12 +86,12 @@ def test_sums_too_large_to_be_exact_are_refused() -> None:
 
 
 def test_bfloat16_is_refused_without_a_gpu() -> None:
-    Memory = pytest.importorskip("masquerade.doors.lessons").Memory
+    Memory = pytest.importorskip("masquerade.train.memory").Memory
     with pytest.raises(ValueError, match="device=cuda for precision=bfloat16"):
         Memory(precision="bfloat16")
     with pytest.raises(ValueError, match="Expected rows on a GPU for precision=bfloat16"):
-        run(*parts(), work=Work(precision="bfloat16"))
-    for made in (Work, Memory):
+        run(*parts(), work=Workload(precision="bfloat16"))
+    for made in (Workload, Memory):
         with pytest.raises(ValueError, match="precision 'half'"):
             made(precision="half")  # type: ignore[arg-type]
 
@@ -104,7 +104,7 @@ def parts(device: str = "cpu", seed: int = 1) -> tuple[Any, Any, Any]:
     return trunk.to(device), torch.nn.Linear(9, CLASSES).to(device), films.to(device)
 
 
-def run(trunk: Any, tail: Any, films: Any, *, is_cached: bool = False, work: Work) -> Any:
+def run(trunk: Any, tail: Any, films: Any, *, is_cached: bool = False, work: Workload) -> Any:
     rows = Rows(
         private=trunk(films) if is_cached else films,
         public=None,
@@ -118,10 +118,10 @@ def run(trunk: Any, tail: Any, films: Any, *, is_cached: bool = False, work: Wor
 
 
 def test_a_trunk_that_runs_at_every_step_gives_what_a_kept_one_gives() -> None:
-    kept = run(*parts(), is_cached=True, work=Work(physical=UNITS))
+    kept = run(*parts(), is_cached=True, work=Workload(physical=UNITS))
 
     def off(trunk: Any, tail: Any, films: Any, physical: int = UNITS) -> float:
-        return float((run(trunk, tail, films, work=Work(physical=physical)) - kept).abs().max())
+        return float((run(trunk, tail, films, work=Workload(physical=physical)) - kept).abs().max())
 
     # The trunk sees drawn films, not all of them in order, and kernels may round by place: weights
     # below 1 differ by a few of float32's steps there, 6e-8 at most. No bits are promised.
@@ -133,7 +133,7 @@ def test_a_trunk_that_runs_at_every_step_gives_what_a_kept_one_gives() -> None:
 
 
 def test_the_checkpoint_of_another_trunk_is_refused(tmp_path: Path) -> None:
-    work = Work(checkpoint=tmp_path / "c", every=1)
+    work = Workload(checkpoint=tmp_path / "c", every=1)
     run(*parts(), work=work)
     trunk, tail, films = parts()
     run(trunk, tail, films, work=work)
@@ -145,8 +145,8 @@ def test_the_checkpoint_of_another_trunk_is_refused(tmp_path: Path) -> None:
 @on_gpu
 @each_precision
 def test_a_run_on_a_gpu_ends_near_the_processors(precision: Any) -> None:
-    here = run(*parts(), work=Work(physical=4))
-    there = run(*parts("cuda"), work=Work(physical=4, precision=precision))
+    here = run(*parts(), work=Workload(physical=4))
+    there = run(*parts("cuda"), work=Workload(physical=4, precision=precision))
     moved = (here - parts()[1].weight.detach()).norm()
     assert there.dtype == torch.float32
     assert float((there - here).norm()) < (1e-3 if precision == "float32" else 0.03) * moved

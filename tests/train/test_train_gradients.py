@@ -207,7 +207,7 @@ def cells_of(
     tail: Any, rows: Rows, units: list[int], plan: Plan, physical: int = 4
 ) -> dict[str, Any]:
     loss = loop._loss(tail, METHOD, rows)
-    work = loop.Work(physical=physical)
+    work = loop.Workload(physical=physical)
     return loop._private_cells(loss, trained(tail), rows, np.array(units, int), plan, work)
 
 
@@ -226,7 +226,9 @@ def test_a_batch_worked_on_in_pieces_gives_the_same_update() -> None:
     )
     loss, units = loop._loss(tail, METHOD, rows), np.array([0, 2, 3, 5, 8, 9, 13])
     whole, *pieces = (
-        loop._private_cells(loss, trained(tail), rows, units, plan, loop.Work(physical=physical))
+        loop._private_cells(
+            loss, trained(tail), rows, units, plan, loop.Workload(physical=physical)
+        )
         for physical in (8, 4, 2)
     )
     for piece in pieces:

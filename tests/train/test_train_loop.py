@@ -21,7 +21,7 @@ from masquerade.errors import BadInput
 from masquerade.noise import Noise
 from masquerade.train import loop
 from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.loop import Work
+from masquerade.train.loop import Workload
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows
 from masquerade.train.sampling import Poisson
@@ -71,7 +71,7 @@ def tail(seed: int = 1) -> Any:
 
 def run(net: Any, plan: Plan, how: DpSgd | None = None, **fields: Any) -> list[tuple[int, int]]:
     told: list[tuple[int, int]] = []
-    known = {"noise": Noise(), "work": Work(physical=100)}
+    known = {"noise": Noise(), "work": Workload(physical=100)}
     loop.run(
         net,
         fields.pop("rows", None) or rows(),
@@ -179,7 +179,7 @@ def test_nothing_is_said_about_private_records(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     with caplog.at_level(0):
-        told = run(tail(), short(4), work=Work(checkpoint=tmp_path / "c", every=2))
+        told = run(tail(), short(4), work=Workload(checkpoint=tmp_path / "c", every=2))
     out, err = capfd.readouterr()
     assert out == err == "" and not caplog.records
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)], "steps, and no loss"
@@ -187,7 +187,7 @@ def test_nothing_is_said_about_private_records(
 
 KILLED = """
 import os, signal, sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
 from pathlib import Path
 import test_train_loop as t
 
@@ -196,7 +196,7 @@ def progress(done, total):
     if done == 8:
         os.kill(os.getpid(), signal.SIGKILL)
 
-t.run(t.tail(), t.short(), progress=progress, work=t.Work(checkpoint=Path({path!r}), every=3))
+t.run(t.tail(), t.short(), progress=progress, work=t.Workload(checkpoint=Path({path!r}), every=3))
 """
 
 
@@ -209,7 +209,7 @@ def held_in(path: Path) -> Any:
 
 def test_a_killed_run_goes_on_where_it_was_saved(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
-    code = KILLED.format(tests=str(Path(__file__).parents[1]), path=str(path))
+    code = KILLED.format(tests=[str(each) for each in Path(__file__).parents[:2]], path=str(path))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == -9, done.stderr
     assert done.stdout.split()[-1] == "8"
@@ -217,14 +217,14 @@ def test_a_killed_run_goes_on_where_it_was_saved(tmp_path: Path) -> None:
     state = held_in(path)
     assert state["done"] == 6
     net = tail(seed=2)
-    told = run(net, short(), work=Work(physical=100, checkpoint=path, every=3))
+    told = run(net, short(), work=Workload(physical=100, checkpoint=path, every=3))
     assert told == [(number, 20) for number in range(7, 21)]
     assert held_in(path)["done"] == 18
     assert accuracy(net) > 0.5
 
 
 def saved(path: Path, net: Any = None) -> Path:
-    work = Work(checkpoint=path, every=6)
+    work = Workload(checkpoint=path, every=6)
     with pytest.raises(Stop):
         run(net or tail(), short(), work=work, progress=stop_after(7))
     return path
@@ -233,7 +233,7 @@ def saved(path: Path, net: Any = None) -> Path:
 def test_a_checkpoint_holds_no_random_state_and_noise_is_drawn_anew(tmp_path: Path) -> None:
     path, plan = tmp_path / "c", short(7, noise_multiplier=30.0)
     with pytest.raises(Stop):
-        run(tail(), plan, work=Work(checkpoint=path, every=6), progress=stop_after(7))
+        run(tail(), plan, work=Workload(checkpoint=path, every=6), progress=stop_after(7))
     state = held_in(path)
     assert set(state) == {"run", "done", "weights", "optimiser"} and state["done"] == 6
     assert set(state["weights"]) == {"weight", "bias"}
@@ -241,7 +241,7 @@ def test_a_checkpoint_holds_no_random_state_and_noise_is_drawn_anew(tmp_path: Pa
     ends = []
     for _ in range(40):
         net = tail()
-        run(net, plan, work=Work(checkpoint=path, every=6))
+        run(net, plan, work=Workload(checkpoint=path, every=6))
         ends.append(torch.cat([value.detach().flatten() for value in net.parameters()]).numpy())
     apart = np.array(ends[::2]) - np.array(ends[1::2])
     last = loop.rate_at(method(), 6, 7) * 30.0 / 60
@@ -272,7 +272,7 @@ def test_another_runs_checkpoint_is_refused(what: str, tmp_path: Path) -> None:
     net = tail(seed=3)
     before = net.weight.detach().clone()
     with pytest.raises(BadInput, match="checkpoint of this very run"):
-        run(net, plan, how, work=Work(checkpoint=path))
+        run(net, plan, how, work=Workload(checkpoint=path))
     assert torch.equal(net.weight, before)
 
 
@@ -297,7 +297,7 @@ def test_the_checkpoint_of_another_network_is_refused(which: str, tmp_path: Path
     first = deep(seed=7) if which == "another frozen part" else tail()
     path = saved(tmp_path / "c", net=first)
     with pytest.raises(BadInput, match="another run"):
-        run(networks()[which], short(), work=Work(checkpoint=path))
+        run(networks()[which], short(), work=Workload(checkpoint=path))
 
 
 DAMAGED = r"Expected a whole checkpoint in .*, got a damaged one; delete it\."
@@ -313,7 +313,7 @@ def test_a_damaged_checkpoint_is_refused(how: str, tmp_path: Path) -> None:
     else:
         torch.save({"weights": 1} if how == "other" else method(), path)
     with pytest.raises(BadInput, match=DAMAGED):
-        run(tail(), short(), work=Work(checkpoint=path))
+        run(tail(), short(), work=Workload(checkpoint=path))
 
 
 def test_a_checkpoint_with_one_bit_turned_is_refused(tmp_path: Path) -> None:
@@ -323,10 +323,10 @@ def test_a_checkpoint_with_one_bit_turned_is_refused(tmp_path: Path) -> None:
     data[data.index(held) + 3] ^= 0x40
     path.write_bytes(data)
     with pytest.raises(BadInput, match=DAMAGED):
-        run(tail(), short(), work=Work(checkpoint=path))
+        run(tail(), short(), work=Workload(checkpoint=path))
 
 
 def test_work_that_cannot_be_done_is_refused() -> None:
     for field in ("physical", "every"):
         with pytest.raises(ValueError, match=field):
-            Work(**{field: 0})
+            Workload(**{field: 0})

@@ -10,7 +10,7 @@ import pytest
 
 from few_films import Few, trains
 from masquerade.doors import billing
-from masquerade.doors.training import make_method
+from masquerade.doors.models import make_method
 from masquerade.errors import BadInput
 from masquerade.events import NoOpDpEvent
 from masquerade.guarantee import Relation, Unit, UnitName

@@ -14,8 +14,7 @@ import pytest
 from masquerade import catalog
 from masquerade.account import epsilon
 from masquerade.account.renyi import renyi_epsilon
-from masquerade.doors.models import receipt_of
-from masquerade.doors.training import make_method, statement
+from masquerade.doors.models import make_method
 from masquerade.errors import BadInput
 from masquerade.events import (
     DpEvent,
@@ -25,10 +24,11 @@ from masquerade.events import (
 )
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation
 from masquerade.noise import Noise
-from masquerade.receipt import Receipt
+from masquerade.receipt import Receipt, write_receipt
 from masquerade.train.mask_dp import MaskDp
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
+from masquerade.train.promise import WithMasks
 from masquerade.wording import explain
 
 _ALL = [catalog.example("train", name) for name in catalog.names("train")]
@@ -57,6 +57,15 @@ def plan_of(method: Method) -> Plan:
 @cache
 def promise(method: Method) -> Guarantee:
     return method.guarantee(plan_of(method))
+
+
+def receipt_of(
+    method: Method, noise: Noise | None = None, mask_sha256: str | None = None
+) -> Receipt:
+    promise = WithMasks(method=method, mask_sha256=mask_sha256) if mask_sha256 else method
+    return write_receipt(
+        promise, shapes=((UNITS,),), noise=noise or Noise(), output_sha256="0" * 64
+    )
 
 
 def made(method: Method, **fields: Any) -> Method:
@@ -174,7 +183,7 @@ def test_without_an_epsilon_nothing_is_promised(method: Method) -> None:
     assert guarantee.kind is Kind.NONE and guarantee.epsilon is guarantee.delta is None
     assert guarantee.accountant is Accountant.NONE and guarantee.caveats == ()
     assert explain(guarantee)[0] == "No guarantee."
-    receipt = receipt_of(statement(free, plan), b"model", Noise(), charged={})
+    receipt = receipt_of(free)
     assert Receipt.from_json(receipt.to_json()) == receipt
     assert json.loads(receipt.to_json())["fields"]["epsilon"] is None
 
@@ -185,15 +194,13 @@ def test_fields_and_receipt_make_the_json_round_trip(method: Method) -> None:
     fields["class_weights"] = tuple(fields["class_weights"])
     assert type(method)(**fields) == method
     plan = plan_of(method)
-    receipt = receipt_of(
-        statement(method, plan, mask_sha256="0" * 64), b"model", Noise(), charged={}
-    )
+    receipt = receipt_of(method, mask_sha256="0" * 64)
     again = Receipt.from_json(receipt.to_json())
     assert again == receipt and again.dp_event == method.event(plan)
     assert again.fields == json.loads(json.dumps(method.fields())) | {"mask_sha256": "0" * 64}
     assert set(method.fields()) == {field.name for field in dataclasses.fields(method)}
     assert not again.is_rehearsal
-    rehearsal = receipt_of(statement(method, plan), b"model", Noise(seed=1), charged={})
+    rehearsal = receipt_of(method, Noise(seed=1))
     assert rehearsal.is_rehearsal and rehearsal.guarantee.kind is Kind.NONE
     assert rehearsal.fields == method.fields(), "without masks there is no fingerprint of them"
 
@@ -254,7 +261,7 @@ def test_as_published_the_guarantee_is_that_of_a_revealed_batch() -> None:
     zero_out = plan.epsilon(Relation.ZERO_OUT)
     assert 2 < zero_out < guarantee.epsilon
     assert f"epsilon {zero_out:g} under zero_out" in " ".join(guarantee.caveats)
-    receipt = receipt_of(statement(PUBLISHED, plan), b"model", Noise(), charged={})
+    receipt = receipt_of(PUBLISHED)
     assert Receipt.from_json(receipt.to_json()).guarantee == guarantee
 
 

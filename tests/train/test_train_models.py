@@ -20,12 +20,12 @@ from masquerade.data.hmdb51 import HMDB51
 from masquerade.data.stage import Stage
 from masquerade.data.watch import EXAMPLE as WATCH
 from masquerade.doors import receipt as receipts
-from masquerade.doors.models import load_model, said_of
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import split_of
 from masquerade.errors import BadInput
 from masquerade.noise import Noise
 from masquerade.train import method
+from masquerade.train.model_file import load_model, said_of
 from masquerade.train.plan import Plan
 from masquerade.train.sampling import Poisson
 
@@ -172,6 +172,8 @@ def test_a_split_that_was_chosen_is_respected() -> None:
     assert split_of(public, "train") is public and split_of(public, "test") is public
     everything = HMDB51(root=Path("videos"), split="all")
     assert split_of(everything, "train") is everything
+    for usual in (Stage(split="all"), HMDB51(root=Path("videos"), split="train")):
+        assert split_of(usual, "test") is usual, "it was said"
     few = Few()
     assert split_of(few, "train") is few, "it has no splits"
 

@@ -16,7 +16,7 @@ from masquerade.train import plan as plans
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.plan import Plan, calibrated
 from masquerade.train.rows import Rows
-from masquerade.train.sampling import Poisson, PublicBatches, Shuffled
+from masquerade.train.sampling import Poisson, PublicBatches
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -79,16 +79,13 @@ def test_an_empty_batch_is_a_step_like_any_other() -> None:
     )
     weights = {name: value.detach() for name, value in tail.named_parameters()}
     loss = loop._loss(tail, DpSgd(epsilon=8.0, unit="video"), rows)
-    cells = loop._private_cells(loss, weights, rows, np.array([], int), plan, loop.Work(physical=4))
+    cells = loop._private_cells(
+        loss, weights, rows, np.array([], int), plan, loop.Workload(physical=4)
+    )
     assert all(not value.any() and value.dtype == torch.int64 for value in cells.values())
     update = step.noisy(cells, plan, noise)
     assert all(value.abs().min() > 0 for value in update.values())
     assert float(update["weight"].std()) > 0.3, "the full noise, whoever is there"
-
-
-def test_shuffled_batches_have_no_event() -> None:
-    with pytest.raises(ValueError, match=r"Expected Poisson batches.*Use Poisson"):
-        Shuffled(units=10, size=2).event(1.0, 5)
 
 
 @pytest.mark.parametrize("wrong", [(3, 4), (0, 1), (3, 0), (3, 1.5)])

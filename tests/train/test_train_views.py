@@ -201,6 +201,24 @@ def test_batch_statistics_are_refused_by_name_and_fixed_ones_are_not() -> None:
     refuse_coupling(net.eval(), some_inputs())
 
 
+def test_with_fixed_statistics_each_record_has_the_gradient_it_has_alone() -> None:
+    net, inputs, targets = net_with(nn.BatchNorm1d(6)), some_inputs(), torch.tensor([0, 1, 2, 3])
+    net(3 * inputs - 1)  # learns statistics
+    net.eval()
+
+    def loss(weights: Any, one: Any, target: Any) -> Any:
+        out = torch.func.functional_call(net, weights, (one[None],))
+        return nn.functional.cross_entropy(out, target[None])
+
+    weights = {name: value.detach() for name, value in net.named_parameters()}
+    found = gradients.per_record(loss, weights, inputs, targets, chunk=4)
+    for number in range(4):
+        net.zero_grad()
+        loss(dict(net.named_parameters()), inputs[number], targets[number]).backward()
+        for name, held in net.named_parameters():
+            assert torch.allclose(found[name][number], held.grad, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("how", ["softmax", "mean"])
 def test_a_layer_that_mixes_records_is_refused_by_name(how: str) -> None:
     for count in (2, 5):

@@ -15,28 +15,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from few_films import Few
-from few_signals import PRIVATE, PUBLIC, FewSignals
-from masquerade.doors.evaluate import signal_accuracy
-from masquerade.doors.lessons import Lessons, Memory
-from masquerade.doors.models import load_model
+from few_signals import PRIVATE, PUBLIC, FewSignals, wears
+from masquerade.doors.evaluate import accuracy
+from masquerade.doors.models import make_method
 from masquerade.doors.receipt import check_receipt
-from masquerade.doors.training import Ways, make_method, train, train_file
-from masquerade.doors.worn import Worn, chosen
 from masquerade.errors import BadInput
+from masquerade.nets.channels import normalisation
+from masquerade.nets.lstm import LstmNetwork
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
-from masquerade.train import gradients, loop
+from masquerade.train import gradients, learner, loop
 from masquerade.train.ensemble.partition import Stretch, windows_of
-from masquerade.train.ensemble.teachers import normalisation
-from masquerade.train.loop import Work
+from masquerade.train.learner import Ways
+from masquerade.train.loop import Workload
+from masquerade.train.memory import Memory
+from masquerade.train.model_file import load_model
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows, gathered
 from masquerade.train.sampling import Poisson
+from masquerade.train.worn import chosen
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-WORN = Worn(public=list(PUBLIC), window=20, hidden=4)
+LSTM, KNOWN = LstmNetwork(window=20, hidden=4), list(PUBLIC)
 TINY: dict[str, Any] = {"epsilon": math.inf, "unit": "subject", "part": "all", "segments": 3}
 TINY |= {"batch": 4, "epochs": 2.0}
 
@@ -79,18 +81,16 @@ def method(**fields: Any) -> Any:
     return make_method("dp_sgd", **(TINY | fields))
 
 
-def trains(path: Path, data: Any = PRIVATE, worn: Worn = WORN, **other: Any) -> Any:
-    given = {name: other.pop(name) for name in ("noise", "ways", "progress") if name in other}
-    name = other.pop("name", "dp_sgd")
-    return train_file(data, path, make_method(name, **(TINY | other)), worn, **given)
+def trains(path: Path, data: Any = PRIVATE, network: Any = LSTM, **other: Any) -> Any:
+    names = ("noise", "ways", "progress", "public")
+    given = {"public": KNOWN} | {name: other.pop(name) for name in names if name in other}
+    how = make_method(other.pop("name", "dp_sgd"), **(TINY | other))
+    return wears(path, how, private=data, network=network, **given)
 
 
-def rows_of(data: Any = PRIVATE, memory: Memory | None = None, **fields: Any) -> Any:
-    how, net = method(**fields), WORN.make(3, seed=0)
-    quiet: dict[str, Any] = {"progress": lambda done, total: None}
-    with WORN.lessons(data, how, net, memory=memory or Memory(), **quiet) as (tail, found):
-        assert isinstance(found, Lessons)
-        return tail, found.rows
+def rows_of(data: Any = PRIVATE, **fields: Any) -> Any:
+    with learner.read(data, method(**fields), LSTM, public=KNOWN) as reading:
+        return reading.tail, reading.rows
 
 
 def planned(units: int, clip_norm: float = 1.0) -> Plan:
@@ -110,7 +110,7 @@ def norm(tail: Any, rows: Rows, unit: int, clip_norm: float) -> Fraction:
     """The squared norm, exactly, of what one unit adds to a sum."""
     plan, loss = planned(rows.units, clip_norm), loop._loss(tail, method(), rows)
     weights = {name: held.detach() for name, held in tail.named_parameters()}
-    cells = loop._private_cells(loss, weights, rows, np.array([unit]), plan, Work(physical=2))
+    cells = loop._private_cells(loss, weights, rows, np.array([unit]), plan, Workload(physical=2))
     whole = sum(int(c) ** 2 for one in cells.values() for c in one.flatten().tolist())
     return Fraction(plan.grid) ** 2 * whole
 
@@ -126,23 +126,24 @@ def test_a_model_is_trained_published_and_read_again(unit: str, name: str, tmp_p
     net, activities = load_model(done.value)
     assert (net.name, net.window, net.rate_hz) == ("lstm", 20, 20.0)
     assert activities == data.activities and net.lstm.hidden_size == 4
-    assert 0 <= signal_accuracy(net, data).top_1 <= 1
+    assert 0 <= accuracy(net, data).top_1 <= 1
 
 
 def test_a_model_without_noise_learns_what_people_do() -> None:
     how = method(segments=12, epochs=30.0, batch=3, optimiser="adam", learning_rate=0.05)
-    net, plan, _ = train(PRIVATE, how, replace(WORN, hidden=8), noise=Noise(seed=1))
-    assert plan.steps == 60
-    assert signal_accuracy(net, FewSignals(subjects=tuple("uvw"))).top_1 > 0.8
+    with learner.read(PRIVATE, how, replace(LSTM, hidden=8), public=KNOWN) as reading:
+        net = reading.learn(Noise(seed=1))
+    assert reading.plan.steps == 60
+    assert accuracy(net, FewSignals(subjects=tuple("uvw"))).top_1 > 0.8
 
 
 @pytest.mark.parametrize("part", ["head", "all"])
 def test_the_head_alone_leaves_the_lstm_as_it_began(part: str, tmp_path: Path) -> None:
     net, _ = load_model(trains(tmp_path / "m.safetensors", part=part).value)
-    first, last = WORN.make(3, seed=0).state_dict(), net.state_dict()
+    first, last = LSTM.make(3, seed=0, public=KNOWN).state_dict(), net.state_dict()
     changed = {name for name in first if not torch.equal(first[name], last[name])}
     assert {name.split(".")[0] for name in changed} == {"head", "lstm" if part == "all" else "head"}
-    other = WORN.make(3, seed=1).state_dict()
+    other = LSTM.make(3, seed=1, public=KNOWN).state_dict()
     assert not torch.equal(first["lstm.weight_hh_l0"], other["lstm.weight_hh_l0"])
 
 
@@ -308,7 +309,7 @@ def test_public_signals_that_do_not_fit_are_refused(
     public: Any, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(BadInput, match=message):
-        trains(tmp_path / "m.safetensors", worn=replace(WORN, public=public))
+        trains(tmp_path / "m.safetensors", public=public)
     assert not list(tmp_path.iterdir())
 
 
@@ -319,7 +320,7 @@ def test_public_signals_that_do_not_fit_are_refused(
         ({"name": "public_part"}, "got public_part; use dp_sgd"),
         ({"part": "norms"}, "part all or head with an LSTM, which has no norms, got part=norms"),
         ({"part": "last_norms"}, "got part=last_norms; use part=all"),
-        ({"ways": Ways(work=Work(precision="bfloat16"))}, "precision=float32 with an LSTM"),
+        ({"ways": Ways(work=Workload(precision="bfloat16"))}, "precision=float32 with an LSTM"),
         ({"class_weights": (1.0, 1.0)}, "class_weights for 3 classes, got 2"),
         ({"worn": "window"}, "window to be a whole number"),
         ({"worn": "hidden"}, "hidden to be a whole number"),
@@ -331,8 +332,8 @@ def test_what_an_lstm_cannot_be_trained_by_is_refused_before_anything_is_read(
     monkeypatch.setattr(FewSignals, "_load", None)
     with pytest.raises(ValueError, match=message):
         bad = {fields["worn"]: 0} if "worn" in fields else {}
-        worn = Worn(public=PUBLIC, **({"window": 20, "hidden": 4} | bad))
-        trains(tmp_path / "m.safetensors", worn=worn, **fields)
+        network = LstmNetwork(**({"window": 20, "hidden": 4} | bad))
+        trains(tmp_path / "m.safetensors", network=network, public=PUBLIC, **fields)
     assert not list(tmp_path.iterdir())
 
 
@@ -346,14 +347,14 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     def tell(what: str, done: int, total: int) -> None:
         told.extend([done] if what == "training" else [])
 
-    ways = Ways(work=Work(checkpoint=tmp_path / "c", every=3))
+    ways = Ways(work=Workload(checkpoint=tmp_path / "c", every=3))
     words: dict[str, Any] = {"epsilon": 4.0, "epochs": 6.0, "ways": ways}
     with pytest.raises(KeyboardInterrupt, match="no model was written"):
         trains(tmp_path / "m.safetensors", progress=stop, **words)
     with pytest.raises(BadInput, match="another run's"):
-        trains(tmp_path / "m.safetensors", worn=replace(WORN, hidden=5), **words)
+        trains(tmp_path / "m.safetensors", network=replace(LSTM, hidden=5), **words)
     with pytest.raises(BadInput, match="another run's"):
-        trains(tmp_path / "m.safetensors", worn=replace(WORN, window=21), **words)
+        trains(tmp_path / "m.safetensors", network=replace(LSTM, window=21), **words)
     done = trains(tmp_path / "m.safetensors", progress=tell, **words)
     assert told == [4, 5, 6, 7, 8, 9] and "9 steps" in done.receipt.guarantee.assumed_public[0]
 
@@ -363,12 +364,12 @@ def test_a_checkpoint_of_a_head_is_not_taken_behind_another_lstm(tmp_path: Path)
         if what == "training" and done == 2:
             raise KeyboardInterrupt
 
-    words = {"part": "head", "ways": Ways(work=Work(checkpoint=tmp_path / "c", every=1))}
+    words = {"part": "head", "ways": Ways(work=Workload(checkpoint=tmp_path / "c", every=1))}
     with pytest.raises(KeyboardInterrupt):
         trains(tmp_path / "m.safetensors", progress=stop, **words)
-    for other in (replace(WORN, window=21), replace(WORN, public=list(PUBLIC)[:2])):
+    for other in ({"network": replace(LSTM, window=21)}, {"public": KNOWN[:2]}):
         with pytest.raises(BadInput, match="another run's"):
-            trains(tmp_path / "m.safetensors", worn=other, **words)
+            trains(tmp_path / "m.safetensors", **other, **words)
     trains(tmp_path / "m.safetensors", **words)
 
 

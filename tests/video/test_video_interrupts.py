@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import video_files as maker
-from masquerade.doors.releasing import make_mechanism, release_file
+from masquerade.doors.recording import make_mechanism, release_file
 from masquerade.video import read, write
 
 FILM = maker.moving(4, 48, 64)
@@ -164,7 +164,7 @@ def test_a_film_that_cannot_be_read_back_is_refused(
 ) -> None:
     """A hole is what a lost write leaves, a shorter file what a lost end leaves."""
     film = FILM[: 1 if suffix == ".png" else None]
-    plain = write._encode
+    plain = write.Encoder.finish
     for spoil in (_with_hole, _cut, _emptied):
         with (tmp_path / f"a{suffix}").open("w+b") as stream:
             write.write(stream, iter(film), suffix=suffix, rate=maker.RATE)
@@ -172,10 +172,11 @@ def test_a_film_that_cannot_be_read_back_is_refused(
             with pytest.raises(OSError, match="read back what was written"):
                 write._check_written(stream, film.shape)
 
-    def one_too_many(*words: Any, **options: Any) -> int:
-        return plain(*words, **options) + 1
+    def one_too_many(encoder: write.Encoder) -> None:
+        plain(encoder)
+        encoder.count += 1
 
-    monkeypatch.setattr(write, "_encode", one_too_many)
+    monkeypatch.setattr(write.Encoder, "finish", one_too_many)
     with pytest.raises(OSError, match="read back what was written"):
         write.write(io.BytesIO(), iter(film), suffix=suffix, rate=maker.RATE)
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import video_files as maker
-from masquerade.doors.folder import Work, plan, release_folder
-from masquerade.doors.releasing import make_mechanism
+from masquerade.doors.folder import release_folder
+from masquerade.doors.folder_plan import Work, plan
+from masquerade.doors.recording import make_mechanism
 from masquerade.errors import BadInput
 from masquerade.video import SUFFIXES, WRITABLE, probe, read, written_suffix
 

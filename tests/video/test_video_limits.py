@@ -16,7 +16,7 @@ import pytest
 
 import video_files as maker
 from masquerade.compute.device import batch_frames
-from masquerade.doors.sources import Limits, find
+from masquerade.doors.source import Limits, find
 from masquerade.errors import BadInput
 from masquerade.files import arrays
 from masquerade.release.pooled_gaussian import PooledGaussian

@@ -202,9 +202,9 @@ REFUSED = {
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_cannot_be_written_is_refused_beforehand(message: str) -> None:
     good = {"suffix": ".mp4", "frames": 1, "height": 48, "width": 64, "exact": False, "rate": RATE}
-    write.check(**good)  # type: ignore[arg-type]
+    write.Film(**good).check()  # type: ignore[arg-type]
     with pytest.raises(ValueError) as error:
-        write.check(**(good | REFUSED[message]))  # type: ignore[arg-type]
+        write.Film(**(good | REFUSED[message])).check()  # type: ignore[arg-type]
     assert message in str(error.value)
 
 

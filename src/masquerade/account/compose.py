@@ -9,7 +9,7 @@ value stands, which is still an upper bound. Renyi divergences bound what no gri
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from scipy.optimize import brentq
@@ -197,17 +197,17 @@ def optimal_composition(each: float, times: int, *, delta: float) -> float:
     The worst such mechanism is randomised response, whose loss is +-each.
     """
     counts = np.arange(times + 1)
-    chance = binom.pmf(counts, times, 1 / (1 + math.exp(-each)))
-    losses = (2.0 * counts - times) * each
+    chances = binom.pmf(counts, times, 1 / (1 + math.exp(-each)))
+    return least_epsilon(chances, (2.0 * counts - times) * each, delta=delta)
+
+
+def least_epsilon(chances: np.ndarray, losses: np.ndarray, *, delta: float) -> float:
+    """Least epsilon at which delta is met by a loss that has these values, with their chances."""
 
     def excess(target: float) -> float:
-        return float(chance @ -np.expm1(np.minimum(target - losses, 0.0))) - delta
+        return float(chances @ -np.expm1(np.minimum(target - losses, 0.0))) - delta
 
-    return least_epsilon(excess, high=times * each)
-
-
-def least_epsilon(excess: Callable[[float], float], *, high: float) -> float:
-    """Least epsilon in [0, high] at which delta is met; ``excess`` falls."""
+    high = float(np.max(losses))
     if excess(0.0) <= 0:
         return 0.0
     if excess(high) > 0:

@@ -23,7 +23,7 @@ class TooFine(Exception):
 
 
 @dataclass(frozen=True)
-class Law:
+class LossLaw:
     """A loss on a grid.
 
     Args:
@@ -36,18 +36,18 @@ class Law:
     chances: np.ndarray
     lost: float
 
-    def plus(self, place: int, mass: float, *, lost: float = 0.0) -> Law:
+    def plus(self, place: int, mass: float, *, lost: float = 0.0) -> LossLaw:
         """The law with some more mass, at a grid point and lost."""
         first = min(self.first, place)
         last = max(self.first + len(self.chances), place + 1)
         chances = np.zeros(last - first)
         chances[self.first - first : self.first - first + len(self.chances)] = self.chances
         chances[place - first] += mass
-        return Law(first, chances, self.lost + float(lost))
+        return LossLaw(first, chances, self.lost + float(lost))
 
-    def sometimes(self, chance: float) -> Law:
+    def sometimes(self, chance: float) -> LossLaw:
         """With that chance the law, and no loss at all otherwise."""
-        return Law(self.first, self.chances * chance, self.lost * chance).plus(0, 1 - chance)
+        return LossLaw(self.first, self.chances * chance, self.lost * chance).plus(0, 1 - chance)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Cells:
             too_high=self.too_low[::-1],
         )
 
-    def law(self, interval: float) -> Law:
+    def law(self, interval: float) -> LossLaw:
         """All masses on the ends of their cells."""
         least = self.ends[:-1] * interval
         with np.errstate(over="ignore", invalid="ignore"):
@@ -101,4 +101,4 @@ class Cells:
         chances[:-2] += self.mass - upper
         chances[1:-1] += upper - beyond
         chances[2:] += np.where(is_far, 0.0, beyond)
-        return Law(int(self.ends[0]), chances, float(np.sum(beyond[is_far])))
+        return LossLaw(int(self.ends[0]), chances, float(np.sum(beyond[is_far])))

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from masquerade.account.law import MOST_CELLS, ROUNDING, Cells, Law, TooFine
+from masquerade.account.law import MOST_CELLS, ROUNDING, Cells, LossLaw, TooFine
 from masquerade.account.parts import UnsupportedEvent, distance_of
 from masquerade.events import (
     DpEvent,
@@ -43,7 +43,7 @@ class Loss(Protocol):
     def largest(self, tail: float) -> float:
         """What is exceeded with at most that chance."""
 
-    def laws(self, interval: float, tail: float) -> tuple[Law, Law]:
+    def laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
         """On a grid, in both directions; a tail may count as lost.
 
         Raises:
@@ -166,7 +166,7 @@ class Pair:
         far = max(self.shifts)
         return -reach - (far if self.is_two_sided else 0.0), reach + far
 
-    def laws(self, interval: float, tail: float) -> tuple[Law, Law]:
+    def laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
         """Of P against Q, and of Q against P."""
         ends, x, too_low, too_high = self._ends_of_cells(interval, tail)
         edges = np.concatenate([[-np.inf], x, [np.inf]])
@@ -255,7 +255,7 @@ class Sometimes:
         """What is exceeded with at most that chance."""
         return self.loss.largest(tail)
 
-    def laws(self, interval: float, tail: float) -> tuple[Law, Law]:
+    def laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
         """On a grid, in both directions."""
         up, down = self.loss.laws(interval, tail)
         return up.sometimes(self.chance), down.sometimes(self.chance)
@@ -276,7 +276,7 @@ class Laplace:
         """What is exceeded with at most that chance."""
         return self.shift
 
-    def laws(self, interval: float, tail: float) -> tuple[Law, Law]:
+    def laws(self, interval: float, tail: float) -> tuple[LossLaw, LossLaw]:
         """Losses of +-shift have a mass of their own; cells that reach beyond only add to them."""
         last = math.ceil(self.shift / interval)
         if 2 * last > MOST_CELLS:

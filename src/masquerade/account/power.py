@@ -6,19 +6,24 @@ whole curve says how often a change is really noticed.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from masquerade._round import up_decimals
 from masquerade.account.compose import epsilon as epsilon_of
+from masquerade.account.compose import finer, gaussian_mu_of, is_not_private
+from masquerade.account.law import TooFine
 from masquerade.account.parts import parts_of
-from masquerade.account.tradeoff_curve import false_negative_rate
 from masquerade.events import ComposedDpEvent, DpEvent, SelfComposedDpEvent
 from masquerade.guarantee import FALSE_ALARM, Relation
 from masquerade.tradeoff import power
 
 _DELTAS = np.geomspace(1e-9, 0.5, 32)
+_LOST = 1e-9  # chance that the grids may leave out
+_CLOSE = 1e-4  # change of the rate at which a finer grid is not worth it
 
 
 def power_of(event: DpEvent, *, relation: Relation, epsilon: float, delta: float) -> float:
@@ -44,3 +49,32 @@ def _by_curve(parts: tuple[tuple[DpEvent, int], ...], relation: Relation) -> flo
         return 1 - missed
     lines = [(epsilon_of(event, delta=d, relation=relation), d) for d in _DELTAS.tolist()]
     return min(power(FALSE_ALARM, epsilon=e, delta=d, is_gaussian=False) for e, d in lines)
+
+
+def false_negative_rate(false_positive: float, event: DpEvent, *, relation: Relation) -> float:
+    """A lower bound on the miss rate of any test with that false-alarm rate [dong2019, Prop. 2.5].
+
+    The curve is the upper envelope of the lines that each (epsilon, delta(epsilon)) gives. The
+    deltas are upper bounds, so the rate is never above the truth; zero where nothing is known.
+    """
+    if any(is_not_private(part) for part, _ in parts_of(event)):
+        return 0.0
+    mu = gaussian_mu_of(event, relation=relation)
+    if mu is not None:
+        return float(ndtr(-ndtri(false_positive) - mu)) * (1 - 1e-9)
+    best = 0.0
+    try:
+        for sums in finer(parts_of(event), relation, delta=_LOST):
+            curves = [each.at(0.0) for each in sums]
+            epsilons = np.unique(np.maximum(np.concatenate([c.losses for c in curves]), 0.0))
+            epsilons = epsilons[epsilons < 700]
+            deltas = np.max([curve.delta(epsilons) for curve in curves], axis=0)
+            first = 1 - deltas - np.exp(epsilons) * false_positive
+            second = np.exp(-epsilons) * (1 - deltas - false_positive)
+            found = float(np.max(np.maximum(np.maximum(first, second), 0.0)))
+            moved, best = found - best, max(best, found)
+            if moved <= _CLOSE * best and math.isfinite(moved):
+                break
+    except TooFine:
+        pass
+    return best

@@ -7,7 +7,6 @@ Distances are L2 and for replace_one; zero_out is half of the array's.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from scipy.optimize import brentq
 from scipy.stats import chi2
@@ -56,33 +55,21 @@ def refuse_add_remove(relation: Relation) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Film:
-    """The public size of a video: T frames of H x W sites with C channels in [0, r]."""
-
-    frames: int
-    height: int
-    width: int
-    channels: int = 3
-    value_range: float = 255.0
-
-    def __post_init__(self) -> None:
-        _check.count(frames=self.frames, height=self.height, width=self.width)
-        _check.count(channels=self.channels)
-        _check.positive(value_range=self.value_range)
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """As an array's shape."""
-        return self.frames, self.height, self.width, self.channels
+def of_array(unit: Unit, shape: tuple[int, ...], *, value_range: float = 255.0) -> float:
+    """Distance of two neighbouring videos (T, H, W, C) themselves."""
+    _check_film(shape, value_range)
+    return value_range * math.sqrt(changed_coordinates(unit, (shape,)))
 
 
-def of_array(unit: Unit, film: Film) -> float:
-    """Distance of two neighbouring videos themselves."""
-    return film.value_range * math.sqrt(changed_coordinates(unit, (film.shape,)))
+def _check_film(shape: tuple[int, ...], value_range: float) -> None:
+    frames, height, width, channels = shape
+    _check.count(frames=frames, height=height, width=width, channels=channels)
+    _check.positive(value_range=value_range)
 
 
-def of_block_means(unit: Unit, film: Film, *, block: int, length: int) -> float:
+def of_block_means(
+    unit: Unit, shape: tuple[int, ...], *, block: int, length: int, value_range: float = 255.0
+) -> float:
     """Distance of the means over blocks of ``block`` x ``block`` sites and ``length`` frames.
 
     Sums are divided by the nominal volume V even at ragged borders. With n_i changed sites in
@@ -90,25 +77,26 @@ def of_block_means(unit: Unit, film: Film, *, block: int, length: int) -> float:
     whole blocks and puts the rest into one more.
 
     Example:
-        >>> film = Film(frames=16, height=240, width=320)
-        >>> round(of_block_means(Unit(name=UnitName.PIXELS, sites=16), film, block=16, length=1), 6)
+        >>> sixteen, shape = Unit(name=UnitName.PIXELS, sites=16), (16, 240, 320, 3)
+        >>> round(of_block_means(sixteen, shape, block=16, length=1), 6)
         27.60456
     """
+    _check_film(shape, value_range)
     _check.count(block=block, length=length)
+    frames, height, width, channels = shape
     area, volume = block**2, block**2 * length
-    per_channel, m = film.value_range**2, unit.sites or 1
-    colour = per_channel * film.channels
-    sites = film.frames * film.height * film.width
+    colour, m = value_range**2 * channels, unit.sites or 1
+    sites = frames * height * width
     match unit.name:
         case UnitName.VALUE:
-            return film.value_range / volume
+            return value_range / volume
         case UnitName.PIXELS:
             return math.sqrt(colour * _filled(min(m, sites), volume))
         case UnitName.TUBE:
-            blocks = math.ceil(film.frames / length)
-            return math.sqrt(colour * blocks * _filled(min(m, film.height * film.width), area))
+            blocks = math.ceil(frames / length)
+            return math.sqrt(colour * blocks * _filled(min(m, height * width), area))
         case UnitName.FRAME:
-            return math.sqrt(colour * film.height * film.width) / (block * length)
+            return math.sqrt(colour * height * width) / (block * length)
         case _ if unit.name in WHOLE_FILE:
             return math.sqrt(colour * sites / volume)
     raise ValueError(f"Expected a unit inside one file, got unit={unit.name.value}.")
@@ -117,13 +105,6 @@ def of_block_means(unit: Unit, film: Film, *, block: int, length: int) -> float:
 def _filled(sites: int, volume: int) -> float:
     whole, rest = divmod(sites, volume)
     return whole + (rest / volume) ** 2
-
-
-def low_pass(sites: int, film: Film, *, largest_row: float) -> float:
-    """Distance of ``sites`` changed sites in an orthonormal basis, its rows' norms bounded."""
-    _check.count(sites=sites)
-    _check.positive(largest_row=largest_row)
-    return film.value_range * math.sqrt(film.channels) * min(math.sqrt(sites), sites * largest_row)
 
 
 def fresh_projection_factor(columns: int, *, tail: float) -> float:

@@ -32,7 +32,7 @@ from scipy.fft import irfft, rfft
 from scipy.optimize import brentq
 from scipy.signal import lfilter
 
-from masquerade.account.law import Law, TooFine
+from masquerade.account.law import LossLaw, TooFine
 
 MOST_POINTS = 2**22
 _UNIT = 2.0**-53
@@ -48,7 +48,7 @@ _LOG_KEPT = -2.0  # log of the chance that the sum is its likeliest value, from 
 class Sum:
     """A sum of losses: so many of each law, on one grid."""
 
-    parts: Sequence[tuple[Law, int]]
+    parts: Sequence[tuple[LossLaw, int]]
     interval: float
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
@@ -84,7 +84,7 @@ class Sum:
             return most
         return math.exp(float(brentq(excess, low, middle, xtol=0.02)))
 
-    def _losses(self, law: Law) -> np.ndarray:
+    def _losses(self, law: LossLaw) -> np.ndarray:
         return (law.first + np.arange(len(law.chances))) * self.interval
 
     def _window(self, theta: float) -> tuple[int, int]:
@@ -155,7 +155,7 @@ class Sum:
             lost=sum(count * law.lost for law, count in self.parts),
         )
 
-    def _alone(self, law: Law, centre: float) -> Curve:
+    def _alone(self, law: LossLaw, centre: float) -> Curve:
         """A single loss needs no transform."""
         return Curve(
             losses=self._losses(law),
@@ -232,7 +232,7 @@ class Curve:
         return max(found, 0.0)
 
 
-def _tilted(law: Law, losses: np.ndarray, theta: float) -> tuple[np.ndarray, float]:
+def _tilted(law: LossLaw, losses: np.ndarray, theta: float) -> tuple[np.ndarray, float]:
     """Chances in proportion to e^{theta loss}, adding up to one, and the log of what they were."""
     exponents = theta * losses
     if float(np.abs(exponents).max()) < 30:

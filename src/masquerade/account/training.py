@@ -9,11 +9,12 @@ from masquerade._round import up_decimals
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.compose import epsilon
 from masquerade.account.renyi import renyi_noise_multiplier
+from masquerade.account.verdict import PublishedClaim
 from masquerade.guarantee import Relation
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedRun:
+class PublishedRun(PublishedClaim):
     """DP-SGD as a paper reports it.
 
     Args:

@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.optimize import brentq
@@ -32,7 +32,7 @@ from masquerade import _check
 from masquerade._round import up_decimals, up_significant
 from masquerade.account.compose import epsilon as epsilon_of
 from masquerade.account.compose import least_epsilon, optimal_composition
-from masquerade.account.parts import distance_of, parts_of
+from masquerade.account.parts import distance_of
 from masquerade.events import (
     BoundedRangeDpEvent,
     ComposedDpEvent,
@@ -42,179 +42,16 @@ from masquerade.events import (
     SelfComposedDpEvent,
 )
 from masquerade.guarantee import Accountant, Relation
-from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
+from masquerade.tradeoff import gaussian_mu
 
 Aggregator = Literal["lnmax", "gnmax", "gumbel", "confident"]
 _MORE, _LESS = 1 + 2.0**-50, 1 - 2.0**-50  # more than the rounding of what they multiply
-
-
-def lnmax_bounds(
-    gamma: float, *, queries: int, delta: float, shards_per_subject: int = 1
-) -> dict[str, float]:
-    """Four upper bounds on epsilon for the argmax of Laplace-noised counts; take the least.
-
-    Args:
-        gamma: inverse scale of the Laplace noise on each count.
-        queries: how many labels are released.
-        delta: of the guarantee.
-        shards_per_subject: s, teachers that one person's data reaches.
-
-    Example:
-        >>> bounds = lnmax_bounds(0.1, queries=1000, delta=1e-5)
-        >>> round(min(bounds.values()), 2)
-        27.69
-    """
-    event = lnmax_event(gamma, queries=queries, shards_per_subject=shards_per_subject)
-    _check.delta(delta=delta)
-    each = gamma * shards_per_subject
-    return {
-        "pure": 2 * each * queries,
-        "optimal": optimal_composition(2 * each, queries, delta=delta),
-        "pld_laplace": epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE),
-        "moments": moments(2 * each, queries, delta=delta),
-    }
-
-
 _PROOFS = {
     "pure": Accountant.PURE,
     "optimal": Accountant.OPTIMAL_COMPOSITION,
     "pld_laplace": Accountant.PLD_LAPLACE,
     "moments": Accountant.MOMENTS,
 }
-
-
-def lnmax_event(
-    gamma: float,
-    *,
-    queries: int,
-    shards_per_subject: int = 1,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> DpEvent:
-    """Two counts a query, each a Laplace of shift s: never 2 s Laplaces of shift one."""
-    _check.positive(gamma=gamma)
-    _check.count(queries=queries, shards_per_subject=shards_per_subject)
-    scale = distance_of(relation) / (gamma * shards_per_subject) * _LESS
-    return SelfComposedDpEvent(LaplaceDpEvent(scale), 2 * queries)
-
-
-def gnmax_epsilon(
-    noise_std: float, *, queries: int, delta: float, shards_per_subject: int = 1
-) -> float:
-    """Epsilon of the argmax of Gaussian-noised counts: mu = s sqrt(2 k) / sigma.
-
-    Example:
-        >>> round(gnmax_epsilon(40, queries=1000, delta=1e-5), 6)
-        4.983306
-    """
-    _check.positive(noise_std=noise_std)
-    _check.count(queries=queries, shards_per_subject=shards_per_subject)
-    _check.delta(delta=delta)
-    return gaussian_epsilon(shards_per_subject * math.sqrt(2 * queries) / noise_std * _MORE, delta)
-
-
-def gnmax_event(
-    noise_std: float,
-    *,
-    queries: int,
-    shards_per_subject: int = 1,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> DpEvent:
-    """One query is one Gaussian whose two changed counts are sqrt(2) s apart."""
-    _check.positive(noise_std=noise_std)
-    _check.count(queries=queries, shards_per_subject=shards_per_subject)
-    ratio = noise_std / (math.sqrt(2) * shards_per_subject)
-    return SelfComposedDpEvent(GaussianDpEvent(distance_of(relation) * ratio * _LESS), queries)
-
-
-def gumbel_epsilon(
-    gamma: float, *, queries: int, delta: float, shards_per_subject: int = 1
-) -> float:
-    """Epsilon of the argmax of Gumbel-noised counts: rho = k (gamma s)^2 / 2, in zCDP.
-
-    Example:
-        >>> round(gumbel_epsilon(0.01, queries=1000, delta=1e-5), 3)
-        1.308
-    """
-    event = gumbel_event(gamma, queries=queries, shards_per_subject=shards_per_subject)
-    return epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE)
-
-
-def gumbel_event(
-    gamma: float,
-    *,
-    queries: int,
-    shards_per_subject: int = 1,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> DpEvent:
-    """One query is one exponential mechanism: a score rises by gamma s and another falls by it."""
-    _check.positive(gamma=gamma)
-    _check.count(queries=queries, shards_per_subject=shards_per_subject)
-    span = 2 * gamma * shards_per_subject / distance_of(relation) * _MORE
-    return SelfComposedDpEvent(BoundedRangeDpEvent(span), queries)
-
-
-def confident_epsilon(
-    noise_std: float,
-    *,
-    threshold_std: float,
-    queries: int,
-    cap: int,
-    delta: float,
-    shards_per_subject: int = 1,
-) -> float:
-    """Epsilon of Confident-GNMax: mu^2 = s^2 (k / sigma_T^2 + 2 cap / sigma^2).
-
-    Args:
-        noise_std: sigma, of the noise on the counts of a query that is answered.
-        threshold_std: sigma_T, of the noise on the largest count of every query.
-        queries: asked, answered or not.
-        cap: the most that are answered, fixed in advance.
-        delta: of the guarantee.
-        shards_per_subject: s, teachers that one person's data reaches.
-
-    Example:
-        >>> limits = dict(queries=1000, cap=500, delta=1e-5)
-        >>> round(confident_epsilon(40, threshold_std=100, **limits), 4)
-        3.6373
-    """
-    event = confident_event(
-        noise_std,
-        threshold_std=threshold_std,
-        queries=queries,
-        cap=cap,
-        shards_per_subject=shards_per_subject,
-    )
-    return epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE)
-
-
-def confident_event(
-    noise_std: float,
-    *,
-    threshold_std: float,
-    queries: int,
-    cap: int,
-    shards_per_subject: int = 1,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> DpEvent:
-    """Every query asked is one Gaussian of the largest count; ``cap`` of them are gnmax's too."""
-    _check.positive(noise_std=noise_std, threshold_std=threshold_std)
-    _check.count(queries=queries, cap=cap, shards_per_subject=shards_per_subject)
-    asked = GaussianDpEvent(distance_of(relation) * threshold_std / shards_per_subject * _LESS)
-    answers = gnmax_event(
-        noise_std, queries=cap, shards_per_subject=shards_per_subject, relation=relation
-    )
-    return ComposedDpEvent([SelfComposedDpEvent(asked, queries), answers])
-
-
-def gumbel_proof(event: DpEvent, found: float, *, delta: float) -> Accountant:
-    """Which of its bounds gave epsilon: counting pure losses, all of them, or moments."""
-    ((part, times),) = parts_of(event)
-    if not isinstance(part, BoundedRangeDpEvent):
-        raise TypeError(f"Expected votes under Gumbel noise, got {event}.")
-    if found >= part.bound * times * _LESS:
-        return Accountant.PURE
-    counted = optimal_composition(part.bound, times, delta=delta)
-    return Accountant.OPTIMAL_COMPOSITION if found >= counted else Accountant.MOMENTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,19 +96,27 @@ class Terms:
             relation: any; epsilon is the same.
         """
         _check.positive(scale=scale)
-        shards = self.shards_per_subject
-        shared: dict[str, Any] = dict(queries=self.queries, shards_per_subject=shards)
-        shared["relation"] = relation
-        if self.threshold_std is not None and self.cap is not None:
-            tests = self.threshold_std
-            return confident_event(scale, threshold_std=tests, cap=self.cap, **shared)
-        if self.aggregator == "gnmax":
-            return gnmax_event(scale, **shared)
-        make = lnmax_event if self.aggregator == "lnmax" else gumbel_event
-        return make(1 / scale, **shared)
+        shards, apart = self.shards_per_subject, distance_of(relation)
+        if self.aggregator == "lnmax":
+            return _laplaces(1 / scale * shards, self.queries, apart)
+        if self.aggregator == "gumbel":  # a score rises by gamma s and another falls by it
+            span = 2 * (1 / scale) * shards / apart * _MORE
+            return SelfComposedDpEvent(BoundedRangeDpEvent(span), self.queries)
+        # two changed counts are sqrt(2) s apart
+        answer = GaussianDpEvent(apart * (scale / (math.sqrt(2) * shards)) * _LESS)
+        answers = SelfComposedDpEvent(answer, self.cap or self.queries)
+        if self.threshold_std is None:
+            return answers
+        asked = GaussianDpEvent(apart * self.threshold_std / shards * _LESS)
+        return ComposedDpEvent([SelfComposedDpEvent(asked, self.queries), answers])
 
     def epsilon(self, scale: float, *, delta: float) -> float:
-        """The least epsilon that is proved, under every relation."""
+        """The least epsilon that is proved, under every relation.
+
+        Example:
+            >>> round(Terms(aggregator="gnmax", queries=1000).epsilon(40, delta=1e-5), 6)
+            4.983306
+        """
         return self.proved(scale, delta=delta)[0]
 
     def proved(self, scale: float, *, delta: float) -> tuple[float, Accountant]:
@@ -288,9 +133,52 @@ class Terms:
             return bounds[least], _PROOFS[least]
         event = self.event(scale, relation=Relation.ADD_REMOVE)
         found = epsilon_of(event, delta=delta, relation=Relation.ADD_REMOVE)
-        if self.aggregator != "gumbel":
-            return found, Accountant.ANALYTIC_GAUSSIAN
-        return found, gumbel_proof(event, found, delta=delta)
+        match event:
+            case SelfComposedDpEvent(event=BoundedRangeDpEvent(bound=span), count=times):
+                return found, _gumbel_proof(span, times, found, delta)
+        return found, Accountant.ANALYTIC_GAUSSIAN
+
+
+def lnmax_bounds(
+    gamma: float, *, queries: int, delta: float, shards_per_subject: int = 1
+) -> dict[str, float]:
+    """Four upper bounds on epsilon for the argmax of Laplace-noised counts; take the least.
+
+    Args:
+        gamma: inverse scale of the Laplace noise on each count.
+        queries: how many labels are released.
+        delta: of the guarantee.
+        shards_per_subject: s, teachers that one person's data reaches.
+
+    Example:
+        >>> bounds = lnmax_bounds(0.1, queries=1000, delta=1e-5)
+        >>> round(min(bounds.values()), 2)
+        27.69
+    """
+    _check.positive(gamma=gamma)
+    _check.count(queries=queries, shards_per_subject=shards_per_subject)
+    _check.delta(delta=delta)
+    each, relation = gamma * shards_per_subject, Relation.ADD_REMOVE
+    event = _laplaces(each, queries, distance_of(relation))
+    return {
+        "pure": 2 * each * queries,
+        "optimal": optimal_composition(2 * each, queries, delta=delta),
+        "pld_laplace": epsilon_of(event, delta=delta, relation=relation),
+        "moments": moments(2 * each, queries, delta=delta),
+    }
+
+
+def _laplaces(gamma: float, queries: int, apart: float) -> DpEvent:
+    """Two counts a query, each a Laplace of shift s: never 2 s Laplaces of shift one."""
+    return SelfComposedDpEvent(LaplaceDpEvent(apart / gamma * _LESS), 2 * queries)
+
+
+def _gumbel_proof(span: float, times: int, found: float, delta: float) -> Accountant:
+    """Which of its bounds gave epsilon: counting pure losses, all of them, or moments."""
+    if found >= span * times * _LESS:
+        return Accountant.PURE
+    counted = optimal_composition(span, times, delta=delta)
+    return Accountant.OPTIMAL_COMPOSITION if found >= counted else Accountant.MOMENTS
 
 
 def scale_for(terms: Terms, *, epsilon: float, delta: float) -> float:
@@ -379,14 +267,7 @@ def _coins(margin: float, other: float, times: int, delta: float) -> float:
     gain = math.log(_wins(margin) / _wins(other))
     loss = math.log(_wins(-margin) / _wins(-other))
     losses = wins * gain + (times - wins) * loss
-
-    def one_way(chance: np.ndarray, losses: np.ndarray) -> float:
-        def excess(target: float) -> float:
-            return float(chance @ -np.expm1(np.minimum(target - losses, 0.0))) - delta
-
-        return least_epsilon(excess, high=float(np.max(losses)))
-
     return max(
-        one_way(binom.pmf(wins, times, _wins(margin)), losses),
-        one_way(binom.pmf(wins, times, _wins(other)), -losses),
+        least_epsilon(binom.pmf(wins, times, _wins(margin)), losses, delta=delta),
+        least_epsilon(binom.pmf(wins, times, _wins(other)), -losses, delta=delta),
     )

@@ -19,7 +19,7 @@ from scipy.stats import beta
 from masquerade import _check
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.compose import epsilon
-from masquerade.account.tradeoff_curve import false_negative_rate
+from masquerade.account.power import false_negative_rate
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.scores import Evidence, Scores

@@ -127,6 +127,12 @@ class MechanismGame(Game):
         return bound(scores, delta=self.claim().delta, confidence=confidence)
 
 
+def in_chunks(score: Callable[[int], np.ndarray], trials: int, *, chunk: int) -> np.ndarray:
+    """The scores of all trials, of which ``score`` gives ``chunk`` at a time."""
+    sizes = (min(chunk, trials - start) for start in range(0, trials, chunk))
+    return np.concatenate([score(size) for size in sizes])
+
+
 def trained(without: np.ndarray, within: np.ndarray) -> Scores:
     """Scores by Fisher's direction, learned on trials of its own that are not scored."""
     half = len(without) // 2

@@ -9,63 +9,38 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.account import votes
-from masquerade.audit.bounds import gaussian_tradeoff
-from masquerade.audit.game import Claim, Game
+from masquerade.audit.vote_game import VoteGame
 from masquerade.noise import Noise
-from masquerade.scores import Evidence, Scores
 
 
 @dataclass(frozen=True, kw_only=True)
-class GnmaxVotes(Game):
+class GnmaxVotes(VoteGame):
     """One shard changes its teacher's vote in every query; the noisy counts are seen.
 
     Args:
         noise_std: of the noise on each count.
-        queries: labels released.
-        delta: of the claim.
-        trials: in each world.
     """
 
     noise_std: float = 9.0
-    queries: int = 100
-    delta: float = 1e-5
-    trials: int = 10_000
+
+    aggregator = "gnmax"
+    is_gaussian = True
+    attack = "vote counts"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check.positive(noise_std=self.noise_std)
-        _check.count(queries=self.queries, trials=self.trials)
-        _check.delta(delta=self.delta)
 
-    def claim(self) -> Claim:
-        """Data-independent, by mu = sqrt(2 k) / sigma."""
-        return Claim(
-            epsilon=votes.gnmax_epsilon(self.noise_std, queries=self.queries, delta=self.delta),
-            delta=self.delta,
-            unit="shard, replace_one",
-            source="account votes --aggregator gnmax",
-        )
+    def epsilon(self) -> float:
+        """By mu = sqrt(2 k) / sigma."""
+        terms = votes.Terms(aggregator="gnmax", queries=self.queries)
+        return terms.epsilon(self.noise_std, delta=self.delta)
 
-    def play(self, trials: int, noise: Noise) -> Scores:
+    def score(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """Sum of (second count - first count) over the queries: the likelihood ratio."""
-
-        def scores(first: float, second: float) -> np.ndarray:
-            found = np.empty(trials)
-            chunk = max(1, 1_000_000 // self.queries)
-            for start in range(0, trials, chunk):
-                size = min(chunk, trials - start)
-                counts = noise.gaussian(self.noise_std, (size, self.queries, 2))
-                counts += np.array([first, second])
-                found[start : start + size] = (counts[..., 1] - counts[..., 0]).sum(axis=1)
-            return found
-
-        scale = 1 / math.sqrt(self.queries)
-        return Scores(
-            without=scores(25, 24) * scale, within=scores(24, 25) * scale, attack="vote counts"
-        )
-
-    def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
-        """Gaussian: the histogram is one."""
-        return gaussian_tradeoff(scores, delta=self.delta, confidence=confidence)
+        seen = noise.gaussian(self.noise_std, (size, self.queries, 2)) + counts
+        lead = (seen[..., 1] - seen[..., 0]).sum(axis=1)
+        return np.asarray(lead * (1 / math.sqrt(self.queries)))
 
 
 EXAMPLE = GnmaxVotes()

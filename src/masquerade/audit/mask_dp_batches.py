@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.compose import epsilon
 from masquerade.account.renyi import renyi_epsilon
 from masquerade.audit.bounds import clopper_pearson, poisson_tradeoff
-from masquerade.audit.game import Claim, Game
+from masquerade.audit.game import Claim, Game, in_chunks
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.scores import Evidence, Scores
@@ -71,25 +72,22 @@ class MaskDpBatches(Game):
         """The likelihood ratio of +C against -C, from what each form lets through."""
         z, q, steps = self.noise_multiplier, self.sampling_prob, self.steps
 
-        def scores(gradient: float) -> np.ndarray:
-            found = np.empty(trials)
-            chunk = max(1, 2_000_000 // steps)
-            for start in range(0, trials, chunk):
-                size = (min(chunk, trials - start), steps)
-                member = noise.poisson_batch(q, size[0] * size[1]).reshape(size)
-                seen = noise.gaussian(z, size) + gradient * member
-                if self.form == "sound":
-                    up = np.logaddexp(np.log1p(-q), np.log(q) + (2 * seen - 1) / (2 * z * z))
-                    down = np.logaddexp(np.log1p(-q), np.log(q) + (-2 * seen - 1) / (2 * z * z))
-                    scored = up - down
-                else:  # the public gradient comes with it, un-noised, whenever the record is in
-                    seen = seen + _PUBLIC_GRADIENT * member
-                    is_in = seen > _PUBLIC_GRADIENT / 2
-                    scored = np.where(is_in, seen - _PUBLIC_GRADIENT, 0.0)
-                found[start : start + size[0]] = scored.sum(axis=1)
-            return found
+        def scores(gradient: float, size: int) -> np.ndarray:
+            member = noise.poisson_batch(q, size * steps).reshape(size, steps)
+            seen = noise.gaussian(z, (size, steps)) + gradient * member
+            if self.form == "sound":
+                up = np.logaddexp(np.log1p(-q), np.log(q) + (2 * seen - 1) / (2 * z * z))
+                down = np.logaddexp(np.log1p(-q), np.log(q) + (-2 * seen - 1) / (2 * z * z))
+                return np.asarray((up - down).sum(axis=1))
+            # the public gradient comes with it, un-noised, whenever the record is in
+            seen = seen + _PUBLIC_GRADIENT * member
+            is_in = seen > _PUBLIC_GRADIENT / 2
+            return np.asarray(np.where(is_in, seen - _PUBLIC_GRADIENT, 0.0).sum(axis=1))
 
-        return Scores(without=scores(-1.0), within=scores(1.0), attack="likelihood ratio")
+        chunk = max(1, 2_000_000 // steps)
+        without = in_chunks(partial(scores, -1.0), trials, chunk=chunk)
+        within = in_chunks(partial(scores, 1.0), trials, chunk=chunk)
+        return Scores(without=without, within=within, attack="likelihood ratio")
 
     def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """Inverted in z where the form is Poisson sampling; assumption-free otherwise."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from masquerade.account.calibrate import gaussian_sigma
-from masquerade.account.published.video_dprp import VideoDprp
+from masquerade.account.published.video_dprp import VideoDprpClaim
 from masquerade.account.sensitivity import fresh_projection_factor
-from masquerade.audit.game import Claim, Game
+from masquerade.audit.game import Claim, Game, in_chunks
 from masquerade.noise import Noise
 from masquerade.scores import Scores
 
@@ -32,8 +33,10 @@ class VideoDprpValue(Game):
     delta: float = 1e-4
     trials: int = 200_000
 
-    def _paper(self) -> VideoDprp:
-        return VideoDprp(epsilon=self.epsilon, delta=self.delta, columns=48, height=16, width=16)
+    def _paper(self) -> VideoDprpClaim:
+        return VideoDprpClaim(
+            epsilon=self.epsilon, delta=self.delta, columns=48, height=16, width=16
+        )
 
     def sigma(self) -> float:
         """The noise on the projection."""
@@ -56,20 +59,16 @@ class VideoDprpValue(Game):
         """The changed row of R is public: project the noisy row on it."""
         k, sigma = self._paper().columns, self.sigma()
 
-        def scores(changed: float) -> np.ndarray:
-            found = np.empty(trials)
-            for start in range(0, trials, 20_000):
-                size = min(20_000, trials - start)
-                row = noise.gaussian(1 / math.sqrt(k), (size, k))  # fresh R, its row j
-                seen = changed * row + noise.gaussian(sigma, (size, k))
-                # log likelihood ratio of 255 against 0 in units of its own deviation
-                norm = np.linalg.norm(row, axis=1)
-                found[start : start + size] = (
-                    ((seen * row).sum(axis=1) - 255 * norm**2 / 2) / sigma**2 * 255
-                )
-            return found
+        def scores(changed: float, size: int) -> np.ndarray:
+            row = noise.gaussian(1 / math.sqrt(k), (size, k))  # fresh R, its row j
+            seen = changed * row + noise.gaussian(sigma, (size, k))
+            # log likelihood ratio of 255 against 0 in units of its own deviation
+            norm = np.linalg.norm(row, axis=1)
+            return np.asarray(((seen * row).sum(axis=1) - 255 * norm**2 / 2) / sigma**2 * 255)
 
-        return Scores(without=scores(0.0), within=scores(255.0), attack="likelihood ratio")
+        without = in_chunks(partial(scores, 0.0), trials, chunk=20_000)
+        within = in_chunks(partial(scores, 255.0), trials, chunk=20_000)
+        return Scores(without=without, within=within, attack="likelihood ratio")
 
 
 EXAMPLE = VideoDprpValue()

@@ -10,13 +10,18 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 
-Array = Any  # numpy.ndarray or torch.Tensor
+if TYPE_CHECKING:
+    from masquerade._torch import torch
+else:
+    torch = Later("torch", extra="train")
+
+Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; what both have in common has no type
 _CONSTANTS: OrderedDict[tuple[int, str], tuple[np.ndarray, Array]] = OrderedDict()
 _MOST_CONSTANTS = 128
 _CHOSEN: ContextVar[str] = ContextVar("device", default="cpu")
@@ -33,7 +38,7 @@ def on(device: str) -> Iterator[None]:
     if device != "cpu":
         if device.partition(":")[0] != "cuda":
             raise ValueError(f"Expected cpu or cuda, got device={device!r}.")
-        if not _torch().cuda.is_available():
+        if not torch.cuda.is_available():
             raise ValueError(
                 f"Expected a GPU that torch can use, got device={device!r} on a machine without; "
                 "leave out --device."
@@ -68,7 +73,6 @@ def send(array: Array) -> Array:
     """The array on the chosen device; where it is there already, itself."""
     if is_cpu() or not isinstance(array, np.ndarray):
         return array
-    torch = _torch()
     kind = getattr(torch, array.dtype.name)
     staged = torch.empty(array.shape, dtype=kind, pin_memory=True)
     np.copyto(staged.numpy(), array)
@@ -91,7 +95,7 @@ def fetch(array: Array) -> np.ndarray:
     """The array as numpy's."""
     if isinstance(array, np.ndarray):
         return array
-    staged = _torch().empty(array.shape, dtype=array.dtype, pin_memory=True)
+    staged = torch.empty(array.shape, dtype=array.dtype, pin_memory=True)
     staged.copy_(array)
     return np.asarray(staged.numpy())
 
@@ -101,21 +105,20 @@ def gather(arrays: Iterable[Array]) -> Array:
     several = list(arrays)
     if isinstance(several[0], np.ndarray):
         return send(np.stack(several))
-    return _torch().stack(several)
+    return torch.stack(several)
 
 
 def cast(array: Array, kind: type[np.generic]) -> Array:
     """The array with another type of numbers."""
     if isinstance(array, np.ndarray):
         return array.astype(kind, copy=False)
-    return array.to(getattr(_torch(), np.dtype(kind).name))
+    return array.to(getattr(torch, np.dtype(kind).name))
 
 
 def zeros(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
     """An array of zeros on the chosen device."""
     if is_cpu():
         return np.zeros(shape, kind)
-    torch = _torch()
     return torch.zeros(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
 
 
@@ -123,21 +126,21 @@ def concat(arrays: list[Array]) -> Array:
     """The arrays one after the other, along the first axis."""
     if isinstance(arrays[0], np.ndarray):
         return np.concatenate(arrays)
-    return _torch().cat(arrays)
+    return torch.cat(arrays)
 
 
 def stack(arrays: list[Array]) -> Array:
     """The arrays along a new last axis."""
     if isinstance(arrays[0], np.ndarray):
         return np.stack(arrays, axis=-1)
-    return _torch().stack(arrays, dim=-1)
+    return torch.stack(arrays, dim=-1)
 
 
 def counted(bins: Array, weights: Array, number: int) -> Array:
     """Sum of ``weights`` in each of ``number`` bins."""
     if isinstance(bins, np.ndarray):
         return np.bincount(bins, weights=weights, minlength=number)
-    return _torch().bincount(bins, weights=weights, minlength=number)
+    return torch.bincount(bins, weights=weights, minlength=number)
 
 
 def clamp(array: Array, low: float, high: float) -> Array:
@@ -151,14 +154,14 @@ def cholesky(matrix: Array) -> Array:
     """The lower factor of a symmetric positive definite matrix."""
     if isinstance(matrix, np.ndarray):
         return np.linalg.cholesky(matrix)
-    return _torch().linalg.cholesky(matrix)
+    return torch.linalg.cholesky(matrix)
 
 
 def solve(factor: Array, right: Array) -> Array:
     """The solution of the system with that lower factor."""
     if isinstance(factor, np.ndarray):
         return np.linalg.solve(factor.T, np.linalg.solve(factor, right))
-    return _torch().cholesky_solve(right, factor)
+    return torch.cholesky_solve(right, factor)
 
 
 def to_bytes(array: Array) -> Array:
@@ -166,7 +169,7 @@ def to_bytes(array: Array) -> Array:
     if isinstance(array, np.ndarray):
         np.rint(array, out=array)
         return np.clip(array, 0, 255, out=array).astype(np.uint8)
-    return array.round().clamp(0, 255).to(_torch().uint8)
+    return array.round().clamp(0, 255).to(torch.uint8)
 
 
 @contextlib.contextmanager
@@ -175,13 +178,9 @@ def coarse() -> Iterator[None]:
     if is_cpu():
         yield
         return
-    setting = _torch().backends.cuda.matmul
+    setting = torch.backends.cuda.matmul
     before, setting.allow_tf32 = setting.allow_tf32, True
     try:
         yield
     finally:
         setting.allow_tf32 = before
-
-
-def _torch() -> Any:
-    return require("torch", extra="train")

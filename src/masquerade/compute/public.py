@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.compute.device import Array, cast, chosen, is_cpu
+
+if TYPE_CHECKING:
+    from masquerade._torch import torch
+else:
+    torch = Later("torch", extra="train")
 
 GRID = 2.0**-14
 _FEWEST = 256  # columns, from which on no entry ever reaches 1
 
 
-class Rows(Protocol):
+class MatrixRows(Protocol):
     """Some rows of a matrix whose entries are whole multiples of 2^-14."""
 
     def times(self, values: Array, middle: float) -> Array:
@@ -29,14 +34,13 @@ class Rows(Protocol):
         """The rows over 2^-14 in float32, exactly: whole numbers."""
 
 
-def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> Rows:
+def gaussian_rows(seed: int, block: int, shape: tuple[int, int]) -> MatrixRows:
     """Rows with entries N(0, 1/k) rounded to 2^-14; each block of them has a stream of its own."""
     factor = 1 / (GRID * math.sqrt(shape[1]))
     if is_cpu():
-        drawn = np.random.Generator(np.random.PCG64((seed, block))).standard_normal(shape)
-        drawn *= factor
-        return Doubles(np.rint(drawn, out=drawn))
-    torch = require("torch", extra="train")
+        plain = np.random.Generator(np.random.PCG64((seed, block))).standard_normal(shape)
+        plain *= factor
+        return Doubles(np.rint(plain, out=plain))
     is_few = shape[1] < _FEWEST or any(size % 8 for size in shape)  # the units want eights
     key = (seed + (block + 1) * 0x9E3779B97F4A7C15) % 2**64
     generator = torch.Generator(device=chosen()).manual_seed(key - 2**63)
@@ -78,7 +82,6 @@ class Split:
     @classmethod
     def of(cls, turned: Array) -> Split:
         """Of int16 numbers (k, rows) below 2^14, that is sqrt(k) deviations."""
-        torch = require("torch", extra="train")
         return cls(
             high=(turned >> 7).to(torch.int8),
             low=(turned & 127).to(torch.int8),
@@ -91,7 +94,6 @@ class Split:
         One more row, of ones, gives the sums that this takes. The units want a multiple of 8 rows,
         and more than 16.
         """
-        torch = require("torch", extra="train")
         count = len(values)
         padded = torch.nn.functional.pad(values ^ 128, (0, 0, 0, 32 - count % 32))
         centred = padded.view(torch.int8)  # values - 128

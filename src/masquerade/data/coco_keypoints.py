@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from masquerade import _check
-from masquerade.collection import About, Collection, Count, Kind, Labels
-from masquerade.data import coco_pose
-from masquerade.recordings import Photo
+from masquerade.collection import About, Count, Kind, PublishedCounts
+from masquerade.data.coco_pose import CocoPhotos
 
 Split = Literal["train", "val"]
 
@@ -21,7 +17,7 @@ _SOURCE = "counted by users of the 2017 files; the publisher rounds to 118K and 
 
 
 @dataclass(frozen=True, kw_only=True)
-class CocoKeypoints(Collection[Photo]):
+class CocoKeypoints(CocoPhotos):
     """One photo per person of COCO 2017 with a labelled joint, crowds left out [lin2014].
 
     A picture with several people comes once for each of them. Layout::
@@ -47,60 +43,33 @@ class CocoKeypoints(Collection[Photo]):
         home="https://cocodataset.org",
         citation="lin2014",
     )
-    JOINTS: ClassVar[tuple[str, ...]] = coco_pose.JOINTS
-
-    root: Path
     split: Split = "val"
 
-    def __post_init__(self) -> None:
-        if self.split not in get_args(Split):
-            raise ValueError(_check.unknown("split", self.split, get_args(Split)))
-
     @property
-    def activities(self) -> tuple[str, ...]:
-        """None: the pictures have no classes."""
-        return ()
+    def published(self) -> PublishedCounts:
+        """The numbers of the split."""
+        return {
+            "pictures listed": (_IMAGES[self.split], _SOURCE),
+            "people with joints": (_PERSONS[self.split], _SOURCE),
+            "picture files": (_IMAGES[self.split], _SOURCE),
+        }
 
     def check(self) -> tuple[Count, ...]:
         """Count pictures listed, people listed and picture files."""
         people = self._people
-        images = _IMAGES[self.split]
         return (
-            Count(
-                what="pictures listed",
-                found=len(people.pictures),
-                published=images,
-                source=_SOURCE,
-            ),
-            Count(
-                what="people with joints",
-                found=len(people.persons),
-                published=_PERSONS[self.split],
-                source=_SOURCE,
-            ),
-            coco_pose.count_files(self._folder, people.pictures, published=images, source=_SOURCE),
+            self._count("pictures listed", len(people.pictures)),
+            self._count("people with joints", len(people.persons)),
+            self._count_files(self._folder, people.pictures),
         )
 
     @property
     def _folder(self) -> Path:
         return self.root / f"{self.split}2017"
 
-    @cached_property
-    def _people(self) -> coco_pose.People:
-        return coco_pose.read(self.root / "annotations" / f"person_keypoints_{self.split}2017.json")
-
-    def _find(self) -> Sequence[Labels]:
-        return [
-            Labels(
-                name=f"{self.split}2017/{person.file_name}#{person.key}",
-                attributes={"image_id": person.image_key, "annotation_id": person.key},
-            )
-            for person in self._people.persons
-        ]
-
-    def _load(self, index: int) -> Photo:
-        person = self._people.persons[index]
-        return coco_pose.photo(person, self._folder / person.file_name)
+    @property
+    def _list(self) -> Path:
+        return self.root / "annotations" / f"person_keypoints_{self.split}2017.json"
 
 
 EXAMPLE = CocoKeypoints(root=Path("coco"))

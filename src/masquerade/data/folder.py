@@ -38,7 +38,7 @@ class Folder(VideoFiles):
 
     Args:
         root: the folder that holds the classes or the splits.
-        split: ``all`` is every split together.
+        split: that of the command if not given, else ``all``, which is every split together.
     """
 
     ABOUT: ClassVar[About] = About(
@@ -48,16 +48,12 @@ class Folder(VideoFiles):
         home="",
         citation="",
     )
-    split: Split = "all"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        video_files.among(Split, split=self.split)
+    split: Split | None = None
 
     @property
-    def has_splits(self) -> bool:
-        """Whether the root holds train and test folders rather than classes."""
-        return bool(self._splits)
+    def parts(self) -> tuple[str, ...]:
+        """The splits, if the root holds train and test folders rather than classes."""
+        return super().parts if self._splits else ()
 
     @property
     def activities(self) -> tuple[str, ...]:
@@ -69,10 +65,10 @@ class Folder(VideoFiles):
         """Count the videos of each class; a class without any is missing."""
         found = Counter(known.activity or "" for known in self.labels)
         empty = video_files.absent(self.activities, found)
-        counts = [Count(what=f"videos of {name}", found=many) for name, many in found.items()]
+        counts = [self._count(f"videos of {name}", many) for name, many in found.items()]
         return (
-            Count(what="videos", found=len(self.labels)),
-            Count(what="classes", found=len(found), missing=empty),
+            self._count("videos", len(self.labels)),
+            self._count("classes", len(found), empty),
             *counts,
         )
 
@@ -91,14 +87,15 @@ class Folder(VideoFiles):
     @property
     def _parts(self) -> tuple[Path, ...]:
         """The folders of the chosen splits."""
-        if self.split == "all":
+        if self.part_name == "all":
             return tuple(self.root / name for name in self._splits) or (self.root,)
-        if self.split not in self._splits:
+        if self.part_name not in self._splits:
             has = ", ".join(self._splits) or "no splits"
             raise BadInput(
-                f"Expected a folder {self.split} in {self.root}, got {has}; choose another split."
+                f"Expected a folder {self.part_name} in {self.root}, got {has}; choose another "
+                "split."
             )
-        return (self.root / self.split,)
+        return (self.root / self.part_name,)
 
     def _find(self) -> Sequence[Labels]:
         found: list[Labels] = []

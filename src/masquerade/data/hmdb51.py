@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from masquerade.collection import About, Count, Kind, Labels
+from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
 from masquerade.data import video_files
-from masquerade.data.video_files import VideoFiles
+from masquerade.data.video_files import ListedVideos
 
-Split = Literal["train", "test", "all"]
-Fold = Literal[1, 2, 3]
 ACTIVITIES = tuple(
     """brush_hair cartwheel catch chew clap climb climb_stairs dive draw_sword dribble drink eat
     fall_floor fencing flic_flac golf handstand hit hug jump kick kick_ball kiss laugh pick pour
@@ -31,11 +28,11 @@ _META = re.compile(
     r"_(?P<view>fr|ba|le|ri)_(?P<quality>goo|med|bad)_(?P<clip>\d+)\.avi",
     re.DOTALL,
 )
-_CODES = {"train": "1", "test": "2"}  # 0 is in neither
+_CODES = {"0": "neither", "1": "train", "2": "test"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class HMDB51(VideoFiles):
+class HMDB51(ListedVideos):
     """HMDB51 with its three official folds [kuehne2011].
 
     ::
@@ -55,7 +52,8 @@ class HMDB51(VideoFiles):
 
     Args:
         root: the folder that holds both.
-        split: ``all`` is every clip on disk, listed or not.
+        split: that of the command if not given, else train; ``all`` is every clip on disk, listed
+            or not.
         fold: of the official three.
     """
 
@@ -66,13 +64,14 @@ class HMDB51(VideoFiles):
         home="https://serre-lab.clps.brown.edu/resource/hmdb-a-large-human-motion-database/",
         citation="kuehne2011",
     )
-    split: Split = "train"
-    fold: Fold = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        video_files.among(Split, split=self.split)
-        video_files.among(Fold, fold=self.fold)
+    PUBLISHED: ClassVar[PublishedCounts] = {
+        "clips": (6766, "the lists that come with the archive"),
+        "classes": (51, "[kuehne2011]"),
+    } | {
+        f"fold {fold}, {part}": (size * len(ACTIVITIES), f"[kuehne2011]: {size} of each class")
+        for fold in (1, 2, 3)
+        for part, size in (("train", 70), ("test", 30))
+    }
 
     @cached_property
     def folder(self) -> Path:
@@ -103,58 +102,38 @@ class HMDB51(VideoFiles):
 
     def check(self) -> tuple[Count, ...]:
         """Count the clips on disk and in all lists."""
-        there = [known.name for known in self._on_disk()]
-        listed: list[str] = []
-        folds: list[Count] = []
-        for fold in (1, 2, 3):
-            paths = [self._lists / f"{name}_test_split{fold}.txt" for name in ACTIVITIES]
-            rows = [row for path in paths if path.is_file() for row in _read(path)]
-            listed += [name for name, _ in rows]
-            for part, size in (("train", 70), ("test", 30)):
-                folds.append(
-                    Count(
-                        what=f"fold {fold}, {part}",
-                        found=sum(code == _CODES[part] for _, code in rows),
-                        published=size * len(ACTIVITIES),
-                        source=f"[kuehne2011]: {size} of each class",
-                        missing=tuple(path.name for path in paths if not path.is_file()),
-                    )
-                )
+        there = self._on_disk()
         classes = {name.partition("/")[0] for name in there}
+        listed, folds = self._count_folds()
         return (
-            Count(
-                what="clips",
-                found=len(there),
-                published=6766,
-                source="the lists that come with the archive",
-                missing=video_files.absent(listed, there),
-            ),
-            Count(
-                what="classes",
-                found=len(classes),
-                published=51,
-                source="[kuehne2011]",
-                missing=video_files.absent(ACTIVITIES, classes),
-            ),
+            self._count("clips", len(there), video_files.absent(listed, there)),
+            self._count("classes", len(classes), video_files.absent(ACTIVITIES, classes)),
             *folds,
         )
 
-    def _find(self) -> Sequence[Labels]:
-        if self.split == "all":
-            return self._on_disk()
-        rows = [
-            row
-            for name in ACTIVITIES
-            for row in _read(self._lists / f"{name}_test_split{self.fold}.txt")
-        ]
-        return [labels_of(name) for name, code in rows if code == _CODES[self.split]]
-
-    def _on_disk(self) -> list[Labels]:
+    def _on_disk(self) -> list[str]:
         return [
-            labels_of(f"{activity}/{path.as_posix()}")
+            f"{activity}/{path.as_posix()}"
             for activity in ACTIVITIES
             for path in video_files.below(self.folder / activity)
         ]
+
+    def _labels(self, name: str, where: str) -> Labels:
+        return labels_of(name)
+
+    def _lists_of(self, fold: int, part: str) -> list[Path]:
+        return [self._lists / f"{name}_test_split{fold}.txt" for name in ACTIVITIES]
+
+    def _read(self, path: Path) -> list[tuple[str, Labels]]:
+        """The rows of a class; a name may hold spaces."""
+        activity = path.name.rpartition("_test_split")[0]
+        found = []
+        for number, line in video_files.rows(path, what="a list of clips"):
+            name, _, code = line.rpartition(" ")
+            if not name.strip().lower().endswith(".avi") or code not in _CODES:
+                video_files.refuse_row(path, number, line, "the name of a clip and 0, 1 or 2")
+            found.append((_CODES[code], labels_of(f"{activity}/{name.strip()}")))
+        return found
 
 
 def labels_of(name: str) -> Labels:
@@ -179,18 +158,6 @@ def labels_of(name: str) -> Labels:
             "quality": _QUALITY[match["quality"]],
         },
     )
-
-
-def _read(path: Path) -> list[tuple[str, str]]:
-    """Names below the root of the clips, each with its code; a name may hold spaces."""
-    activity = path.name.rpartition("_test_split")[0]
-    found = []
-    for number, line in video_files.rows(path, what="a list of clips"):
-        name, _, code = line.rpartition(" ")
-        if not name.strip().lower().endswith(".avi") or code not in ("0", "1", "2"):
-            video_files.refuse_row(path, number, line, "the name of a clip and 0, 1 or 2")
-        found.append((f"{activity}/{name.strip()}", code))
-    return found
 
 
 EXAMPLE = HMDB51(root=Path("hmdb51"))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from masquerade import _check
-from masquerade.collection import About, Collection, Count, Kind, Labels
-from masquerade.data import coco_pose
+from masquerade.collection import About, Count, Kind, PublishedCounts
+from masquerade.data.coco_pose import CocoPhotos
+from masquerade.data.photo_files import Annotated
 from masquerade.errors import BadInput
-from masquerade.recordings import Photo
 
 Split = Literal["training", "validation"]
 
@@ -21,7 +20,7 @@ _SOURCE = "its README: 50,000 images in 20 scenarios, not told apart by split"
 
 
 @dataclass(frozen=True, kw_only=True)
-class HumanArt(Collection[Photo]):
+class HumanArt(CocoPhotos):
     """One photo per person of Human-Art with at least one labelled joint [ju2023].
 
     Layout, as its README asks for::
@@ -51,35 +50,24 @@ class HumanArt(Collection[Photo]):
         home="https://idea-research.github.io/HumanArt",
         citation="ju2023",
     )
-    JOINTS: ClassVar[tuple[str, ...]] = coco_pose.JOINTS
-
-    root: Path
+    PUBLISHED: ClassVar[PublishedCounts] = {
+        "pictures listed": (None, _SOURCE),
+        "scenarios": (20, "[ju2023]"),
+        "people with joints": (None, _SOURCE),
+        "picture files": (None, _SOURCE),
+    }
     split: Split = "validation"
     scenario: str = ""
-
-    def __post_init__(self) -> None:
-        if self.split not in get_args(Split):
-            raise ValueError(_check.unknown("split", self.split, get_args(Split)))
-
-    @property
-    def activities(self) -> tuple[str, ...]:
-        """None: the pictures have scenarios, which are an attribute."""
-        return ()
 
     def check(self) -> tuple[Count, ...]:
         """Count pictures listed, scenarios, people and picture files of the whole split."""
         people = self._people
-        names = [_below_root(name) for name in people.pictures]
+        names = [name.removeprefix(_PREFIX).removeprefix("images/") for name in people.pictures]
         return (
-            Count(what="pictures listed", found=len(names), source=_SOURCE),
-            Count(what="scenarios", found=len(people.categories), published=20, source="[ju2023]"),
-            Count(what="people with joints", found=len(people.persons), source=_SOURCE),
-            coco_pose.count_files(
-                self.root / "images",
-                [name.removeprefix("images/") for name in names],
-                published=None,
-                source=_SOURCE,
-            ),
+            self._count("pictures listed", len(names)),
+            self._count("scenarios", len(people.categories)),
+            self._count("people with joints", len(people.persons)),
+            self._count_files(self.root / "images", names),
         )
 
     @property
@@ -87,40 +75,16 @@ class HumanArt(Collection[Photo]):
         return self.root / "annotations" / f"{self.split}_humanart.json"
 
     @cached_property
-    def _people(self) -> coco_pose.People:
-        return coco_pose.read(self._list)
-
-    @cached_property
-    def _chosen(self) -> tuple[coco_pose.Person, ...]:
-        people = self._people
-        if not self.scenario:
-            return people.persons
-        wanted = _plain(self.scenario)
-        if wanted not in map(_plain, people.categories):
+    def _persons(self) -> tuple[Annotated, ...]:
+        people, wanted = self._people, _plain(self.scenario)
+        if wanted and wanted not in map(_plain, people.categories):
             message = _check.unknown("scenario", self.scenario, people.categories)
             raise BadInput(f"{message} Those are the ones in {self._list}.")
-        return tuple(person for person in people.persons if _plain(person.category) == wanted)
-
-    def _find(self) -> Sequence[Labels]:
-        return [
-            Labels(
-                name=f"{_below_root(person.file_name)}#{person.key}",
-                attributes={
-                    "image_id": person.image_key,
-                    "annotation_id": person.key,
-                    "category": person.category,
-                },
-            )
-            for person in self._chosen
-        ]
-
-    def _load(self, index: int) -> Photo:
-        person = self._chosen[index]
-        return coco_pose.photo(person, self.root / _below_root(person.file_name))
-
-
-def _below_root(name: str) -> str:
-    return name.removeprefix(_PREFIX)
+        return tuple(
+            replace(person, file_name=person.file_name.removeprefix(_PREFIX))
+            for person in people.persons
+            if wanted in ("", _plain(str(person.attributes.get("category", ""))))
+        )
 
 
 def _plain(name: str) -> str:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from masquerade import _check
-from masquerade.collection import About, Collection, Count, Kind, Labels
+from masquerade.collection import About, Count, Kind, PublishedCounts
 from masquerade.data import mpii_lists
-from masquerade.data.coco_pose import count_files, read_picture
-from masquerade.recordings import Photo
+from masquerade.data.photo_files import Annotated, PeoplePhotos
+from masquerade.people.bodies import MPII
 
 Form = Literal["mat", "json"]
 Split = Literal["train", "valid", "trainval", "test"]
 People = Literal["all", "single"]
 
 _MAT = "mpii_human_pose_v1_u12_1.mat"
-_MAT_PICTURES = {"train": None, "test": 6_908}
+_TEST_PICTURES = 6_908
 _JSON_PEOPLE = {"train": 22_246, "valid": 2_958, "trainval": 29_116, "test": 7_247}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mpii(Collection[Photo]):
+class Mpii(PeoplePhotos):
     """One photo per annotated person of MPII Human Pose [andriluka2014].
 
     Two forms are read, the publisher's and the one that most code uses since::
@@ -62,21 +61,16 @@ class Mpii(Collection[Photo]):
         home="http://human-pose.mpi-inf.mpg.de",
         citation="andriluka2014",
     )
-    JOINTS: ClassVar[tuple[str, ...]] = mpii_lists.JOINTS
+    JOINTS: ClassVar[tuple[str, ...]] = MPII
 
-    root: Path
     form: Form = "mat"
     split: Split = "train"
     people: People = "all"
 
     def __post_init__(self) -> None:
-        if self.form not in get_args(Form):
-            raise ValueError(_check.unknown("form", self.form, get_args(Form)))
-        splits = ("train", "test") if self.form == "mat" else get_args(Split)
-        if self.split not in splits:
-            raise ValueError(_check.unknown(f"split of form {self.form}", self.split, splits))
-        if self.people not in get_args(People):
-            raise ValueError(_check.unknown("people", self.people, get_args(People)))
+        super().__post_init__()
+        if self.split not in self.parts:
+            raise ValueError(_check.unknown(f"split of form {self.form}", self.split, self.parts))
         if self.form == "json" and self.people == "single":
             raise ValueError(
                 "Expected people='all' with form='json', got people='single'; the JSON does not "
@@ -84,33 +78,43 @@ class Mpii(Collection[Photo]):
             )
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The publisher's two, or the four that users agreed on."""
+        return ("train", "test") if self.form == "mat" else super().parts
+
+    @property
     def activities(self) -> tuple[str, ...]:
         """The names in the .mat, sorted; the JSON form has none."""
         return mpii_lists.activities(self._content) if self.form == "mat" else ()
 
+    @property
+    def published(self) -> PublishedCounts:
+        """What is known of the form and the split."""
+        if self.form == "json":
+            source = "its users, who count the same in each file"
+            return {"people": (_JSON_PEOPLE[self.split], source)}
+        if self.split == "train" or self.people == "single":
+            return {}
+        return {"picture files": (_TEST_PICTURES, "its evaluation code")}
+
     def check(self) -> tuple[Count, ...]:
         """Count people or pictures listed, and picture files."""
-        names = tuple(dict.fromkeys(person.file_name for person in self._persons))
-        listed = Count(what="people", found=len(self._persons))
-        if self.form == "json":
-            listed = Count(
-                what="people",
-                found=len(self._persons),
-                published=_JSON_PEOPLE[self.split],
-                source="its users, who count the same in each file",
-            )
-        published = _MAT_PICTURES.get(self.split) if self.form == "mat" else None
-        if self.people == "single":
-            published = None
-        source = "its evaluation code" if published else "not known"
-        return listed, count_files(self.root / "images", names, published=published, source=source)
+        names = dict.fromkeys(person.file_name for person in self._persons)
+        return (
+            self._count("people", len(self._persons)),
+            self._count_files(self._folder, names),
+        )
+
+    @property
+    def _folder(self) -> Path:
+        return self.root / "images"
 
     @cached_property
-    def _content(self) -> mpii_lists.Release:
+    def _content(self) -> mpii_lists.MatLists:
         return mpii_lists.read_mat(self.root / _MAT)
 
     @cached_property
-    def _persons(self) -> tuple[mpii_lists.Person, ...]:
+    def _persons(self) -> tuple[Annotated, ...]:
         if self.form == "mat":
             return mpii_lists.people_of_mat(
                 self._content, is_train=self.split == "train", is_single=self.people == "single"
@@ -119,27 +123,6 @@ class Mpii(Collection[Photo]):
             self.root / "annot" / f"{self.split}.json",
             heads=self.root / "annot" / "gt_valid.mat" if self.split == "valid" else None,
             has_joints=self.split != "test",
-        )
-
-    def _find(self) -> Sequence[Labels]:
-        return [
-            Labels(
-                name=f"images/{person.file_name}#{person.place}",
-                activity=person.activity,
-                attributes=person.attributes,
-            )
-            for person in self._persons
-        ]
-
-    def _load(self, index: int) -> Photo:
-        person = self._persons[index]
-        return Photo(
-            image=read_picture(self.root / "images" / person.file_name),
-            joints=person.joints,
-            visible=person.visible,
-            head_px=person.head_px,
-            box=person.box,
-            attributes=person.attributes,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,73 +12,23 @@ import numpy as np
 import scipy.io
 from scipy.io.matlab import MatReadError, mat_struct
 
-from masquerade.data.coco_pose import read_json
+from masquerade.data.photo_files import Annotated, not_published, read_json
 from masquerade.errors import BadInput
+from masquerade.people.bodies import MPII
 from masquerade.recordings import Attributes
 
-JOINTS = (
-    "right_ankle",
-    "right_knee",
-    "right_hip",
-    "left_hip",
-    "left_knee",
-    "left_ankle",
-    "pelvis",
-    "thorax",
-    "upper_neck",
-    "head_top",
-    "right_wrist",
-    "right_elbow",
-    "right_shoulder",
-    "left_shoulder",
-    "left_elbow",
-    "left_wrist",
-)
 # The share of the head box's diagonal that counts as the head [andriluka2014, evaluation code].
 SC_BIAS = 0.6
 _SIDE_PX = 200.0
 _FIRST_PIXEL = 1.0  # MATLAB's
 _UNREADABLE = (
-    MatReadError,
-    zlib.error,
-    ArithmeticError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    TypeError,
-    ValueError,
+    *(MatReadError, zlib.error, ArithmeticError, EOFError, LookupError, MemoryError),
+    *(NotImplementedError, OSError, TypeError, ValueError),
 )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Person:
-    """One annotated person, in pixels counted from 0.
-
-    Args:
-        file_name: of the picture.
-        place: the person's number in the picture, or in the list for JSON, from 1.
-        joints: (J, 2); missing is NaN. None where they are not public.
-        visible: (J,) bool.
-        head_px: head size.
-        box: x, y, width, height.
-        activity: what is done.
-        attributes: the kind of activity and the video, where known.
-    """
-
-    file_name: str
-    place: int
-    joints: np.ndarray | None
-    visible: np.ndarray | None
-    head_px: float | None
-    box: tuple[float, float, float, float] | None
-    activity: str | None = None
-    attributes: Attributes = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Release:
+class MatLists:
     """The publisher's struct and where it was read."""
 
     path: Path
@@ -88,7 +38,7 @@ class Release:
     singles: list[Any]
 
 
-def read_mat(path: Path) -> Release:
+def read_mat(path: Path) -> MatLists:
     """Read the publisher's file.
 
     Raises:
@@ -105,7 +55,7 @@ def read_mat(path: Path) -> Release:
             f"{len(is_train)}; use the publisher's own file."
         )
     acts, singles = _many(_get(release, "act")), _get(release, "single_person")
-    return Release(
+    return MatLists(
         path=path,
         pictures=pictures,
         is_train=is_train.astype(bool),
@@ -114,22 +64,26 @@ def read_mat(path: Path) -> Release:
     )
 
 
-def activities(release: Release) -> tuple[str, ...]:
+def activities(release: MatLists) -> tuple[str, ...]:
     """All names of activities in the file, sorted."""
     return tuple(sorted({name for act in release.acts if (name := _text(act, "act_name"))}))
 
 
-def people_of_mat(release: Release, *, is_train: bool, is_single: bool) -> tuple[Person, ...]:
+def people_of_mat(release: MatLists, *, is_train: bool, is_single: bool) -> tuple[Annotated, ...]:
     """Those of one part: in train whoever has joints, in test whoever is listed."""
     if is_single and len(release.singles) != len(release.pictures):
-        raise _wrong(release.path, "an entry a picture", "single_person", len(release.singles))
+        raise not_published(
+            release.path, "an entry a picture", "single_person", len(release.singles)
+        )
     found = []
     for number, entry in enumerate(release.pictures):
         if release.is_train[number] != is_train:
             continue
         name = _text(_get(entry, "image"), "name")
         if not name:
-            raise _wrong(release.path, "an image name", f"annolist({number + 1}).image.name", name)
+            raise not_published(
+                release.path, "an image name", f"annolist({number + 1}).image.name", name
+            )
         chosen = _places(release.singles[number]) if is_single else None
         act = release.acts[number]
         for place, rect in enumerate(_many(_get(entry, "annorect")), 1):
@@ -140,9 +94,9 @@ def people_of_mat(release: Release, *, is_train: bool, is_single: bool) -> tuple
             if is_train and joints is None:
                 continue
             found.append(
-                Person(
+                Annotated(
                     file_name=name,
-                    place=place,
+                    key=place,
                     joints=joints,
                     visible=visible,
                     head_px=_head(rect, where) if is_train else None,
@@ -154,11 +108,11 @@ def people_of_mat(release: Release, *, is_train: bool, is_single: bool) -> tuple
     return tuple(found)
 
 
-def people_of_json(path: Path, *, heads: Path | None, has_joints: bool) -> tuple[Person, ...]:
+def people_of_json(path: Path, *, heads: Path | None, has_joints: bool) -> tuple[Annotated, ...]:
     """Those of one JSON list, with head sizes from ``heads`` where that file is."""
     entries = read_json(path)
     if not isinstance(entries, list):
-        raise _wrong(path, "a list of people", "the whole", type(entries).__name__)
+        raise not_published(path, "a list of people", "the whole", type(entries).__name__)
     sizes = _head_sizes(heads, len(entries)) if heads is not None and heads.is_file() else None
     found = []
     for place, entry in enumerate(entries):
@@ -168,9 +122,9 @@ def people_of_json(path: Path, *, heads: Path | None, has_joints: bool) -> tuple
         joints, visible = _json_points(entry, where) if has_joints else (None, None)
         center = _floats(entry.get("center"), (2,), f"center of {where}")
         found.append(
-            Person(
+            Annotated(
                 file_name=entry["image"],
-                place=place + 1,
+                key=place + 1,
                 joints=joints,
                 visible=visible,
                 head_px=float(sizes[place]) if sizes is not None and sizes[place] > 0 else None,
@@ -181,8 +135,8 @@ def people_of_json(path: Path, *, heads: Path | None, has_joints: bool) -> tuple
 
 
 def _json_points(entry: Mapping[str, Any], where: str) -> tuple[np.ndarray, np.ndarray]:
-    joints = _floats(entry.get("joints"), (len(JOINTS), 2), f"joints of {where}")
-    seen = _floats(entry.get("joints_vis"), (len(JOINTS),), f"joints_vis of {where}") > 0
+    joints = _floats(entry.get("joints"), (len(MPII), 2), f"joints of {where}")
+    seen = _floats(entry.get("joints_vis"), (len(MPII),), f"joints_vis of {where}") > 0
     is_missing = ~seen & (joints <= 0).all(axis=1)
     joints = np.where(is_missing[:, None], np.nan, joints - _FIRST_PIXEL)
     return joints.astype(np.float32), seen
@@ -194,7 +148,7 @@ def _head_sizes(path: Path, count: int) -> np.ndarray:
     wanted = (2, 2, count)
     if not isinstance(boxes, np.ndarray) or boxes.shape[:2] != (2, 2) or boxes.size != 4 * count:
         shape = getattr(boxes, "shape", None)
-        raise _wrong(path, f"headboxes_src with shape {wanted}", "the whole", shape)
+        raise not_published(path, f"headboxes_src with shape {wanted}", "the whole", shape)
     corners = boxes.reshape(2, 2, -1).astype(np.float64)
     return np.asarray(SC_BIAS * np.linalg.norm(corners[1] - corners[0], axis=0))
 
@@ -241,11 +195,11 @@ def _points(rect: Any, where: str) -> tuple[np.ndarray, np.ndarray] | tuple[None
     points = _many(_get(_get(rect, "annopoints"), "point"))
     if not points:
         return None, None
-    joints = np.full((len(JOINTS), 2), np.nan, np.float32)
-    visible = np.zeros(len(JOINTS), bool)
+    joints = np.full((len(MPII), 2), np.nan, np.float32)
+    visible = np.zeros(len(MPII), bool)
     for point in points:
         number = _number(point, "id", where)
-        if number is None or number not in range(len(JOINTS)):
+        if number is None or number not in range(len(MPII)):
             raise BadInput(f"Expected a joint id of 0 to 15 in {where}, got {number}.")
         x, y = _number(point, "x", where), _number(point, "y", where)
         if x is None or y is None:
@@ -297,9 +251,3 @@ def _floats(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
         rule = f"numbers of shape {shape}" if shape else "a number"
         raise BadInput(f"Expected {rule} at {where}, got {found!r}; use the usual file.")
     return values
-
-
-def _wrong(path: Path, rule: str, where: str, found: object) -> BadInput:
-    return BadInput(
-        f"Expected {rule} at {where} of {path}, got {found!r}; use the publisher's own file."
-    )

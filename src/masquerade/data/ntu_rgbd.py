@@ -11,12 +11,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from masquerade.collection import About, Count, Kind, Labels
+from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
 from masquerade.data import video_files
-from masquerade.data.video_files import VideoFiles
+from masquerade.data.video_files import Split, VideoFiles
 from masquerade.errors import BadInput
 
-Split = Literal["train", "test", "all"]
 Protocol = Literal["cross_subject", "cross_view", "cross_setup"]
 Actions = Literal[60, 120]
 # A001 to A060 [shahroudy2016], then what 120 added [liu2020]; spelt as by the publisher.
@@ -48,11 +47,17 @@ photo of other person; follow other person; whisper in other person's ear; excha
 other person; support somebody with hand; finger-guessing game (playing rock-paper-scissors)
 """
 ACTIONS = tuple(" ".join(name.split()) for name in _ACTIONS.split(";"))
-_SAMPLE = re.compile(r"S(\d{3})C(\d{3})P(\d{3})R(\d{3})A(\d{3})")
+_SAMPLE = re.compile(r"S\d{3}C\d{3}P\d{3}R\d{3}A\d{3}")
+_VIDEO = re.compile(
+    r"(?P<sample>S(?P<setup>\d{3})C(?P<camera>\d{3})P(?P<person>\d{3})"
+    r"R(?P<replication>\d{3})A(?P<action>(?!000)(?:0\d\d|1[01]\d|120)))_rgb\.avi"
+)
 _SUBJECTS = {60: frozenset([1, 2, 4, 5, 8, 9, *range(13, 20), 25, 27, 28, 31, 34, 35, 38])}
 _SUBJECTS[120] = _SUBJECTS[60] | {45, 46, 47, 49, 50, *range(52, 60), 70, 74, 78}
 _SUBJECTS[120] |= {*range(80, 87), 89, *range(91, 96), 97, 98, 100, 103}
 _JOINTS = 25
+_PARTS = ("train", "test")
+_LISTED = "samples listed as without skeleton"
 _SIZES = {60: 56_880, 120: 114_480}
 _SPLITS = {"cross_subject": (40_320, 16_560), "cross_view": (37_920, 18_960)}
 _MISSING = {
@@ -91,7 +96,7 @@ class NtuRgbd(VideoFiles):
     Args:
         root: the folder that holds these.
         actions: 60 leaves out what 120 added: setups 18 to 32.
-        split: ``all`` is every video on disk.
+        split: that of the command if not given, else train; ``all`` is every video on disk.
         protocol: which people, cameras or setups train.
         needs_skeleton: leave out the samples that the publisher lists as without skeleton.
     """
@@ -103,16 +108,14 @@ class NtuRgbd(VideoFiles):
         home="https://rose1.ntu.edu.sg/dataset/actionRecognition/",
         citation="shahroudy2016",
     )
+    USUAL: ClassVar[str] = "train"
     actions: Actions = 60
-    split: Split = "train"
+    split: Split | None = None
     protocol: Protocol = "cross_subject"
     needs_skeleton: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        video_files.among(Actions, actions=self.actions)
-        video_files.among(Split, split=self.split)
-        video_files.among(Protocol, protocol=self.protocol)
         unfit = {60: "cross_setup", 120: "cross_view"}[self.actions]
         if self.protocol == unfit:
             raise ValueError(
@@ -136,60 +139,44 @@ class NtuRgbd(VideoFiles):
         """The names of the actions, A001 first."""
         return ACTIONS[: self.actions]
 
+    @property
+    def published(self) -> PublishedCounts:
+        """The size of the chosen set and its splits, and of the list of missing skeletons."""
+        source = "[shahroudy2016]" if self.actions == 60 else "[liu2020]"
+        found = {
+            "videos": (_SIZES[self.actions], source),
+            _LISTED: (_MISSING[self.actions][1], "the page of the publisher's code"),
+        }
+        if self.actions == 60:
+            sizes = zip(_PARTS, _SPLITS[self.protocol], strict=True)
+            found |= {f"{self.protocol}, {part}": (size, source) for part, size in sizes}
+        return found
+
     def check(self) -> tuple[Count, ...]:
         """Count the videos on disk, those of both splits, and the list of missing skeletons."""
-        every = [path.stem.removesuffix("_rgb") for path in self._on_disk]
+        every = [match["sample"] for match in self._on_disk]
         takes = dict.fromkeys(name[:16] for name in every)
         whole = [f"{take}A{a:03}" for take in takes for a in _actions_of(take)]
         lost = video_files.absent(whole, every)
-        source = "[shahroudy2016]" if self.actions == 60 else "[liu2020]"
-        sizes = _SPLITS[self.protocol] if self.actions == 60 else (None, None)
-        trains = [self._trains(_codes(name)) for name in every]
-        parts = [
-            Count(
-                what=f"{self.protocol}, {part}",
-                found=trains.count(part == "train"),
-                published=size,
-                source=source if size else "not known",
-            )
-            for part, size in zip(("train", "test"), sizes, strict=True)
-        ]
-        name, many = _MISSING[self.actions]
+        found = [self._part(match) for match in self._on_disk]
+        name, _ = _MISSING[self.actions]
         is_there = (self.root / name).is_file()
         return (
-            Count(
-                what="videos",
-                found=len(every),
-                published=_SIZES[self.actions],
-                source=source,
-                missing=tuple(f"{each}_rgb.avi" for each in lost),
-            ),
-            *parts,
-            Count(
-                what="samples listed as without skeleton",
-                found=len(self._without_skeleton) if is_there else 0,
-                published=many,
-                source="the page of the publisher's code",
-                missing=() if is_there else (name,),
+            self._count("videos", len(every), (f"{each}_rgb.avi" for each in lost)),
+            *(self._count(f"{self.protocol}, {part}", found.count(part)) for part in _PARTS),
+            self._count(
+                _LISTED,
+                len(self._without_skeleton) if is_there else 0,
+                () if is_there else (name,),
             ),
         )
 
     @cached_property
-    def _on_disk(self) -> list[Path]:
-        """The videos of the chosen set; refuses a name that tells nothing."""
-        found = []
-        for path in sorted(self.folder.glob("*.avi")):
-            if path.name.startswith("."):
-                continue
-            stem = path.name.removesuffix("_rgb.avi")
-            match = _SAMPLE.fullmatch(stem)
-            if match is None or not 1 <= int(match[5]) <= 120:
-                raise BadInput(
-                    f"Expected SsssCcccPpppRrrrAaaa_rgb.avi, got {path}; move other files away."
-                )
-            if self.actions == 120 or int(match[1]) <= 17:
-                found.append(path)
-        return found
+    def _on_disk(self) -> list[re.Match[str]]:
+        """The videos of the chosen set."""
+        rule = "SsssCcccPpppRrrrAaaa_rgb.avi"
+        found = video_files.named(self.folder, "*.avi", _VIDEO, rule=rule)
+        return [each for each in found if self.actions == 120 or int(each["setup"]) <= 17]
 
     @cached_property
     def _without_skeleton(self) -> frozenset[str]:
@@ -206,33 +193,26 @@ class NtuRgbd(VideoFiles):
         return frozenset(found)
 
     def _find(self) -> Sequence[Labels]:
-        found = []
-        for path in self._on_disk:
-            sample = path.name.removesuffix("_rgb.avi")
-            codes = _codes(sample)
-            if self.split != "all" and self._trains(codes) != (self.split == "train"):
-                continue
-            if self.needs_skeleton and sample in self._without_skeleton:
-                continue
-            setup, camera, person, replication, action = codes
-            found.append(
-                Labels(
-                    name=path.name,
-                    subject=f"P{person:03}",
-                    activity=ACTIONS[action - 1],
-                    view=f"C{camera:03}",
-                    attributes={"setup": setup, "replication": replication},
-                )
+        return [
+            Labels(
+                name=match.string,
+                subject=f"P{match['person']}",
+                activity=ACTIONS[int(match["action"]) - 1],
+                view=f"C{match['camera']}",
+                attributes={name: int(match[name]) for name in ("setup", "replication")},
             )
-        return found
+            for match in self._on_disk
+            if self.part_name in ("all", self._part(match))
+            and not (self.needs_skeleton and match["sample"] in self._without_skeleton)
+        ]
 
-    def _trains(self, codes: tuple[int, ...]) -> bool:
-        setup, camera, person, _, _ = codes
-        if self.protocol == "cross_view":
-            return camera != 1
-        if self.protocol == "cross_setup":
-            return setup % 2 == 0
-        return person in _SUBJECTS[self.actions]
+    def _part(self, match: re.Match[str]) -> str:
+        is_train = {
+            "cross_subject": int(match["person"]) in _SUBJECTS[self.actions],
+            "cross_view": match["camera"] != "001",
+            "cross_setup": int(match["setup"]) % 2 == 0,
+        }
+        return "train" if is_train[self.protocol] else "test"
 
     def _joints(
         self, index: int, start: int, stop: int
@@ -295,10 +275,6 @@ def _is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _codes(sample: str) -> tuple[int, ...]:
-    return tuple(int(sample[at : at + 3]) for at in range(1, 20, 4))
 
 
 def _actions_of(take: str) -> range:

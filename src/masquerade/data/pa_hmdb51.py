@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from masquerade.collection import About, Count, Kind, Labels
+from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
 from masquerade.data import video_files
 from masquerade.data.hmdb51 import ACTIVITIES, HMDB51, labels_of
 from masquerade.data.video_files import VideoFiles
@@ -20,13 +20,8 @@ Split = Literal["train", "test"]
 # kinds, the publisher's viewer gives the numbers that follow those of one kind.
 MEANINGS: Mapping[str, tuple[str, ...]] = {
     "skin_color": (
-        "not identifiable",
-        "white",
-        "brown or yellow",
-        "black",
-        "white; brown or yellow",
-        "white; black",
-        "brown or yellow; black",
+        *("not identifiable", "white", "brown or yellow", "black"),
+        *("white; brown or yellow", "white; black", "brown or yellow; black"),
         "white; brown or yellow; black",
     ),
     "face": ("invisible", "partly visible", "completely visible"),
@@ -67,7 +62,7 @@ class PAHMDB51(VideoFiles):
     Args:
         root: of HMDB51.
         annotations: the folder of the labels.
-        split: labelled clips are ``test``.
+        split: that of the command if not given, else test, which are the labelled clips.
     """
 
     ABOUT: ClassVar[About] = About(
@@ -77,16 +72,15 @@ class PAHMDB51(VideoFiles):
         home="https://github.com/VITA-Group/PA-HMDB51",
         citation="wu2020",
     )
+    PUBLISHED: ClassVar[PublishedCounts] = {
+        "files of labels": (51, "[wu2020]: one a class"),
+        "labelled clips (test)": (515, "[wu2020]"),
+        "labelled clips on disk": (515, "[wu2020]"),
+        "other clips on disk (train)": (6766 - 515, "the lists of HMDB51, less [wu2020]"),
+    }
+    USUAL: ClassVar[str] = "test"
     annotations: Path
-    split: Split = "test"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.annotations, Path):
-            raise TypeError(
-                f"Expected annotations to be a pathlib.Path, got {self.annotations!r}; wrap it."
-            )
-        video_files.among(Split, split=self.split)
+    split: Split | None = None
 
     @property
     def folder(self) -> Path:
@@ -104,32 +98,10 @@ class PAHMDB51(VideoFiles):
         files = [path.stem for path in self._label_folder.glob("*.json")]
         lost = video_files.absent(self._labelled, there)
         return (
-            Count(
-                what="files of labels",
-                found=len(files),
-                published=51,
-                source="[wu2020]: one a class",
-                missing=video_files.absent(ACTIVITIES, files),
-            ),
-            Count(
-                what="labelled clips (test)",
-                found=len(self._labelled),
-                published=515,
-                source="[wu2020]",
-            ),
-            Count(
-                what="labelled clips on disk",
-                found=len(self._labelled) - len(lost),
-                published=515,
-                source="[wu2020]",
-                missing=lost,
-            ),
-            Count(
-                what="other clips on disk (train)",
-                found=len(there - set(self._labelled)),
-                published=6766 - 515,
-                source="the lists of HMDB51, less [wu2020]",
-            ),
+            self._count("files of labels", len(files), video_files.absent(ACTIVITIES, files)),
+            self._count("labelled clips (test)", len(self._labelled)),
+            self._count("labelled clips on disk", len(self._labelled) - len(lost), lost),
+            self._count("other clips on disk (train)", len(there - set(self._labelled))),
         )
 
     @cached_property
@@ -158,7 +130,7 @@ class PAHMDB51(VideoFiles):
         return found
 
     def _find(self) -> Sequence[Labels]:
-        if self.split == "test":
+        if self.part_name == "test":
             _ = self._clips.folder  # a wrong root is told at once
             return tuple(self._labelled.values())
         return [known for known in self._clips.labels if known.name not in self._labelled]

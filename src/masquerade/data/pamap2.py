@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from masquerade import _check
-from masquerade.collection import About, Collection, Count, Kind, Labels
+from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.data.signal_files import SignalFiles
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
 
@@ -20,26 +21,13 @@ Session = Literal["protocol", "optional"]
 
 RATE_HZ = 100.0
 COLUMNS = 54
-_NAMES = {
-    1: "lying",
-    2: "sitting",
-    3: "standing",
-    4: "walking",
-    5: "running",
-    6: "cycling",
-    7: "Nordic walking",
-    9: "watching TV",
-    10: "computer work",
-    11: "car driving",
-    12: "ascending stairs",
-    13: "descending stairs",
-    16: "vacuum cleaning",
-    17: "ironing",
-    18: "folding laundry",
-    19: "house cleaning",
-    20: "playing soccer",
-    24: "rope jumping",
-}
+_IDENTIFIERS = (*range(1, 8), *range(9, 14), *range(16, 21), 24)
+_ACTIVITIES = (
+    *("lying", "sitting", "standing", "walking", "running", "cycling", "Nordic walking"),
+    *("watching TV", "computer work", "car driving", "ascending stairs", "descending stairs"),
+    *("vacuum cleaning", "ironing", "folding laundry", "house cleaning", "playing soccer"),
+    "rope jumping",
+)
 _PLACES = {"hand": 3, "chest": 20, "ankle": 37}  # the first column of each, from 0
 _PARTS = {  # columns within a place; the last four, orientation, are invalid and never read
     "temperature": (0, 1),
@@ -59,7 +47,7 @@ _SOURCE = "UCI 231 (3,850,505 rows in both sessions); its users count 2,872,533 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Piece:
+class _Stretch:
     subject: str
     number: int
     start: int
@@ -67,7 +55,7 @@ class _Piece:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pamap2(Collection[Signal]):
+class Pamap2(SignalFiles):
     """Nine people with sensors on hand, chest and ankle, at 100 Hz [reiss2012].
 
     One file a person, 54 numbers a row apart by blanks, NaN where a sensor was silent::
@@ -108,43 +96,38 @@ class Pamap2(Collection[Signal]):
     max_gap: int = 20
 
     def __post_init__(self) -> None:
-        if self.session not in get_args(Session):
-            raise ValueError(_check.unknown("session", self.session, get_args(Session)))
+        super().__post_init__()
         for sensor in self.sensors:
             if sensor not in SENSORS:
                 raise ValueError(_check.unknown("sensor", sensor, SENSORS))
         if not self.sensors or len(set(self.sensors)) != len(self.sensors):
             raise ValueError(f"Expected sensors, each once, got sensors={self.sensors!r}.")
-        for subject in self.subjects:
-            if subject not in _SUBJECTS[self.session]:
-                raise ValueError(_check.unknown("subject", subject, _SUBJECTS[self.session]))
         if isinstance(self.max_gap, bool) or not isinstance(self.max_gap, int) or self.max_gap < 0:
             raise ValueError(f"Expected max_gap as a whole number >= 0, got {self.max_gap!r}.")
 
     @property
+    def people(self) -> tuple[str, ...]:
+        """Those of the session."""
+        return _SUBJECTS[self.session]
+
+    @property
     def activities(self) -> tuple[str, ...]:
         """The publisher's 18, without "transient"."""
-        return tuple(_NAMES.values())
+        return _ACTIVITIES
+
+    @property
+    def published(self) -> PublishedCounts:
+        """The numbers of the session."""
+        return {"files": (len(self.people), _SOURCE), "rows": (_ROWS[self.session], _SOURCE)}
 
     def check(self) -> tuple[Count, ...]:
         """Count files and rows of the session, whoever is chosen."""
-        names = [f"subject{subject}.dat" for subject in _SUBJECTS[self.session]]
-        there = [self._folder / name for name in names if (self._folder / name).is_file()]
-        found = {path.name for path in there}
+        every = [self._folder / f"subject{subject}.dat" for subject in self.people]
+        there = [path for path in every if path.is_file()]
+        missing = [f"{self._folder.name}/{path.name}" for path in every if path not in there]
         return (
-            Count(
-                what="files",
-                found=len(there),
-                published=len(names),
-                source=_SOURCE,
-                missing=tuple(f"{self._folder.name}/{name}" for name in names if name not in found),
-            ),
-            Count(
-                what="rows",
-                found=sum(_count_rows(path) for path in there),
-                published=_ROWS[self.session],
-                source=_SOURCE,
-            ),
+            self._count("files", len(there), missing),
+            self._count("rows", sum(_count_rows(path) for path in there)),
         )
 
     @property
@@ -178,10 +161,10 @@ class Pamap2(Collection[Signal]):
         )
 
     @cached_property
-    def _pieces(self) -> tuple[_Piece, ...]:
+    def _pieces(self) -> tuple[_Stretch, ...]:
         return tuple(
-            _Piece(subject=subject, number=number, start=start, stop=stop)
-            for subject in self.subjects or _SUBJECTS[self.session]
+            _Stretch(subject=subject, number=number, start=start, stop=stop)
+            for subject in self.subjects or self.people
             for number, (start, stop) in enumerate(_whole(self._filled(subject)))
         )
 
@@ -221,15 +204,16 @@ def _table(
     if table.shape[1] != COLUMNS:
         raise _find_fault(path)
     identifiers, values = table[:, 1], table[:, columns].astype(np.float32)
-    known = np.isin(identifiers, (0, *_NAMES))
+    known = np.isin(identifiers, (0, *_IDENTIFIERS))
     if not known.all() or not np.isfinite(table[:, 0]).all():
         line = int(np.argmin(known & np.isfinite(table[:, 0]))) + 1
+        numbers = ", ".join(map(str, _IDENTIFIERS))
         raise BadInput(
-            f"Expected a time and one of the activities {', '.join(map(str, _NAMES))} or 0 in line "
-            f"{line} of {path}, got another; fetch it again."
+            f"Expected a time and one of the activities {numbers} or 0 in line {line} of {path}, "
+            "got another; fetch it again."
         )
-    places = np.full(max(_NAMES) + 1, -1)
-    places[list(_NAMES)] = np.arange(len(_NAMES))
+    places = np.full(max(_IDENTIFIERS) + 1, -1)
+    places[list(_IDENTIFIERS)] = np.arange(len(_IDENTIFIERS))
     for channel in values.T:
         _fill(channel, max_gap)
     return table[:, 0], places[identifiers.astype(int)], values

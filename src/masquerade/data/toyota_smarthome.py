@@ -9,10 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from masquerade.collection import About, Count, Kind, Labels
+from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
 from masquerade.data import video_files
 from masquerade.data.video_files import VideoFiles
-from masquerade.errors import BadInput
 
 Split = Literal["train", "validation", "test", "all"]
 Protocol = Literal["cross_subject", "cross_view_1", "cross_view_2"]
@@ -29,7 +28,8 @@ CROSS_VIEW_ACTIVITIES = tuple(
     Usetelephone Walk""".split()
 )
 _NAME = re.compile(
-    r"(?P<activity>[A-Za-z.]+)_p(?P<subject>\d+)_r(?P<r>\d+)_(?P<v>[a-z]?\d+)_c(?P<camera>\d+)\.mp4"
+    rf"(?P<activity>{'|'.join(map(re.escape, ACTIVITIES))})_p(?P<subject>\d+)"
+    r"_r(?P<r>\d+)_(?P<v>[a-z]?\d+)_c(?P<camera>\d+)\.mp4"
 )
 _TRAIN_SUBJECTS = frozenset([3, 4, 6, 7, 9, 12, 13, 15, 17, 19, 25])
 _TRAIN_CAMERAS = {"cross_view_1": frozenset([1]), "cross_view_2": frozenset([1, 3, 4, 6, 7])}
@@ -59,8 +59,8 @@ class ToyotaSmarthome(VideoFiles):
 
     Args:
         root: the folder that holds ``mp4``.
-        split: ``validation`` only for cross-view; ``all`` is every clip of the protocol's
-            activities.
+        split: that of the command if not given, else train; ``validation`` only for cross-view;
+            ``all`` is every clip of the protocol's activities.
         protocol: which people or cameras train.
     """
 
@@ -71,18 +71,29 @@ class ToyotaSmarthome(VideoFiles):
         home="https://project.inria.fr/toyotasmarthome/",
         citation="das2019",
     )
-    split: Split = "train"
+    PUBLISHED: ClassVar[PublishedCounts] = {
+        "clips": (16_115, "[das2019]"),
+        "activities": (31, "[das2019]"),
+        "people": (18, "[das2019]"),
+        "cameras": (7, "[das2019]"),
+    }
+    USUAL: ClassVar[str] = "train"
+    split: Split | None = None
     protocol: Protocol = "cross_subject"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        video_files.among(Split, split=self.split)
-        video_files.among(Protocol, protocol=self.protocol)
-        if self.split == "validation" and self.protocol == "cross_subject":
+        if self.part_name not in self.parts:
             raise ValueError(
                 "Expected split train, test or all for protocol='cross_subject', got "
                 "split='validation'; hold out some of the people who train."
             )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Two by people, three by cameras, and all."""
+        is_by_people = self.protocol == "cross_subject"
+        return tuple(each for each in super().parts if not is_by_people or each != "validation")
 
     @cached_property
     def folder(self) -> Path:
@@ -105,46 +116,21 @@ class ToyotaSmarthome(VideoFiles):
         every = self._on_disk
         activities = {match["activity"] for match in every}
         cameras = {int(match["camera"]) for match in every}
-        people = {int(match["subject"]) for match in every}
+        no_camera = [f"c{each:02}" for each in range(1, 8) if each not in cameras]
         found = [self._part(match) for match in every if match["activity"] in self.activities]
-        has_validation = self.protocol != "cross_subject"
-        parts = ("train", "validation", "test") if has_validation else ("train", "test")
-        source = "[das2019]"
+        parts = [part for part in self.parts if part != "all"]
         return (
-            Count(what="clips", found=len(every), published=16_115, source=source),
-            Count(
-                what="activities",
-                found=len(activities),
-                published=31,
-                source=source,
-                missing=video_files.absent(ACTIVITIES, activities),
-            ),
-            Count(what="people", found=len(people), published=18, source=source),
-            Count(
-                what="cameras",
-                found=len(cameras),
-                published=7,
-                source=source,
-                missing=tuple(f"c{each:02}" for each in range(1, 8) if each not in cameras),
-            ),
-            *(Count(what=f"{self.protocol}, {part}", found=found.count(part)) for part in parts),
+            self._count("clips", len(every)),
+            self._count("activities", len(activities), video_files.absent(ACTIVITIES, activities)),
+            self._count("people", len({int(match["subject"]) for match in every})),
+            self._count("cameras", len(cameras), no_camera),
+            *(self._count(f"{self.protocol}, {part}", found.count(part)) for part in parts),
         )
 
     @cached_property
     def _on_disk(self) -> list[re.Match[str]]:
-        """The names of all clips; refuses one that tells nothing."""
-        found = []
-        for path in sorted(self.folder.glob("*.mp4")):
-            if path.name.startswith("."):
-                continue
-            match = _NAME.fullmatch(path.name)
-            if match is None or match["activity"] not in ACTIVITIES:
-                raise BadInput(
-                    "Expected Activity_p00_r00_v00_c00.mp4 with one of the 31 activities, got "
-                    f"{path}; move other files away."
-                )
-            found.append(match)
-        return found
+        rule = "Activity_p00_r00_v00_c00.mp4 with one of the 31 activities"
+        return video_files.named(self.folder, "*.mp4", _NAME, rule=rule)
 
     def _find(self) -> Sequence[Labels]:
         return [
@@ -156,7 +142,7 @@ class ToyotaSmarthome(VideoFiles):
                 attributes={"r": match["r"], "v": match["v"]},
             )
             for match in self._on_disk
-            if match["activity"] in self.activities and self.split in ("all", self._part(match))
+            if match["activity"] in self.activities and self.part_name in ("all", self._part(match))
         ]
 
     def _part(self, match: re.Match[str]) -> str:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from masquerade.collection import About, Count, Kind, Labels
+from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
 from masquerade.data import video_files
-from masquerade.data.video_files import VideoFiles
+from masquerade.data.video_files import ListedVideos
 from masquerade.errors import BadInput
 
-Split = Literal["train", "test", "all"]
-Fold = Literal[1, 2, 3]
 _NAME = re.compile(r"v_(?P<activity>\w+)_g(?P<group>\d+)_c(?P<clip>\d+)\.avi")
 _LAYOUT = "give the folder that holds UCF-101 and ucfTrainTestlist"
 # The paper names the lists; how many lines each has is what TensorFlow Datasets counted in them.
@@ -24,7 +21,7 @@ _COUNTED = "the official lists, as counted by TensorFlow Datasets (ucf101 2.0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class UCF101(VideoFiles):
+class UCF101(ListedVideos):
     """UCF101 with its three official folds [soomro2012].
 
     ::
@@ -47,7 +44,8 @@ class UCF101(VideoFiles):
 
     Args:
         root: the folder that holds both.
-        split: ``all`` is every video on disk, listed or not.
+        split: that of the command if not given, else train; ``all`` is every video on disk, listed
+            or not.
         fold: of the official three.
     """
 
@@ -58,13 +56,14 @@ class UCF101(VideoFiles):
         home="https://www.crcv.ucf.edu/data/UCF101.php",
         citation="soomro2012",
     )
-    split: Split = "train"
-    fold: Fold = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        video_files.among(Split, split=self.split)
-        video_files.among(Fold, fold=self.fold)
+    PUBLISHED: ClassVar[PublishedCounts] = {
+        "videos": (13_320, "[soomro2012]"),
+        "classes": (101, "[soomro2012]"),
+    } | {
+        f"fold {fold}, {part}": (size, _COUNTED)
+        for fold, sizes in _SIZES.items()
+        for part, size in zip(("train", "test"), sizes, strict=True)
+    }
 
     @cached_property
     def folder(self) -> Path:
@@ -113,55 +112,30 @@ class UCF101(VideoFiles):
 
     def check(self) -> tuple[Count, ...]:
         """Count the videos on disk and the lines of all lists."""
-        there = [path.as_posix() for path in video_files.below(self.folder)]
-        lists: list[Count] = []
-        listed: dict[str, str] = {}
-        for fold, sizes in _SIZES.items():
-            for part, size in zip(("train", "test"), sizes, strict=True):
-                name = f"{part}list0{fold}.txt"
-                known = self._read(self._lists / name) if (self._lists / name).is_file() else None
-                listed |= {each.name.lower(): each.name for each in known or ()}
-                lists.append(
-                    Count(
-                        what=f"fold {fold}, {part}",
-                        found=len(known or ()),
-                        published=size,
-                        source=_COUNTED,
-                        missing=() if known is not None else (name,),
-                    )
-                )
-        lost = video_files.absent(listed, (name.lower() for name in there))
-        return (
-            Count(
-                what="videos",
-                found=len(there),
-                published=13_320,
-                source="[soomro2012]",
-                missing=tuple(listed[name] for name in lost),
-            ),
-            Count(what="classes", found=len(self.activities), published=101, source="[soomro2012]"),
-            *lists,
-        )
+        there = self._on_disk()
+        listed, folds = self._count_folds()
+        known = {name.lower() for name in there}
+        lost = dict.fromkeys(name for name in listed if name.lower() not in known)
+        videos = self._count("videos", len(there), lost)
+        return (videos, self._count("classes", len(self.activities)), *folds)
 
-    def _find(self) -> Sequence[Labels]:
-        if self.split == "all":
-            return [
-                self._labels(path.as_posix(), str(self.folder / path))
-                for path in video_files.below(self.folder)
-            ]
-        return self._read(self._lists / f"{self.split}list0{self.fold}.txt")
+    def _on_disk(self) -> list[str]:
+        return [path.as_posix() for path in video_files.below(self.folder)]
 
-    def _read(self, path: Path) -> list[Labels]:
+    def _lists_of(self, fold: int, part: str) -> list[Path]:
+        return [self._lists / f"{part}list0{fold}.txt"]
+
+    def _read(self, path: Path) -> list[tuple[str, Labels]]:
         """A list; that of training videos has the number of the class behind each name."""
         found = []
-        has_numbers = path.name.startswith("train")
+        part = "train" if path.name.startswith("train") else "test"
         for number, line in video_files.rows(path, what="a list of videos"):
-            name, _, code = line.partition(" ") if has_numbers else (line, "", "")
-            where = f"{path}, line {number}"
-            known = self._labels(name, where)
-            if has_numbers and code.strip() != str(self.activities.index(known.activity or "") + 1):
+            name, _, code = line.partition(" ") if part == "train" else (line, "", "")
+            known = self._labels(name, f"{path}, line {number}")
+            place = str(self.activities.index(known.activity or "") + 1)
+            if part == "train" and code.strip() != place:
                 video_files.refuse_row(path, number, line, "a video and the number of its class")
-            found.append(known)
+            found.append((part, known))
         return found
 
     def _labels(self, name: str, where: str) -> Labels:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import ClassVar, Literal, NoReturn, get_args
 
 import numpy as np
 
-from masquerade import _check
-from masquerade.collection import Collection
+from masquerade.collection import Collection, Count, Labels
 from masquerade.errors import BadInput
 from masquerade.recordings import Attributes, Video
 from masquerade.video import is_video, read
+
+Split = Literal["train", "test", "all"]
+Fold = Literal[1, 2, 3]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +29,6 @@ class VideoFiles(Collection[Video]):
     """
 
     root: Path
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.root, Path):
-            raise TypeError(f"Expected root to be a pathlib.Path, got {self.root!r}; wrap it.")
 
     @property
     def folder(self) -> Path:
@@ -50,9 +50,7 @@ class VideoFiles(Collection[Video]):
             BadInput: if there are fewer than ``stop`` frames, or the file cannot be read.
             ValueError: unless 0 <= start < stop.
         """
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"Expected an index below {len(self)}, got {index}.")
-        index %= len(self)
+        index = self._place(index)
         frames, rate_hz = read.timed_segment(self.path(index), start, stop)
         return self._video(index, frames, rate_hz, start)
 
@@ -82,6 +80,57 @@ class VideoFiles(Collection[Video]):
         return None, None
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListedVideos(VideoFiles):
+    """Videos of which the publisher lists three folds, each in train and test.
+
+    Args:
+        root: the folder that holds videos and lists.
+        split: of the fold; ``all`` is every video on disk, listed or not.
+        fold: of the official three.
+    """
+
+    USUAL: ClassVar[str] = "train"
+    split: Split | None = None
+    fold: Fold = 1
+
+    @abstractmethod
+    def _on_disk(self) -> list[str]:
+        """The names of all videos that are there."""
+
+    @abstractmethod
+    def _labels(self, name: str, where: str) -> Labels:
+        """What a name tells; ``where`` it stands is for the refusal."""
+
+    @abstractmethod
+    def _lists_of(self, fold: int, part: str) -> list[Path]:
+        """The files that list a part, whether or not they are there."""
+
+    @abstractmethod
+    def _read(self, path: Path) -> list[tuple[str, Labels]]:
+        """Each row of a list: its part, and what is known."""
+
+    def _find(self) -> Sequence[Labels]:
+        part = self.part_name
+        if part == "all":
+            return [self._labels(name, str(self.folder / name)) for name in self._on_disk()]
+        rows = (row for path in self._lists_of(self.fold, part) for row in self._read(path))
+        return [known for its, known in rows if its == part]
+
+    def _count_folds(self) -> tuple[list[str], list[Count]]:
+        """The names in all lists, and how many rows each part of each fold has."""
+        listed, counts = [], []
+        for fold in get_args(Fold):
+            for part in ("train", "test"):
+                paths = self._lists_of(fold, part)
+                rows = [row for path in paths if path.is_file() for row in self._read(path)]
+                listed += [known.name for _, known in rows]
+                found = sum(its == part for its, _ in rows)
+                lost = [path.name for path in paths if not path.is_file()]
+                counts.append(self._count(f"fold {fold}, {part}", found, lost))
+        return listed, counts
+
+
 def cut(attributes: Attributes, start: int, stop: int) -> dict[str, str | int | tuple[int, ...]]:
     """The labels of a stretch of frames; frames beyond what was labelled get -1.
 
@@ -97,14 +146,6 @@ def cut(attributes: Attributes, start: int, stop: int) -> dict[str, str | int | 
     }
 
 
-def among(literal: Any, /, **named: object) -> None:
-    """Refuse a value that is not one of those of a ``Literal``; the message lists them."""
-    choices = get_args(literal)
-    for name, value in named.items():
-        if value not in choices:
-            raise ValueError(_check.unknown(name, value, map(str, choices)))
-
-
 def below(folder: Path) -> list[Path]:
     """Paths of the videos in a folder and its folders, relative to it, sorted; none hidden."""
     found = (path.relative_to(folder) for path in folder.rglob("*") if is_video(path))
@@ -112,6 +153,23 @@ def below(folder: Path) -> list[Path]:
         (path for path in found if not any(part.startswith(".") for part in path.parts)),
         key=lambda path: path.as_posix(),
     )
+
+
+def named(folder: Path, pattern: str, form: re.Pattern[str], *, rule: str) -> list[re.Match[str]]:
+    """The names of all files in a folder like ``pattern`` that are not hidden, taken apart.
+
+    Raises:
+        BadInput: if a name has not the ``form``, which the ``rule`` says in words.
+    """
+    found = []
+    for path in sorted(folder.glob(pattern)):
+        if path.name.startswith("."):
+            continue
+        match = form.fullmatch(path.name)
+        if match is None:
+            raise BadInput(f"Expected {rule}, got {path}; move other files away.")
+        found.append(match)
+    return found
 
 
 def locate(

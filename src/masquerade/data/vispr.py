@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from masquerade import _check
-from masquerade.collection import About, Collection, Count, Kind, Labels
-from masquerade.data.coco_pose import read_json, read_picture
+from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.data.photo_files import PhotoFiles, not_published, read_json, read_picture
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo
 
@@ -41,7 +40,7 @@ _SOURCE = "papers that use it say 10,000, about 4,100 and 8,000"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vispr(Collection[Photo]):
+class Vispr(PhotoFiles):
     """Photographs from Flickr with 67 private attributes and "safe" [orekondy2017].
 
     One JSON file a picture has its ``image_path`` and its ``labels``, the attributes that hold::
@@ -71,42 +70,27 @@ class Vispr(Collection[Photo]):
         citation="orekondy2017",
     )
 
-    root: Path
     split: Split = "test"
     subset: Subset = "all"
-
-    def __post_init__(self) -> None:
-        if self.split not in get_args(Split):
-            raise ValueError(_check.unknown("split", self.split, get_args(Split)))
-        if self.subset not in get_args(Subset):
-            raise ValueError(_check.unknown("subset", self.subset, get_args(Subset)))
-
-    @property
-    def activities(self) -> tuple[str, ...]:
-        """None: the pictures have attributes."""
-        return ()
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that every photo of this collection has, as 0 or 1."""
         return ATTRIBUTES if self.subset == "all" else SEVEN
 
+    @property
+    def published(self) -> PublishedCounts:
+        """The pictures of the split, each with a file of labels."""
+        number = _PUBLISHED[self.split], _SOURCE
+        return {"label files": number, "picture files": number}
+
     def check(self) -> tuple[Count, ...]:
         """Count label files and their pictures."""
         pictures = [self._picture(path) for _, path, _ in self._entries]
-        missing = tuple(str(path) for path in pictures if not path.is_file())
-        published = _PUBLISHED[self.split]
+        missing = [str(path) for path in pictures if not path.is_file()]
         return (
-            Count(
-                what="label files", found=len(self._entries), published=published, source=_SOURCE
-            ),
-            Count(
-                what="picture files",
-                found=len(pictures) - len(missing),
-                published=published,
-                source=_SOURCE,
-                missing=missing,
-            ),
+            self._count("label files", len(self._entries)),
+            self._count("picture files", len(pictures) - len(missing), missing),
         )
 
     @property
@@ -160,14 +144,9 @@ def _read_labels(path: Path) -> tuple[str, frozenset[str]]:
         raise BadInput(f"Expected an object in {path}, got {type(content).__name__}.")
     image_path, held = content.get("image_path"), content.get("labels")
     if not isinstance(image_path, str) or not image_path:
-        raise BadInput(
-            f"Expected the picture's path at image_path of {path}, got {image_path!r}; "
-            "use the publisher's own file."
-        )
+        raise not_published(path, "the picture's path", "image_path", image_path)
     if not isinstance(held, list):
-        raise BadInput(
-            f"Expected a list at labels of {path}, got {held!r}; use the publisher's own file."
-        )
+        raise not_published(path, "a list", "labels", held)
     for place, name in enumerate(held):
         if name not in ATTRIBUTES:
             raise BadInput(

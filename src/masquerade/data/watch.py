@@ -11,8 +11,9 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from masquerade import _check, assets
-from masquerade.collection import About, Collection, Count, Kind, Labels
+from masquerade import assets
+from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.data.signal_files import SignalFiles
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
 
@@ -29,7 +30,7 @@ _SOURCE = "the documentation of seglearn 1.2.5"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watch(Collection[Signal]):
+class Watch(SignalFiles):
     """Seven shoulder exercises by ten people, worn on either wrist, at 50 Hz [burns2018].
 
     The file is one pickle, ``seglearn/data/watch_dataset.npy`` of the package seglearn 1.2.5. It is
@@ -52,14 +53,19 @@ class Watch(Collection[Signal]):
         home="https://dmbee.github.io/seglearn",
         citation="burns2018",
     )
+    PUBLISHED: ClassVar[PublishedCounts] = {
+        "series": (140, _SOURCE),
+        "subjects": (10, "the file of seglearn 1.2.5"),
+        "exercises": (7, _SOURCE),
+    }
 
     root: Path | None = None
     subjects: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        for subject in self.subjects:
-            if subject not in SUBJECTS:
-                raise ValueError(_check.unknown("subject", subject, SUBJECTS))
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Ten, by number."""
+        return SUBJECTS
 
     @property
     def activities(self) -> tuple[str, ...]:
@@ -73,16 +79,9 @@ class Watch(Collection[Signal]):
         """Count series, people and exercises of the whole file."""
         data = self._data
         return (
-            Count(what="series", found=len(data["X"]), published=140, source=_SOURCE),
-            Count(
-                what="subjects",
-                found=len(set(data["subject"].tolist())),
-                published=10,
-                source="the file of seglearn 1.2.5",
-            ),
-            Count(
-                what="exercises", found=len(set(data["y"].tolist())), published=7, source=_SOURCE
-            ),
+            self._count("series", len(data["X"])),
+            self._count("subjects", len(set(data["subject"].tolist()))),
+            self._count("exercises", len(set(data["y"].tolist()))),
         )
 
     @cached_property

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from masquerade import _check
-from masquerade.collection import About, Collection, Count, Kind, Labels
+from masquerade.collection import About, Count, Kind, Labels, PublishedCounts
+from masquerade.data.signal_files import SignalFiles
 from masquerade.errors import BadInput
 from masquerade.recordings import Signal
 
@@ -56,7 +56,7 @@ class _Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wisdm(Collection[Signal]):
+class Wisdm(SignalFiles):
     """One signal per person: 18 activities of 2019 [weiss2019] or 6 of 2010 [kwapisz2010].
 
     Layout::
@@ -105,9 +105,7 @@ class Wisdm(Collection[Signal]):
     skip_malformed: bool = False
 
     def __post_init__(self) -> None:
-        for name, kind in (("version", Version), ("worn", Device), ("sensors", Sensors)):
-            if getattr(self, name) not in get_args(kind):
-                raise ValueError(_check.unknown(name, getattr(self, name), get_args(kind)))
+        super().__post_init__()
         if self.version == "1.1" and (self.worn, self.sensors) != ("phone", "accelerometer"):
             raise ValueError(
                 "Expected the phone's accelerometer for version 1.1, got "
@@ -115,43 +113,43 @@ class Wisdm(Collection[Signal]):
             )
         if self.version == "1.1" and self.on_grid:
             raise ValueError("Expected on_grid=False for version 1.1: its clock is not reliable.")
-        known = range(1600, 1651) if self.version == "2019" else range(1, 37)
-        for subject in self.subjects:
-            if subject not in map(str, known):
-                raise ValueError(_check.unknown("subject", subject, map(str, known)))
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """51 of 2019, or 36 of version 1.1."""
+        return tuple(map(str, range(1600, 1651) if self.version == "2019" else range(1, 37)))
 
     @property
     def activities(self) -> tuple[str, ...]:
         """The names of ``activity_key.txt``, or the six of version 1.1."""
         return tuple(_LETTERS.values()) if self.version == "2019" else _OLD
 
+    @property
+    def published(self) -> PublishedCounts:
+        """The numbers of the version and of the device."""
+        if self.version == "1.1":
+            return {"people": (36, _OLD_SOURCE), "rows": (1_098_207, _OLD_SOURCE)}
+        rows = {f"{each} rows": (_ROWS[self.worn, each], _SOURCE) for each in self._sensors}
+        return {"people": (51, _SOURCE)} | rows
+
     def check(self) -> tuple[Count, ...]:
         """Count people and rows of the device and sensors chosen; this reads the files."""
+        missing: list[str] = []
         if self.version == "1.1":
-            rows, malformed = self._old
-            found = sum(len(person.times) for person in rows.values()) + malformed
-            people, expected, source = len(rows), 36, _OLD_SOURCE
-            counts = [Count(what="rows", found=found, published=1_098_207, source=source)]
-            missing: tuple[str, ...] = ()
+            people, sizes = len(self._old[0]), {"rows": [_sizes(self._old)]}
         else:
-            counts, malformed = [], 0
-            for sensor in self._sensors:
-                found = 0
-                for path in self._paths(sensor).values():
-                    done, bad = self._read_all(path)
-                    found, malformed = found + done + bad, malformed + bad
-                published = _ROWS[self.worn, sensor]
-                counts.append(
-                    Count(what=f"{sensor} rows", found=found, published=published, source=_SOURCE)
-                )
-            missing = self._missing()
-            people, expected, source = len(self._common), 51, _SOURCE
-        counts.insert(
-            0,
-            Count(what="people", found=people, published=expected, source=source, missing=missing),
-        )
+            people, missing = len(self._common), self._missing()
+            sizes = {
+                f"{sensor} rows": [
+                    _sizes(self._read(each)) for each in self._paths(sensor).values()
+                ]
+                for sensor in self._sensors
+            }
+        counts = [self._count("people", people, missing)]
+        counts += [self._count(what, sum(map(sum, each))) for what, each in sizes.items()]
+        malformed = sum(bad for each in sizes.values() for _, bad in each)
         if self.skip_malformed:
-            counts.append(Count(what="malformed rows left out", found=malformed))
+            counts.append(self._count("malformed rows left out", malformed))
         return tuple(counts)
 
     @property
@@ -179,7 +177,7 @@ class Wisdm(Collection[Signal]):
         every = [set(self._paths(sensor)) for sensor in self._sensors]
         return sorted(set.intersection(*every))
 
-    def _missing(self) -> tuple[str, ...]:
+    def _missing(self) -> list[str]:
         names = ["activity_key.txt"] if not (self.root / "activity_key.txt").is_file() else []
         for sensor in self._sensors:
             short, found = _FOLDERS[sensor], self._paths(sensor)
@@ -188,15 +186,14 @@ class Wisdm(Collection[Signal]):
                 for number in range(1600, 1651)
                 if str(number) not in found
             ]
-        return tuple(names)
+        return names
 
     @cached_property
     def _old(self) -> tuple[dict[str, _Rows], int]:
         return _read(self.root / _OLD_FILE, _OLD, skip_malformed=self.skip_malformed)
 
-    def _read_all(self, path: Path) -> tuple[int, int]:
-        rows, malformed = _read(path, tuple(_LETTERS), skip_malformed=self.skip_malformed)
-        return sum(len(person.times) for person in rows.values()), malformed
+    def _read(self, path: Path) -> tuple[dict[str, _Rows], int]:
+        return _read(path, tuple(_LETTERS), skip_malformed=self.skip_malformed)
 
     def _find(self) -> Sequence[Labels]:
         there = sorted(self._old[0], key=int) if self.version == "1.1" else self._common
@@ -236,7 +233,7 @@ class Wisdm(Collection[Signal]):
         if self.version == "1.1":
             return _arrays(self._old[0][subject])
         path = self._paths(sensor)[subject]
-        rows, _ = _read(path, tuple(_LETTERS), skip_malformed=self.skip_malformed)
+        rows, _ = self._read(path)
         if set(rows) != {subject}:
             raise BadInput(
                 f"Expected rows of {subject} alone in {path}, got {', '.join(rows) or 'none'}; "
@@ -282,6 +279,12 @@ def _read(
         person.activities.append(row[1])
         person.values.extend(row[2])
     return people, malformed
+
+
+def _sizes(found: tuple[dict[str, _Rows], int]) -> tuple[int, int]:
+    """How many rows were whole, and how many malformed."""
+    people, malformed = found
+    return sum(len(person.times) for person in people.values()), malformed
 
 
 def _chunks(path: Path) -> Iterator[tuple[int, str]]:

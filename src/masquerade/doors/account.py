@@ -60,7 +60,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Poisson:
+class PoissonSteps:
     """Poisson-sampled Gaussian steps, under every relation, and with revealed batches.
 
     Args:
@@ -209,17 +209,17 @@ class Votes:
         )
 
     def _cost(self, noise: float) -> dict[str, Any]:
-        proved = self._terms().proved(1 / noise if self._is_inverse else noise, delta=self.delta)
-        label = {"accountant": proved[1].value}
-        if not self._is_inverse:
-            return {"epsilon": up_decimals(proved[0])} | label
-        shards, asked = self.shards_per_subject, self.queries
-        find = votes.lnmax_bounds if self.aggregator == "lnmax" else votes.gumbel_epsilon
-        found = find(noise, queries=asked, delta=self.delta, shards_per_subject=shards)
-        if not isinstance(found, dict):
-            return {"epsilon": up_decimals(found)} | label
-        rounded = {name: up_decimals(value) for name, value in found.items()}
-        return {"epsilon": min(rounded.values())} | label | {"bounds": rounded}
+        scale = 1 / noise if self._is_inverse else noise
+        found, proof = self._terms().proved(scale, delta=self.delta)
+        data: dict[str, Any] = {"epsilon": up_decimals(found), "accountant": proof.value}
+        if self.aggregator == "lnmax":
+            shards = self.shards_per_subject
+            bounds = votes.lnmax_bounds(
+                noise, queries=self.queries, delta=self.delta, shards_per_subject=shards
+            )
+            data["bounds"] = {name: up_decimals(value) for name, value in bounds.items()}
+            data["epsilon"] = min(data["bounds"].values())
+        return data
 
     def _whose(self) -> dict[str, Any]:
         many = self.shards_per_subject > 1
@@ -259,9 +259,7 @@ class Sensitivity:
 
     def run(self) -> Answer:
         """Each distance, L2, for replace_one."""
-        film = sensitivity.Film(
-            frames=self.frames, height=self.height, width=self.width, channels=self.channels
-        )
+        film = (self.frames, self.height, self.width, self.channels)
         unit = Unit(name=_check.choice(UnitName, unit=self.unit), sites=self.pixels)
         itself = sensitivity.of_array(unit, film)
         pooled = sensitivity.of_block_means(unit, film, block=self.block, length=self.length)
@@ -328,7 +326,7 @@ def _said(data: dict[str, Any]) -> Answer:
 
 COMMANDS = {
     "gaussian": Gaussian,
-    "poisson": Poisson,
+    "poisson": PoissonSteps,
     "calibrate": Calibrate,
     "votes": Votes,
     "sensitivity": Sensitivity,

@@ -42,10 +42,17 @@ def find_game(name: str) -> Game:
     return MechanismGame(mechanism=example, trials=trials)
 
 
-def audit(
+def audit_game(
     game: Game, *, trials: int | None = None, confidence: float = 0.95, noise: Noise | None = None
 ) -> Evidence:
-    """Play a game and return what was measured."""
+    """Play a game and give what was measured; a `MechanismGame` is a mechanism's own.
+
+    Args:
+        game: two worlds that differ in one unit, and a claim.
+        trials: in each world; by default the game's own number.
+        confidence: that the lower bound holds.
+        noise: of the mechanism; by default the operating system.
+    """
     scores = game.play(game.trials if trials is None else trials, noise or Noise())
     return game.evidence(scores, confidence=confidence)
 
@@ -86,7 +93,7 @@ class Audit:
                 game = dataclasses.replace(game, trials=60_000)  # what refuting 8 takes
         claim = game.claim()
         with waiting(f"playing {self.name}", seconds=0.0):
-            evidence = audit(game, trials=self.trials, confidence=self.confidence)
+            evidence = audit_game(game, trials=self.trials, confidence=self.confidence)
         is_refuted = evidence.refutes(claim.epsilon)
         verdict = (
             "REFUTED: more leaks than is claimed."

@@ -11,15 +11,14 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from masquerade.collection import Collection
-from masquerade.doors.faults import private_item
-from masquerade.doors.owners import owner_of, units_of
+from masquerade.doors.bill import NoBill, refuse_rehearsal
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent, DpEvent, NoOpDpEvent
 from masquerade.files import atomic
@@ -30,10 +29,12 @@ from masquerade.noise import Noise
 from masquerade.receipt import Receipt
 from masquerade.recordings import Video
 from masquerade.train import views
+from masquerade.train.ensemble.method import Ensemble
+from masquerade.train.faults import private_item
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
+from masquerade.train.units import owner_of, units_of
 
-Progress = Callable[[int, int], None]
 _SLIP = ".private-run"
 
 
@@ -54,92 +55,95 @@ class Cost:
     public: str = "nothing"
 
 
-class Bill:
+class Watched:
+    """The very recordings of a collection, or of a list; each is noted when it is handed out."""
+
+    def __init__(self, held: Any, note: Callable[[int, Any], None]) -> None:
+        self._held, self._note = held, note
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._held, name)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __getitem__(self, index: int) -> Any:
+        recording = self._held[index]
+        self._note(index, recording)
+        return recording
+
+
+class NoRunBill(NoBill):
+    """There is no ledger: nothing is owed for the run, and nothing is kept."""
+
+    run_id = ""
+
+    def watch(self, recordings: Any, *, is_public: bool = False) -> Any:
+        """The same recordings; under a ledger each is noted as it is handed out.
+
+        Args:
+            recordings: a collection, or a list.
+            is_public: used without noise: nobody whom the ledger protects may be in them.
+        """
+        return recordings
+
+    def owe(self, cost: Cost, units: Sequence[int]) -> None:
+        """What will be reserved: the cost of one unit, and the unit of each recording."""
+
+    def kept(self, asked: np.ndarray) -> np.ndarray | None:
+        """Labels of these public windows that this run has drawn before."""
+
+    def keep(self, labels: np.ndarray, asked: np.ndarray) -> None:
+        """Remember what was drawn, so that noise is drawn once."""
+
+    def abandon(self) -> None:
+        """Forget a run that stopped before anybody was charged."""
+
+    def forget(self) -> None:
+        """The model stands: nothing is left to take up."""
+
+
+class RunBill(NoRunBill):
     """What is owed for one run, from its first recording to its model.
 
     Args:
-        ledger: that is charged; without one nothing is owed.
+        ledger: that is charged.
         target: the model; the slip stands beside it.
-        noise: refused under a ledger if it is a rehearsal's.
     """
 
-    def __init__(self, ledger: Ledger | None, target: Path, noise: Noise) -> None:
+    def __init__(self, ledger: Ledger, target: Path) -> None:
+        super().__init__()
         self._ledger = ledger
-        self._contents: list[Content] = []
-        self._masks: list[bytes] = []
-        self._public: list[Content] = []
-        self.charged: dict[str, Any] = {}  # what the receipt says of the ledger
-        self.run_id = ""
-        if ledger is None:
-            return
-        if noise.is_rehearsal:
-            raise ValueError(
-                "Expected live noise under a ledger, got a rehearsal; leave out the seed or the "
-                "ledger."
-            )
+        self._cost, self._units = Cost(method="", fields={}, events={}), tuple[int, ...]()
+        self._seen: dict[int, tuple[Content, bytes]] = {}
+        self._public: dict[int, Content] = {}
         self._slip = target.with_name(f"{target.name}{_SLIP}")
+        self._labels = target.with_name(f"{target.name}{_SLIP}-labels")
         self._is_new = not self._slip.is_file()
         if self._is_new:
             atomic.write_whole(self._slip, secrets.token_hex(16).encode(), is_private=True)
         self.run_id = self._slip.read_text(encoding="ascii")
 
-    @property
-    def owed(self) -> str:
-        """What a stop in the middle leaves."""
-        said = " What was reserved for it is spent; the same command goes on with the same run."
-        return said if self.charged else ""
+    def watch(self, recordings: Any, *, is_public: bool = False) -> Any:
+        """Note the content of each, and of private ones what is public in it."""
 
-    def see(self, recording: Value) -> None:
-        """The next recording."""
-        if self._ledger is not None:
-            self._contents.append(Content.of(recording))
-            self._masks.append(mask_of(recording))
+        def note(index: int, recording: Value) -> None:
+            if is_public:
+                self._public[index] = Content.of(recording)
+            else:
+                self._seen[index] = Content.of(recording), mask_of(recording)
 
-    def see_public(self, recording: Value) -> None:
-        """A recording that is used without noise: nobody whom the ledger protects may be in it."""
-        if self._ledger is not None:
-            self._public.append(Content.of(recording))
+        return Watched(recordings, note)
 
-    def keep(self, draw: Callable[[], np.ndarray], asked: np.ndarray) -> np.ndarray:
-        """What was drawn before in this run, or what is drawn now and remembered: noise once.
+    def owe(self, cost: Cost, units: Sequence[int]) -> None:
+        """By whoever's recordings were read."""
+        self._cost, self._units = cost, tuple(units)
 
-        Args:
-            draw: gives the answers.
-            asked: the public windows that they answer.
-
-        Raises:
-            BadInput: if other windows were asked when it was drawn.
-        """
-        if self._ledger is None:
-            return draw()
-        path = self._slip.with_name(f"{self._slip.name}-labels")
-        public = hashlib.sha256(np.ascontiguousarray(asked).tobytes()).hexdigest()
-        if path.is_file():
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held["run"] == self.run_id and held.get("public") != public:
-                raise BadInput(
-                    "Expected the public windows that were asked before the run was stopped, got "
-                    f"others; give those, or delete {self._slip} to begin, and to be charged "
-                    "for, a new run."
-                )
-            if held["run"] == self.run_id:
-                return np.array(held["drawn"], dtype=np.int64)
-        drawn = draw()
-        said = {"run": self.run_id, "public": public, "drawn": drawn.tolist()}
-        atomic.write_whole(path, json.dumps(said).encode(), is_private=True)
-        return drawn
-
-    def reserve(self, cost: Cost, units: Sequence[int]) -> None:
-        """Charge everyone, once; the spend is on disk when this returns.
-
-        Args:
-            cost: of one unit.
-            units: the unit of each recording that was seen.
-        """
-        if self._ledger is None:
-            return
-        _refuse_protected(self._ledger, self._public)
-        run = _run(self.run_id, cost, self._contents, self._masks, units)
+    def reserve(self) -> None:
+        """Charge everyone, once; the spend is on disk when this returns."""
+        _refuse_protected(self._ledger, list(self._public.values()))
+        seen = [self._seen[index] for index in sorted(self._seen)]
+        run = _run(self.run_id, self._cost, seen, self._units)
         try:
             reservation = self._ledger.reserve_run(run)
         except Exception as error:
@@ -152,22 +156,49 @@ class Bill:
                 ) from error
             raise
         self.charged = {"ledger_sequence": reservation.sequence, "ledger_head": reservation.head}
+        self.spent = (
+            "What was reserved for it is spent; the same command goes on with the same run."
+        )
+
+    def kept(self, asked: np.ndarray) -> np.ndarray | None:
+        """From the file beside the slip; other windows than those asked then are refused."""
+        if not self._labels.is_file():
+            return None
+        held = json.loads(self._labels.read_text(encoding="utf-8"))
+        if held["run"] != self.run_id:
+            return None
+        if held.get("public") != _mark(asked):
+            raise BadInput(
+                "Expected the public windows that were asked before the run was stopped, got "
+                f"others; give those, or delete {self._slip} to begin, and to be charged "
+                "for, a new run."
+            )
+        return np.array(held["drawn"], dtype=np.int64)
+
+    def keep(self, labels: np.ndarray, asked: np.ndarray) -> None:
+        """In a private file beside the slip."""
+        said = {"run": self.run_id, "public": _mark(asked), "drawn": labels.tolist()}
+        atomic.write_whole(self._labels, json.dumps(said).encode(), is_private=True)
 
     def abandon(self) -> None:
-        """Remove the slip of a run that stopped before anybody was charged."""
-        if self._ledger is not None and self._is_new and not self.charged:
+        """Remove the slip, unless it names a run that was charged."""
+        if self._is_new and not self.charged:
             self._slip.unlink(missing_ok=True)
 
     def settle(self, receipt: Receipt) -> None:
-        """Record which model the charge is for; another one is refused."""
-        if self._ledger is not None:
-            self._ledger.settle(receipt)
+        """Record which model the charge is for, before it stands; another one is refused."""
+        self._ledger.settle(receipt)
 
     def forget(self) -> None:
-        """Remove the slip: the model stands."""
-        if self._ledger is not None:
-            self._slip.unlink(missing_ok=True)
-            self._slip.with_name(f"{self._slip.name}-labels").unlink(missing_ok=True)
+        """Remove the slip and the labels."""
+        self._slip.unlink(missing_ok=True)
+        self._labels.unlink(missing_ok=True)
+
+
+def bill_for(ledger: Ledger | None, target: Path, noise: Noise) -> NoRunBill:
+    """The ledger's, or one of nothing."""
+    refuse_rehearsal(ledger, noise)
+    return NoRunBill() if ledger is None else RunBill(ledger, target)
 
 
 def cost_of(method: Method, plans: Sequence[Plan], fields: dict[str, Any]) -> Cost:
@@ -182,25 +213,35 @@ def cost_of(method: Method, plans: Sequence[Plan], fields: dict[str, Any]) -> Co
     )
 
 
+def cost_of_votes(method: Ensemble, reach: int) -> Cost:
+    """What a person pays: for all the teachers that they reach, whatever unit is promised."""
+    ballot = replace(method.ballot(reach), teachers_per_subject=reach)
+    relations = (Relation.ZERO_OUT, Relation.REPLACE_ONE)
+    return Cost(
+        method=method.name,
+        fields=method.fields(),
+        events={relation: ballot.event(relation) for relation in relations},
+    )
+
+
 def quote(
     ledger: Ledger,
     collection: Collection[Any],
     cost: Cost,
     *,
     unit: str,
-    progress: Progress,
+    progress: Callable[[int, int], None],
     public: Iterable[Value] = (),
 ) -> None:
     """Raise what charging a cost would raise, and spend nothing; recordings are read."""
     _refuse_protected(ledger, [Content.of(recording) for recording in public])
-    contents, masks, owners = [], [], []
+    seen, owners = [], []
     for index in range(len(collection)):
         recording = private_item(collection, index)
-        contents.append(Content.of(recording))
-        masks.append(mask_of(recording))
+        seen.append((Content.of(recording), mask_of(recording)))
         owners.append(owner_of(recording, index, unit, collection.labels[index].name))
         progress(index + 1, len(collection))
-    ledger.quote_run(_run("quote", cost, contents, masks, units_of(owners)))
+    ledger.quote_run(_run("quote", cost, seen, units_of(owners)))
 
 
 def _refuse_protected(ledger: Ledger, public: Sequence[Content]) -> None:
@@ -218,12 +259,12 @@ def mask_of(recording: Any) -> bytes:
     return views.mark(recording) if isinstance(recording, Video) else b""
 
 
+def _mark(asked: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(asked).tobytes()).hexdigest()
+
+
 def _run(
-    run_id: str,
-    cost: Cost,
-    contents: Sequence[Content],
-    masks: Sequence[bytes],
-    units: Sequence[int],
+    run_id: str, cost: Cost, seen: Sequence[tuple[Content, bytes]], units: Sequence[int]
 ) -> Run:
     return Run(
         run_id=run_id,
@@ -231,7 +272,7 @@ def _run(
         fields=cost.fields,
         events=cost.events,
         public=cost.public,
-        contents=tuple(contents),
-        masks=tuple(masks),
+        contents=tuple(content for content, _ in seen),
+        masks=tuple(mask for _, mask in seen),
         units=tuple(units),
     )

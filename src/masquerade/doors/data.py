@@ -20,6 +20,11 @@ from masquerade.recordings import Video
 from masquerade.video import MAX_PIXELS, probe, read
 
 _SHOWN_MISSING = 8
+_TOLD = (
+    *("frames", "height", "width", "rate_hz", "rate", "seconds", "codec", "container"),
+    *("pixel_format", "bits", "colour_range", "rotation", "aspect", "is_variable_rate"),
+    *("has_alpha", "header_frames", "other_streams", "metadata", "chapters", "warnings"),
+)
 
 
 def probe_file(path: Path | str, *, max_pixels: int = MAX_PIXELS) -> probe.Contents:
@@ -67,23 +72,24 @@ class List:
         """Every entry of the room, by name."""
         found = {}
         for name in catalog.names("data"):
-            about = catalog.example("data", name).ABOUT
+            example: Collection[Any] = catalog.example("data", name)
+            about = example.ABOUT
             found[name] = {
                 "title": about.title,
-                "kind": "videos, photos, signals" if name == "stage" else str(about.kind),
+                "kind": ", ".join(example.kinds),
                 "licence": about.licence,
                 "home": about.home,
                 "citation": cite(about.citation) if about.citation else "",
             }
         lines = []
-        for name, about in found.items():
-            lines.append(f"{name:18} {about['kind']:24} {about['title']}")
-            lines += [f"{'':18}   {about[key]}" for key in ("licence", "citation") if about[key]]
+        for name, said in found.items():
+            lines.append(f"{name:18} {said['kind']:24} {said['title']}")
+            lines += [f"{'':18}   {said[key]}" for key in ("licence", "citation") if said[key]]
         return Answer(data=found, lines=lines)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class CheckData:
     """Count the files of a data set against what its publisher says.
 
     Args:
@@ -153,7 +159,7 @@ def _said(count: Count) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Show:
+class ShowData:
     """Write a contact sheet of a data set, and a short film where it has videos.
 
     Args:
@@ -169,7 +175,7 @@ class Show:
     def run(self, entry: Collection[Any]) -> Answer:
         """Read a few recordings and draw them."""
         written = showing.show(entry, self.out, count=self.count)
-        lines = [] if isinstance(entry, Stage) else ["PRIVATE: these are original recordings."]
+        lines = [] if entry.ABOUT.is_made_up else ["PRIVATE: these are original recordings."]
         lines += [f"Wrote {path}" for path in written]
         return Answer(data={"files": [str(path) for path in written]}, lines=lines)
 
@@ -228,32 +234,9 @@ class Probe:
         dropped += [f"{key}: {value}" for key, value in inside.metadata.items()]
         lines += [f"a release drops: {what}" for what in dropped]
         lines += [f"note: {warning}" for warning in inside.warnings]
-        return Answer(
-            data={
-                "private": True,
-                "frames": frames,
-                "height": height,
-                "width": width,
-                "rate_hz": inside.rate_hz,
-                "rate": str(inside.rate),
-                "seconds": inside.seconds,
-                "codec": inside.codec,
-                "container": inside.container,
-                "pixel_format": inside.pixel_format,
-                "bits": inside.bits,
-                "colour_range": inside.colour_range,
-                "rotation": inside.rotation,
-                "aspect": str(inside.aspect),
-                "is_variable_rate": inside.is_variable_rate,
-                "has_alpha": inside.has_alpha,
-                "header_frames": inside.header_frames,
-                "other_streams": list(inside.other_streams),
-                "metadata": dict(inside.metadata),
-                "chapters": inside.chapters,
-                "warnings": list(inside.warnings),
-            },
-            lines=lines,
-        )
+        told = {name: getattr(inside, name) for name in _TOLD}
+        told |= {"rate": str(inside.rate), "aspect": str(inside.aspect)}
+        return Answer(data={"private": True, **told}, lines=lines)
 
 
-COMMANDS = {"list": List, "check": Check, "show": Show, "make": Make, "probe": Probe}
+COMMANDS = {"list": List, "check": CheckData, "show": ShowData, "make": Make, "probe": Probe}

@@ -10,20 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 from tyro.conf import Positional
 
-from masquerade._optional import require
-from masquerade.collection import Collection
+from masquerade import catalog
+from masquerade.collection import Collection, Kind
 from masquerade.doors.answer import Answer
-from masquerade.doors.lessons import films_of
-from masquerade.doors.models import load_model, said_of
-from masquerade.doors.progress import bars
-from masquerade.doors.signals import labelled_windows, read
+from masquerade.doors.progress import bars, teller
 from masquerade.doors.splits import held_out_by, split_of, tested_signals
 from masquerade.errors import BadInput
 from masquerade.ledger import Content, Ledger
-from masquerade.train.ensemble.student import probabilities
+from masquerade.nets.network import Network
+from masquerade.train import films, worn
+from masquerade.train.model_file import load_model, said_of
 
-torch = require("torch", extra="train")
-_BATCH, _BAR = 8, 40
+_BAR = 40
 _PRIVATE = (
     "PRIVATE: computed from recordings that the model may have learned from; not covered by any "
     "epsilon; do not publish."
@@ -58,61 +56,98 @@ def accuracy(
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Accuracy:
-    """Test a network on every recording's middle segment."""
-    device = next(net.parameters()).device
-    held: list[Any] = []
-    guessed: list[int] = []
-    right: list[int] = []
-
-    def flush() -> None:
-        with torch.no_grad():
-            guessed.extend(net(torch.cat(held).to(device)).argmax(dim=1).tolist())
-        held.clear()
-
-    net.eval()
-    for film, target in films_of(collection, net.name, progress=progress):
-        held.append(film)
-        right.append(target)
-        if len(held) == _BATCH:
-            flush()
-    if held:
-        flush()
-    if not right:
-        raise BadInput("Expected at least one recording to test on, got none.")
-    return _accuracy(np.array(guessed), np.array(right), collection.activities)
-
-
-def signal_accuracy(
-    net: Any,
-    collection: Collection[Any],
-    *,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Accuracy:
-    """Test a network of worn sensors on every window that one activity fills."""
-    signals = read(collection, progress=progress)
-    for signal in signals:
-        if signal.rate_hz != net.rate_hz or signal.values.shape[1] != len(net.mean):
-            raise BadInput(
-                f"Expected the sensors of the model, {len(net.mean)} channels at a rate of "
-                f"{net.rate_hz:g} Hz, got {signal.values.shape[1]} at {signal.rate_hz:g} Hz."
-            )
-        if signal.activity is None:
-            raise BadInput("Expected labelled signals to test on, got one without labels.")
-    windows, right = labelled_windows(signals, net.window, classes=len(collection.activities))
-    if not len(right):
-        raise BadInput("Expected at least one window with a known activity, got none.")
-    guessed = probabilities(net, windows).argmax(axis=1)
-    return _accuracy(guessed, right, collection.activities)
-
-
-def _accuracy(guessed: np.ndarray, right: np.ndarray, names: tuple[str, ...]) -> Accuracy:
-    is_right = guessed == right
+    """Test a network on every recording's middle segment, or every window of one activity."""
+    network: Network = catalog.example("nets", net.name)
+    test = worn.guesses if network.KIND is Kind.SIGNALS else films.guesses
+    found, right = test(net.eval(), network, collection, progress=progress)
+    is_right = found == right
     per_class = {
         name: float(is_right[right == number].mean())
-        for number, name in enumerate(names)
+        for number, name in enumerate(collection.activities)
         if (right == number).any()
     }
     return Accuracy(top_1=float(is_right.mean()), per_class=per_class)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """How often a model is right, on what, and who may be told.
+
+    Args:
+        accuracy: the figures.
+        recordings: that it was tested on.
+        split: of the data set.
+        held_out: why the model did not learn from them: made up, split, or named by the caller;
+            empty where it may have.
+        is_private: whether no epsilon covers the figures, which then stay in the house.
+    """
+
+    accuracy: Accuracy
+    recordings: int
+    split: str
+    held_out: str
+    is_private: bool
+
+
+def evaluate_file(
+    model: Path | str,
+    collection: Collection[Any],
+    *,
+    private: bool = False,
+    ledger: Ledger | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Evaluation:
+    """Test a model that `train_file` or `teach_file` wrote on a data set's test split.
+
+    Args:
+        model: the .safetensors file.
+        collection: the data set; a split that it names is taken instead of the test split.
+        private: test on recordings that the model may have learned from as well.
+        ledger: recordings in an account of it are refused like those that were learned from.
+        progress: called with how many are tested, and of how many.
+
+    Raises:
+        BadInput: if the model may have learned from the recordings and ``private`` is not said, or
+            if its classes are not those of the data set.
+    """
+    model = Path(model)
+    net, activities = load_model(model)
+    is_worn = catalog.example("nets", net.name).KIND is Kind.SIGNALS
+    test = tested_signals(collection) if is_worn else split_of(collection, "test")
+    learned = said_of(model).get("learned")
+    held_out = held_out_by(test, learned if isinstance(learned, dict) else {})
+    is_private = not held_out or _is_protected(test, ledger, private=private)
+    if not held_out and not private:
+        raise BadInput(
+            "Expected recordings that the model did not learn from, got the split "
+            f"{test.part_name}, of which it may have seen all; give a test "
+            "split, or --subjects that were left out, or say --private and publish nothing."
+        )
+    if activities != test.activities:
+        raise BadInput(
+            f"Expected the classes of the model, {', '.join(activities[:3])}, ..., got a data "
+            "set with others."
+        )
+    return Evaluation(
+        accuracy=accuracy(net, test, progress=progress),
+        recordings=len(test),
+        split=test.part_name,
+        held_out=held_out,
+        is_private=is_private,
+    )
+
+
+def _is_protected(test: Collection[Any], ledger: Ledger | None, *, private: bool) -> bool:
+    """Whether some recordings are in an account; refused unless they may be."""
+    if ledger is None:
+        return False
+    protected = ledger.count_members(Content.of(each) for each in test)
+    if protected and not private:
+        raise BadInput(
+            f"Expected recordings of nobody whom this ledger protects, got {protected} that "
+            "are in an account; test on others, or say --private and publish nothing."
+        )
+    return bool(protected)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,64 +172,39 @@ class Evaluate:
 
     def run(self, data: Collection[Any]) -> Answer:
         """Top-1, the mean over classes, and a bar for each class."""
-        net, activities = load_model(self.model)
-        is_worn = net.name == "lstm"
-        test = tested_signals(data) if is_worn else split_of(data, "test")
-        learned = said_of(self.model).get("learned")
-        held_out = held_out_by(test, learned if isinstance(learned, dict) else {})
-        is_private = not held_out or self._is_protected(test)
-        if not held_out and not self.private:
-            raise BadInput(
-                "Expected recordings that the model did not learn from, got the split "
-                f"{getattr(test, 'split', 'all')}, of which it may have seen all; give a test "
-                "split, or --subjects that were left out, or say --private and publish nothing."
-            )
-        if activities != test.activities:
-            raise BadInput(
-                f"Expected the classes of the model, {', '.join(activities[:3])}, ..., got a data "
-                "set with others."
-            )
         with bars() as progress:
-            task = progress.add_task("testing", total=len(test))
-            found = (signal_accuracy if is_worn else accuracy)(
-                net, test, progress=lambda done, _: progress.update(task, completed=done)
+            tell = teller(progress)
+            found = evaluate_file(
+                self.model,
+                data,
+                private=self.private,
+                ledger=None if self.ledger is None else Ledger(self.ledger),
+                progress=lambda done, total: tell("testing", done, total),
             )
-        return _answer(found, test, held_out=held_out, is_private=is_private)
-
-    def _is_protected(self, test: Collection[Any]) -> bool:
-        """Whether some recordings are in an account; refused unless they may be."""
-        if self.ledger is None:
-            return False
-        protected = Ledger(self.ledger).count_members(Content.of(each) for each in test)
-        if protected and not self.private:
-            raise BadInput(
-                f"Expected recordings of nobody whom this ledger protects, got {protected} that "
-                "are in an account; test on others, or say --private and publish nothing."
-            )
-        return bool(protected)
+        return _answer(found)
 
 
-def _answer(found: Accuracy, test: Collection[Any], *, held_out: str, is_private: bool) -> Answer:
-    width = max(map(len, found.per_class))
-    split = getattr(test, "split", "all")
+def _answer(found: Evaluation) -> Answer:
+    right = found.accuracy
+    width = max(map(len, right.per_class))
     lines = [
-        *([_PRIVATE] if is_private else []),
-        f"Top-1 {found.top_1:.4f}, mean over classes {found.mean_per_class:.4f}, "
-        f"{len(test)} recordings of the split {split}.",
+        *([_PRIVATE] if found.is_private else []),
+        f"Top-1 {right.top_1:.4f}, mean over classes {right.mean_per_class:.4f}, "
+        f"{found.recordings} recordings of the split {found.split}.",
         *(
             f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
-            for name, share in found.per_class.items()
+            for name, share in right.per_class.items()
         ),
-        *([_NAMED] if held_out == "named" else []),
+        *([_NAMED] if found.held_out == "named" else []),
     ]
     data = {
-        "top_1": found.top_1,
-        "mean_per_class": found.mean_per_class,
-        "per_class": found.per_class,
-        "recordings": len(test),
-        "split": split,
-        "private": is_private,
-        "held_out": held_out or None,
+        "top_1": right.top_1,
+        "mean_per_class": right.mean_per_class,
+        "per_class": right.per_class,
+        "recordings": found.recordings,
+        "split": found.split,
+        "private": found.is_private,
+        "held_out": found.held_out or None,
     }
     return Answer(data=data, lines=lines)
 

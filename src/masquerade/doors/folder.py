@@ -7,17 +7,16 @@ import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from masquerade._printed import counted
-from masquerade.doors import opaque, outputs
-from masquerade.doors.planning import Job, Outcome, Plan, Work, check_folders, plan
+from masquerade.compute.crew import Crew
+from masquerade.doors.folder_plan import Job, Outcome, Plan, Work, check_folders, plan
 from masquerade.doors.progress import watching
-from masquerade.doors.releasing import Options, release_or_recognise
-from masquerade.doors.workers import Crew
+from masquerade.doors.publish import IfStanding, final_name, stamp
+from masquerade.doors.recording import Options, release_file
 from masquerade.errors import exit_code, message
-from masquerade.files import atomic
+from masquerade.files import atomic, opaque
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
@@ -28,8 +27,8 @@ def release_folder(
     target: Path | str,
     mechanism: Mechanism,
     *,
-    ledger: str | None = None,
-    rehearsal_seed: int | None = None,
+    noise: Noise | None = None,
+    ledger: Ledger | None = None,
     options: Options | None = None,
     work: Work | None = None,
 ) -> list[Outcome]:
@@ -42,55 +41,45 @@ def release_folder(
         source: a folder; files of no kind that we know are left alone.
         target: made if it is not there.
         mechanism: what to do with each file.
-        ledger: a path or an address; every file is charged by itself.
-        rehearsal_seed: reproducible noise that protects nothing.
+        noise: by default every file draws its own from the operating system; a rehearsal's seed
+            gives each file one of its own.
+        ledger: every file is charged by itself.
         options: as for one file.
         work: how many at a time, where, and under which names.
 
     Returns:
         What became of each file, in the order of their names; none is left out.
     """
+    options, work = options or Options(), work or Work()
+    planned = named_plan(Path(source), Path(target), work, options)
     return release_planned(
-        source,
-        target,
-        mechanism,
-        ledger=ledger,
-        rehearsal_seed=rehearsal_seed,
-        options=options,
-        work=work,
-    )[0]
+        planned, mechanism, noise=noise, ledger=ledger, options=options, work=work
+    )
 
 
 def release_planned(
-    source: Path | str,
-    target: Path | str,
+    planned: Plan,
     mechanism: Mechanism,
     *,
-    ledger: str | None = None,
-    rehearsal_seed: int | None = None,
-    options: Options | None = None,
-    work: Work | None = None,
-) -> tuple[list[Outcome], Plan]:
-    """As `release_folder`, and what was planned."""
-    source, target = Path(source).resolve(), Path(target).resolve()  # workers may be elsewhere
-    ledger = ledger if ledger is None or "://" in ledger else str(Path(ledger).resolve())
-    options, work = options or Options(), work or Work()
-    check_names(source, target, work, options)
-    planned = _named_plan(source, target, work)
-    tidy(target)
+    noise: Noise | None,
+    ledger: Ledger | None,
+    options: Options,
+    work: Work,
+) -> list[Outcome]:
+    """Release the files of a plan; see `release_folder`."""
+    noise, run = noise or Noise(), secrets.token_hex(6)
+    tidy(planned.target)
     folders = {job.target.parent for job in planned.jobs}
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    run = secrets.token_hex(6)
-    one = partial(
-        _attempt,
+    one = _Attempt(
         mechanism=mechanism,
         run=run,
-        ledger=ledger,
-        seed=rehearsal_seed,
+        ledger=None if ledger is None else ledger.address,
+        seed=noise.seed,
         options=replace(options, is_watched=False),
     )
-    progress = _Progress.of(planned.jobs, rehearsal_seed, options)
+    progress = _Progress.of(planned.jobs, noise, options)
     done, crew = list(planned.lost), Crew(work=one, mourn=_killed)
     at_work = crew.run(planned.jobs, jobs=work.jobs, backend=work.backend)
     bar = watching(options.is_watched, what=counted(len(planned.jobs), "file"))
@@ -98,8 +87,8 @@ def release_planned(
         with _cleaning(folders, run), bar as watch, contextlib.closing(at_work):
             done.extend(watch(at_work, len(planned.jobs)))
     except KeyboardInterrupt as stop:
-        raise type(stop)(progress.said(target, ledger)) from stop
-    return sorted(done, key=lambda outcome: outcome.source), planned
+        raise type(stop)(progress.said(planned.target, ledger)) from stop
+    return sorted(done, key=lambda outcome: outcome.source)
 
 
 def check_names(source: Path, target: Path, work: Work, options: Options) -> None:
@@ -108,13 +97,14 @@ def check_names(source: Path, target: Path, work: Work, options: Options) -> Non
     book = work.list_of(source, target)
     if book is None:
         return
-    if work.names is None or options.if_standing is outputs.IfStanding.RESUME:
+    if work.names is None or options.if_standing is IfStanding.RESUME:
         opaque.refuse_lost(book, target.resolve())
     opaque.check_place(book, target.resolve())
 
 
-def _named_plan(source: Path, target: Path, work: Work) -> Plan:
+def named_plan(source: Path, target: Path, work: Work, options: Options) -> Plan:
     """A plan whose opaque names are on disk before any output has one."""
+    check_names(source, target, work, options)
     book = work.list_of(source, target)
     if book is None:
         return plan(source, target, work)
@@ -131,29 +121,36 @@ def tidy(target: Path) -> int:
     return sum(atomic.sweep(Path(place)) for place, _, _ in os.walk(target))
 
 
-def _attempt(
-    task: Job,
-    *,
-    mechanism: Mechanism,
-    run: str,
-    ledger: str | None,
-    seed: int | None,
-    options: Options,
-) -> Outcome:
-    """Release one file; whatever goes wrong with it is its own."""
-    try:
-        with atomic.named(run):
-            done, stood = release_or_recognise(
-                task.source,
-                task.target,
-                mechanism,
-                noise=Noise(seed=None if seed is None else seed * 1_000_003 + task.place),
-                ledger=None if ledger is None else Ledger(ledger),
-                options=options,
-            )
-    except Exception as error:
-        return Outcome(source=task.source, error=message(error), exit_code=exit_code(error))
-    return Outcome(source=task.source, target=done.value, already_done=stood)
+@dataclass(frozen=True, kw_only=True)
+class _Attempt:
+    """Releases one file, in whatever process; what goes wrong with it is its own."""
+
+    mechanism: Mechanism
+    run: str
+    ledger: str | None
+    seed: int | None
+    options: Options
+
+    def __call__(self, job: Job) -> Outcome:
+        seed = None if self.seed is None else self.seed * 1_000_003 + job.place
+        try:
+            with atomic.named(self.run):
+                done = release_file(
+                    job.source,
+                    job.target,
+                    self.mechanism,
+                    noise=Noise(seed=seed),
+                    ledger=None if self.ledger is None else Ledger(self.ledger),
+                    options=self.options,
+                )
+        except Exception as error:
+            return failed(job.source, error)
+        return Outcome(source=job.source, target=done.value, already_done=done.stood)
+
+
+def failed(source: Path, error: Exception) -> Outcome:
+    """What becomes of a file that cannot be released."""
+    return Outcome(source=source, error=message(error), exit_code=exit_code(error))
 
 
 def _killed(task: Job) -> Outcome:
@@ -173,15 +170,15 @@ class _Progress:
     replaces: bool
 
     @classmethod
-    def of(cls, jobs: list[Job], seed: int | None, options: Options) -> _Progress:
-        replaces = options.if_standing is outputs.IfStanding.OVERWRITE
-        paths = [outputs.final_name(job.target, Noise(seed=seed)) for job in jobs]
-        stamps = {path: outputs.stamp(path) if replaces else None for path in paths}
+    def of(cls, jobs: list[Job], noise: Noise, options: Options) -> _Progress:
+        replaces = options.if_standing is IfStanding.OVERWRITE
+        paths = [final_name(job.target, noise) for job in jobs]
+        stamps = {path: stamp(path) if replaces else None for path in paths}
         return cls(outputs=stamps, replaces=replaces)
 
-    def said(self, target: Path, ledger: str | None) -> str:
+    def said(self, target: Path, ledger: Ledger | None) -> str:
         """What a stop leaves; counted on disk, where workers may have been quicker."""
-        count = sum(outputs.stamp(path) not in (None, old) for path, old in self.outputs.items())
+        count = sum(stamp(path) not in (None, old) for path, old in self.outputs.items())
         every = counted(len(self.outputs), "new output" if self.replaces else "output")
         spent = " What was reserved for files in work is spent." * (ledger is not None)
         advice = (

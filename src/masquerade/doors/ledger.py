@@ -13,16 +13,17 @@ from masquerade import _check, _json
 from masquerade._printed import counted
 from masquerade.account.calibrate import calibrate, sampled_gaussian
 from masquerade.collection import Collection, Kind
-from masquerade.doors import books, sources
+from masquerade.doors import books, source
 from masquerade.doors.answer import Answer
 from masquerade.doors.progress import bars
-from masquerade.doors.sources import Limits
+from masquerade.doors.recording import make_mechanism
+from masquerade.doors.source import Limits
 from masquerade.doors.splits import enrolled_signals, split_of
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
 from masquerade.files import atomic
 from masquerade.guarantee import Relation, Unit, UnitName, units_help
-from masquerade.ledger import Content, Ledger
+from masquerade.ledger import Content, Ledger, LedgerEntry
 from masquerade.ledger.book import PEOPLE
 from masquerade.ledger.filter import FilterName, best_order
 from masquerade.ledger.store import CLOCK
@@ -98,12 +99,8 @@ class Open:
 
     def _expected(self) -> DpEvent | None:
         """The run that the order is chosen for."""
-        q, steps, noise = (
-            self.expect_sampling_prob,
-            self.expect_steps,
-            self.expect_noise_multiplier,
-        )
-        if (q, steps, noise) == (None, None, None):
+        q, steps, noise = self.expect_sampling_prob, self.expect_steps, self.expect_noise_multiplier
+        if q is None and steps is None and noise is None:
             return None
         if q is None or steps is None or self.order is not None or self.filter != "renyi":
             raise ValueError(
@@ -111,13 +108,8 @@ class Open:
                 f"and without --order, got {q}, {steps}, {self.filter} and {self.order}."
             )
         if noise is None:
-            noise = calibrate(
-                self.epsilon,
-                delta=self.delta,
-                sampling_prob=q,
-                steps=steps,
-                relation=self.relation,
-            )
+            run: dict[str, Any] = dict(sampling_prob=q, steps=steps, relation=self.relation)
+            noise = calibrate(self.epsilon, delta=self.delta, **run)
         return sampled_gaussian(noise, sampling_prob=q, steps=steps)
 
 
@@ -156,20 +148,13 @@ class Add:
         named = zip(map(str, self.files), values, strict=True) if twin is None else ()
         warnings = ledger.doubts(self.account, [self.subject], named)
         shown = [(value, self.subject) for value in values]
-        members = ledger.add_all(self.account, shown, same_as=twin)
-        return Answer(
-            data={"account": self.account, "members": members, "warnings": warnings}
-            | {"note": NOT_COUNTED},
-            lines=[
-                f"In {self.account}: {counted(len(members), 'file')}.",
-                *_warned(warnings),
-                NOT_COUNTED,
-            ],
-        )
+        members = ledger.add_all(self.account, shown, same_as=twin, remake=make_mechanism)
+        said = f"In {self.account}: {counted(len(members), 'file')}."
+        return _added({"account": self.account, "members": members}, said, warnings)
 
     def _read(self, path: Path) -> Content:
         limits = Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes)
-        return sources.find(path, heading=self.heading, limits=limits).content
+        return source.find(path, heading=self.heading, limits=limits).content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,15 +175,14 @@ class Enroll:
 
     def run(self, data: Collection[Any]) -> Answer:
         """Read and hash all of them, then add them."""
-        kind = getattr(data, "kind", data.ABOUT.kind)
-        if kind == Kind.PHOTOS:
+        if data.kind == Kind.PHOTOS:
             raise BadInput("Expected a data set of videos or signals, got photos.")
-        data = split_of(data, "train") if kind == Kind.VIDEOS else enrolled_signals(data)
+        data = split_of(data, "train") if data.kind == Kind.VIDEOS else enrolled_signals(data)
         ledger = Ledger(self.ledger)
-        held = ledger.book().accounts.get(self.account)
-        if held is None:
-            raise ValueError(_check.unknown("account", self.account, list(ledger.book().accounts)))
-        needs_subject = held.unit.name in PEOPLE
+        accounts = ledger.book().accounts
+        if self.account not in accounts:
+            raise ValueError(_check.unknown("account", self.account, list(accounts)))
+        needs_subject = accounts[self.account].unit.name in PEOPLE
         found = []
         with bars() as progress:
             task = progress.add_task("reading", total=len(data))
@@ -209,21 +193,14 @@ class Enroll:
                 found.append((Content.of(recording), subject))
                 progress.advance(task)
         warnings = ledger.doubts(self.account, [subject for _, subject in found])
-        members = ledger.add_all(self.account, found)
-        return Answer(
-            data={"account": self.account, "members": len(members), "warnings": warnings}
-            | {"note": NOT_COUNTED},
-            lines=[
-                f"{len(members)} recordings of the split {getattr(data, 'split', 'all')} are in "
-                f"{self.account}.",
-                *_warned(warnings),
-                NOT_COUNTED,
-            ],
-        )
+        members = ledger.add_all(self.account, found, remake=make_mechanism)
+        split = getattr(data, "split", "all")
+        said = f"{len(members)} recordings of the split {split} are in {self.account}."
+        return _added({"account": self.account, "members": len(members)}, said, warnings)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Show:
+class ShowBudget:
     """What is left, in words.
 
     Args:
@@ -295,23 +272,18 @@ class Verify:
                 )
         charged = sum(receipt.ledger_sequence is not None for receipt in found)
         clocks = [entry for entry in entries if entry.kind == CLOCK]
+        lines = [f"The chain of {len(entries)} entries is whole.", *map(_line_of, clocks)]
+        if found:
+            lines += [f"{charged} of {len(found)} receipts name a spend, and each is in it."]
         return Answer(
             data={"entries": len(entries), "receipts": len(found), "charged": charged, "ok": True}
             | {"clock_accepted": [entry.sequence for entry in clocks]},
-            lines=[
-                f"The chain of {len(entries)} entries is whole.",
-                *(f"Entry {e.sequence}: {books.gist(e.payload)}." for e in clocks),
-                *(
-                    [f"{charged} of {len(found)} receipts name a spend, and each is in it."]
-                    if found
-                    else []
-                ),
-            ],
+            lines=lines,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clock:
+class AcceptClock:
     """Go on after a clock was ahead: entries of the future would hold the ledger up until then.
 
     Args:
@@ -330,9 +302,7 @@ class Clock:
                 "that it is right now."
             )
         entry = Ledger(self.ledger).accept_clock()
-        return Answer(
-            data=asdict(entry), lines=[f"Entry {entry.sequence}: {books.gist(entry.payload)}."]
-        )
+        return Answer(data=asdict(entry), lines=[_line_of(entry)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,8 +329,16 @@ class Export:
         )
 
 
-def _warned(warnings: list[str]) -> list[str]:
-    return [f"Warning: {warning}" for warning in warnings]
+def _added(data: dict[str, Any], said: str, warnings: list[str]) -> Answer:
+    """What stands in an account now, what to look at, and what no ledger knows."""
+    return Answer(
+        data=data | {"warnings": warnings, "note": NOT_COUNTED},
+        lines=[said, *(f"Warning: {warning}" for warning in warnings), NOT_COUNTED],
+    )
+
+
+def _line_of(entry: LedgerEntry) -> str:
+    return f"Entry {entry.sequence}: {books.gist(entry.payload)}."
 
 
 def _receipt(path: Path) -> Receipt:
@@ -374,9 +352,9 @@ COMMANDS = {
     "open": Open,
     "add": Add,
     "enroll": Enroll,
-    "show": Show,
+    "show": ShowBudget,
     "history": History,
     "verify": Verify,
-    "clock": Clock,
+    "clock": AcceptClock,
     "export": Export,
 }

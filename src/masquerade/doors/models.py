@@ -1,55 +1,181 @@
-"""A trained model as a file, with its receipt beside it, and read again."""
+"""Publish a model or a student: it reads before anything is owed, and learns when it is written."""
 
 from __future__ import annotations
 
-import datetime
-import hashlib
-import json
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, ClassVar
 
-from masquerade import __version__
-from masquerade._optional import require
-from masquerade.doors import outputs
-from masquerade.doors.billing import Bill
-from masquerade.errors import BadInput
-from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
-from masquerade.files import atomic
-from masquerade.guarantee import Guarantee
+from masquerade import catalog
+from masquerade.collection import Collection
+from masquerade.doors.billing import NoRunBill, bill_for, cost_of, cost_of_votes
+from masquerade.doors.publish import Place, final_name, placed, publish
+from masquerade.doors.splits import public_part_of
+from masquerade.ledger import Ledger
 from masquerade.mechanism import Shapes
-from masquerade.nets import mvit
+from masquerade.nets.network import Network, network_class
 from masquerade.noise import Noise
-from masquerade.receipt import Receipt
+from masquerade.receipt import Promise, Release
+from masquerade.recordings import Signal
+from masquerade.train import learner, model_file
+from masquerade.train.ensemble import teach
+from masquerade.train.ensemble.method import Ensemble
+from masquerade.train.ensemble.teach import School
+from masquerade.train.learner import Reading, Tell, Ways
+from masquerade.train.method import Method
 
 
-@dataclass(frozen=True, kw_only=True)
-class Statement:
-    """What a receipt says of a model, but for its bytes.
+def make_method(name: str, /, **fields: Any) -> Any:
+    """The training method or ensemble of that name with these fields.
+
+    Example:
+        >>> make_method("dp_sgd", epsilon=1, unit="video").met.value
+        'zero_out'
+    """
+    return type(catalog.example("train", name))(**fields)
+
+
+def make_network(name: str, /, **fields: Any) -> Network:
+    """The network of that name, before it is trained, with these fields.
+
+    Example:
+        >>> make_network("lstm", window=64).length
+        64
+    """
+    return network_class(name)(**fields)
+
+
+def train_file(
+    collection: Collection[Any],
+    target: Path | str,
+    method: Method,
+    network: Network,
+    *,
+    public: Collection[Any] | Sequence[Signal] = (),
+    noise: Noise | None = None,
+    ledger: Ledger | None = None,
+    ways: Ways | None = None,
+    progress: Tell = lambda what, done, total: None,
+) -> Release[Path]:
+    """Train, and write the model as safetensors with its receipt beside it.
+
+    Under a ledger everyone whose recordings are learned from is charged before the first step. A
+    run that was stopped and is called again is charged once.
 
     Args:
-        method: its name.
-        fields: its public fields.
-        shapes: public numbers that, with the fields, decide the guarantee.
-        guarantee: the promise.
-        event: the same for an accountant.
+        collection: the private training recordings.
+        target: the model, a .safetensors file.
+        method: how it is trained.
+        network: what is trained.
+        public: recordings of other people, used without noise; for worn sensors alone.
+        noise: where noise and batches come from; by default the operating system.
+        ledger: that is charged.
+        ways: how the work is done.
+        progress: called with what is done, how far, and of how much.
+
+    Raises:
+        BudgetExceeded: if somebody cannot afford it.
+        FileExistsError: if a model stands there.
+    """
+    ways, noise = ways or Ways(), noise or Noise()
+    with _begun(Path(target), noise, ledger) as (place, bill):
+        with learner.read(
+            bill.watch(collection),
+            method,
+            network,
+            public=bill.watch(public, is_public=True),
+            ways=replace(ways, work=replace(ways.work, name=bill.run_id)),
+            tell=progress,
+        ) as reading:
+            bill.owe(cost_of(method, [reading.plan], reading.promise.fields()), reading.units)
+            model = _Model(run=reading, network=network, of=collection, bill=bill)
+            return publish(model, place, noise=noise, bill=bill)
+
+
+def teach_file(
+    private: Collection[Any],
+    public: Collection[Any],
+    target: Path | str,
+    method: Ensemble,
+    *,
+    noise: Noise | None = None,
+    ledger: Ledger | None = None,
+    device: str = "cpu",
+    progress: Tell = lambda what, done, total: None,
+) -> Release[Path]:
+    """Teach a student, and write it as safetensors with its receipt beside it.
+
+    Under a ledger everyone whose recordings are learned from is charged before the first teacher
+    learns; a run that was stopped and is called again is charged once, and its noise drawn once.
+
+    Args:
+        private: the recordings to protect.
+        public: recordings of other people, whose windows are asked and learned from.
+        target: the student, a .safetensors file.
+        method: how it is taught.
+        noise: of the votes; by default the operating system.
+        ledger: that is charged.
+        device: where teachers and student learn.
+        progress: called with what is done, how far, and of how much.
+
+    Raises:
+        BudgetExceeded: if somebody cannot afford it.
+        FileExistsError: if a model stands there.
+    """
+    noise = noise or Noise()
+    with _begun(Path(target), noise, ledger) as (place, bill):
+        watched = bill.watch(private), bill.watch(public, is_public=True)
+        school = teach.read(*watched, method, device=device, tell=progress)
+        bill.owe(cost_of_votes(method, school.reach), school.units)
+        student = _Model(run=school, network=school.network, of=private, bill=bill)
+        return publish(student, place, noise=noise, bill=bill)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Model:
+    """What learns when it is written.
+
+    Args:
+        run: that can begin.
+        network: what is trained.
+        of: what it learns from.
+        bill: which keeps the labels that votes gave.
     """
 
-    method: str
-    fields: dict[str, Any]
-    shapes: Shapes
-    guarantee: Guarantee
-    event: DpEvent
+    saved: ClassVar[Mapping[str, Any]] = {}  # there is one way to write it
 
+    run: Reading | School
+    network: Network
+    of: Collection[Any]
+    bill: NoRunBill
 
-def new_target(target: Path | str, noise: Noise) -> Path:
-    """The model's final name, if it can be one."""
-    target = outputs.final_name(Path(target), noise)
-    if target.suffix != ".safetensors":
-        raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
-    if not target.parent.is_dir():
-        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
-    return target
+    @property
+    def promise(self) -> Promise:
+        return self.run.promise
+
+    @property
+    def shapes(self) -> Shapes:
+        return self.run.shapes
+
+    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        learned: dict[str, Any] = {"learned": public_part_of(self.of)}
+        if isinstance(self.run, Reading):
+            net = self.run.learn(noise)
+            learned = {"part": self.run.method.part} | learned
+        else:
+            net = self._taught(self.run, noise)
+        stream.write(model_file.encoded(net, self.network, self.of.activities, learned))
+
+    def _taught(self, school: School, noise: Noise) -> Any:
+        """A student; labels that were drawn before the run was stopped are drawn no more."""
+        labels = self.bill.kept(school.queries)
+        if labels is None:
+            labels = school.labels(school.votes(), noise)
+            self.bill.keep(labels, school.queries)
+        school.tell("votes", len(labels), len(labels))
+        return school.student(labels)
 
 
 def refuse_standing(target: Path) -> None:
@@ -58,90 +184,24 @@ def refuse_standing(target: Path) -> None:
         raise FileExistsError(f"{target} stands already; training again would spend again.")
 
 
-def encoded(net: Any, said: dict[str, Any]) -> bytes:
-    """A network's weights as safetensors, with what is said of it."""
-    files = require("safetensors.torch", extra="train")
-    tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
-    # one key: with several their order would differ from file to file
-    data: bytes = files.save(tensors, metadata={"masquerade": json.dumps(said)})
-    return data
-
-
-def write(target: Path, data: bytes, said: Statement, noise: Noise, *, bill: Bill) -> Receipt:
-    """Both files complete on disk, then settled, then the receipt gets its name, then the model.
-
-    A run is settled first, so that it cannot have a second model; a crash right after costs a new
-    run.
-    """
-    receipt = receipt_of(said, data, noise, charged=bill.charged)
-    text = receipt.to_json().encode()
-    with (
-        atomic.staged(target, atomic.writes(data)) as (_, commit),
-        atomic.staged(outputs.receipt_path(target), atomic.writes(text)) as (_, first),
-    ):
-        bill.settle(receipt)
-        first()
-        commit()
-    bill.forget()
-    return receipt
-
-
-def receipt_of(said: Statement, data: bytes, noise: Noise, *, charged: dict[str, Any]) -> Receipt:
-    """What was done and what is promised, tied to the model's bytes."""
-    is_rehearsal = noise.is_rehearsal
-    event = NoGuaranteeDpEvent("rehearsal") if is_rehearsal else said.event
-    return Receipt(
-        mechanism=said.method,
-        fields=said.fields,
-        shapes=said.shapes,
-        guarantee=said.guarantee.as_rehearsal() if is_rehearsal else said.guarantee,
-        event=event_to_json(event),
-        output_sha256=hashlib.sha256(data).hexdigest(),
-        random_source=noise.source,
-        is_rehearsal=is_rehearsal,
-        code_version=__version__,
-        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        **charged,
-    )
-
-
-def said_of(path: Path) -> dict[str, Any]:
-    """What a model's file says of it; what `encoded` was given."""
-    safetensors = require("safetensors", extra="train")
-    try:
-        with safetensors.safe_open(path, framework="pt") as held:
-            return dict(json.loads((held.metadata() or {})["masquerade"]))
-    except (safetensors.SafetensorError, LookupError, TypeError, ValueError, OSError) as error:
-        raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
-
-
-def load_model(path: Path) -> tuple[Any, tuple[str, ...]]:
-    """A model that `masquerade train` wrote, and its classes."""
-    safetensors = require("safetensors", extra="train")
-    said = said_of(path)
-    try:
-        activities = tuple(said["activities"])
-        if said["network"] == "lstm":
-            return _lstm(path, said), activities
-        net = mvit.make(said["network"], classes=len(activities))
-    except (
-        safetensors.SafetensorError,
-        LookupError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-        OSError,
-    ) as error:
-        raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
-    mvit.load_weights(net, path, keep_head=True)
-    return net.eval(), activities
-
-
-def _lstm(path: Path, said: dict[str, Any]) -> Any:
-    """A network of signals; its name and window stand on it."""
-    lstm = require("masquerade.nets.lstm", extra="train")
-    files = require("safetensors.torch", extra="train")
-    net = lstm.LSTM(said["channels"], len(said["activities"]), hidden=said["hidden"])
-    net.load_state_dict(files.load_file(path))
-    net.name, net.window, net.rate_hz = "lstm", int(said["window"]), float(said["rate_hz"])
-    return net.eval()
+@contextlib.contextmanager
+def _begun(target: Path, noise: Noise, ledger: Ledger | None) -> Iterator[tuple[Place, NoRunBill]]:
+    """The model's place, and a bill; when the run is stopped, say what is owed for it."""
+    if target.suffix != ".safetensors":
+        target = final_name(target, noise)
+        raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
+    with placed(target, noise=noise) as place:
+        refuse_standing(place.target)
+        bill = bill_for(ledger, place.target, noise)
+        try:
+            yield place, bill
+        except Exception:
+            bill.abandon()
+            raise
+        except KeyboardInterrupt as stop:
+            bill.abandon()
+            if place.target.exists():
+                raise
+            said = f"Interrupted; no model was written. {bill.spent}".strip()
+            raise type(stop)(said) from stop
+        bill.forget()

@@ -4,59 +4,168 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from masquerade import _json
+from masquerade._printed import counted
 from masquerade.compute import device
-from masquerade.doors import expecting
 from masquerade.doors.answer import Answer
-from masquerade.doors.releasing import Options
+from masquerade.doors.bill import refuse_rehearsal
+from masquerade.doors.folder import check_names, failed
+from masquerade.doors.folder_plan import Job, Outcome, Work, about_names, plan
+from masquerade.doors.publish import Place, check_room, final_name, recognised
+from masquerade.doors.recording import Options, released
+from masquerade.doors.source import Recording, find
 from masquerade.guarantee import UnitName
+from masquerade.ledger import Content, Ledger
 from masquerade.mechanism import Mechanism, Shapes, Streams
 from masquerade.noise import Noise
+from masquerade.release import expecting
 from masquerade.wording import PERSON, explain
 
+_AFFORDED = "The ledger can afford it."
 _FRAMES = 16  # of grey, to find out how fast a mechanism is
 
 
-def preview(
-    source: Path,
-    shapes: Shapes,
-    mechanism: Mechanism,
-    *,
-    noise: Noise,
-    options: Options,
-    person_height: int | None,
-) -> Answer:
-    """Guarantee, what to expect, time, and how much of a person one unit covers."""
-    guarantee = mechanism.guarantee(shapes).as_released(
-        with_sound=options.saving.keep_sound, is_rehearsal=noise.is_rehearsal
-    )
-    error = mechanism.expected_error(shapes)
-    with device.on(options.device):
-        seconds = expected_seconds(mechanism, shapes)
-    sight = expecting.expected(mechanism, source, shapes)
-    first, *others = explain(guarantee)
-    lines = [first, *expecting.said(sight)]
-    if sight is expecting.Sight.GREY and not options.accept_grey and not noise.is_rehearsal:
-        lines.append("A release would be refused: nothing is to be seen in it. Give --yes for it.")
-    lines += others
-    if error is not None:
-        lines.append(f"Expected error of each number: {error:.7g} (standard deviation).")
-    lines.append(f"Expected time: about {max(seconds, 0.1):.1f} s.")
-    data = {
-        "guarantee": _json.encode(guarantee),
-        "expect": sight,
-        "expected_error": error,
-        "expected_seconds": seconds,
-    }
-    if person_height is not None:
-        data["person"], said = _person(person_height, shapes, mechanism)
-        lines += said
-    return Answer(data=data, lines=lines)
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """A release that is not made: it refuses what a real one would, and says what it would say.
+
+    Args:
+        mechanism: what would be done.
+        noise: a rehearsal's or not.
+        ledger: that would be charged.
+        options: as for the release.
+        person_height: pixels; how many sites a person of that height covers.
+    """
+
+    mechanism: Mechanism
+    noise: Noise
+    ledger: Ledger | None
+    options: Options
+    person_height: int | None = None
+
+    def of_file(self, source: Path, target: Path) -> Answer:
+        """What a release of one file would promise."""
+        found, stands = self._probed(source, target)
+        lines = ["Nothing was written."]
+        if stands:
+            lines.append("Its output stands there already; nothing would be spent.")
+        elif self.ledger is not None:
+            has_sound = self.options.saving.keep_sound
+            self.ledger.quote(found.content, self.mechanism, with_sound=has_sound)
+            lines.append(_AFFORDED)
+        answer = self._promise(source, found.shapes)
+        return replace(answer, lines=lines + answer.lines)
+
+    def of_folder(self, source: Path, target: Path, work: Work) -> Answer:
+        """What a release of a folder would promise, and which files it would refuse."""
+        check_names(source, target, work, self.options)
+        planned = plan(source, target, work)
+        previews, refused, is_afforded = self._previews(planned.jobs)
+        lost = [*planned.lost, *refused]
+        total = sum(answer.data["expected_seconds"] for answer in previews.values())
+        lines = [f"{counted(len(planned.jobs), 'file')}; nothing was written."]
+        lines += planned.left_out
+        lines += [_AFFORDED] * is_afforded
+        lines += expecting.tally(answer.data["expect"] for answer in previews.values())
+        lines += [about_names(None)] * work.keep_names
+        lines += [f"WOULD FAIL {outcome.source}: {outcome.error}" for outcome in lost]
+        if previews:
+            first = next(iter(previews))
+            lines += [
+                f"Expected time: about {total:.0f} s of one process.",
+                f"For the first, {first.name}:",
+                *previews[first].lines,
+            ]
+        data = [{"source": str(path)} | answer.data for path, answer in previews.items()]
+        return Answer(
+            data={
+                "files": data + [outcome.data for outcome in lost],
+                "failed": len(lost),
+                "expected_seconds": total,
+            },
+            lines=lines,
+            exit_code=max((outcome.exit_code for outcome in lost), default=0),
+        )
+
+    def _previews(self, jobs: list[Job]) -> tuple[dict[Path, Answer], list[Outcome], bool]:
+        """Of each file that would do, why each other would not, and whether a ledger agrees."""
+        previews: dict[Path, Answer] = {}
+        asked: dict[Path, Content] = {}
+        refused = []
+        for job in jobs:
+            try:
+                found, stands = self._probed(job.source, job.target, is_in_folder=True)
+                charged = {} if self.ledger is None or stands else {job.source: found.content}
+                previews[job.source] = self._promise(job.source, found.shapes)
+                asked |= charged
+            except (ValueError, OSError, RuntimeError) as error:
+                refused.append(failed(job.source, error))
+        refusals = self._refusals(asked)
+        for source, refusal in refusals:
+            previews.pop(source)
+            refused.append(failed(source, refusal))
+        return previews, refused, bool(asked) and not refusals
+
+    def _refusals(self, asked: dict[Path, Content]) -> list[tuple[Path, Exception]]:
+        """The files that the ledger would refuse, one after another in this order, and why."""
+        if self.ledger is None or not asked:
+            return []
+        has_sound = self.options.saving.keep_sound
+        said = self.ledger.quote_all(asked.values(), self.mechanism, with_sound=has_sound)
+        pairs = zip(asked, said, strict=True)
+        return [(source, error) for source, error in pairs if error is not None]
+
+    def _probed(
+        self, source: Path, target: Path, *, is_in_folder: bool = False
+    ) -> tuple[Recording, bool]:
+        """What is there, and whether its output stands already; refuses what a run would."""
+        refuse_rehearsal(self.ledger, self.noise)
+        target = final_name(target, self.noise)
+        if target.parent.is_dir() or not is_in_folder:  # else a folder's run makes it
+            check_room(target, source)
+        found = find(source, heading=self.options.heading, limits=self.options.limits)
+        made = released(found, self.mechanism, target, self.options)
+        place = Place(target=target, if_standing=self.options.if_standing)
+        if place.stands:
+            recognised(made, place, made.bill(self.ledger, self.noise))
+        return found, place.stands
+
+    def _promise(self, source: Path, shapes: Shapes) -> Answer:
+        """Guarantee, what to expect, time, and how much of a person one unit covers."""
+        mechanism, options, is_rehearsal = self.mechanism, self.options, self.noise.is_rehearsal
+        guarantee = mechanism.guarantee(shapes).as_released(
+            with_sound=options.saving.keep_sound, is_rehearsal=is_rehearsal
+        )
+        error = mechanism.expected_error(shapes)
+        with device.on(options.device):
+            seconds = expected_seconds(mechanism, shapes)
+        sight = expecting.expected(mechanism, source, shapes)
+        first, *others = explain(guarantee)
+        lines = [first, *expecting.said(sight)]
+        if sight is expecting.Sight.GREY and not options.accept_grey and not is_rehearsal:
+            lines.append(
+                "A release would be refused: nothing is to be seen in it. Give --yes for it."
+            )
+        lines += others
+        if error is not None:
+            lines.append(f"Expected error of each number: {error:.7g} (standard deviation).")
+        lines.append(f"Expected time: about {max(seconds, 0.1):.1f} s.")
+        data = {
+            "guarantee": _json.encode(guarantee),
+            "expect": sight,
+            "expected_error": error,
+            "expected_seconds": seconds,
+        }
+        if self.person_height is not None:
+            data["person"], said = _person(self.person_height, shapes, mechanism)
+            lines += said
+        return Answer(data=data, lines=lines)
 
 
 def _person(height: int, shapes: Shapes, mechanism: Mechanism) -> tuple[dict[str, int], list[str]]:

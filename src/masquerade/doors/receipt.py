@@ -13,7 +13,7 @@ from tyro.conf import Positional
 
 from masquerade import __version__, _json, catalog
 from masquerade.doors.answer import Answer
-from masquerade.doors.sources import Limits, find
+from masquerade.doors.source import Limits, find
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, NoGuaranteeDpEvent, event_to_json
 from masquerade.files import signature
@@ -42,7 +42,7 @@ def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Rece
         BadInput: if anything is missing or does not agree; the message says which.
     """
     path = Path(path)
-    beside = path.with_name(path.name + SUFFIX)
+    beside = _beside(path)
     if not path.is_file():
         raise BadInput(f"Expected a published file at {path}; there is none.")
     if not beside.is_file():
@@ -70,7 +70,11 @@ def sign_receipt(path: Path | str, key: Path | str) -> str:
         key: a private Ed25519 key in PEM.
     """
     check_receipt(path)
-    return signature.sign(Path(path).with_name(Path(path).name + SUFFIX), Path(key))
+    return signature.sign(_beside(Path(path)), Path(key))
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + SUFFIX)
 
 
 def _compare_with_file(receipt: Receipt, path: Path) -> None:
@@ -121,32 +125,47 @@ def _said(shapes: Shapes) -> str:
 def _compared_with_mechanism(receipt: Receipt) -> Receipt:
     """The receipt, in the words of this version, if it promises what the mechanism does."""
     try:
-        if receipt.mechanism in catalog.names("train"):
-            guarantee, event = _trained(receipt)
-        else:
-            mechanism = type(catalog.example("release", receipt.mechanism))(**receipt.fields)
-            guarantee = mechanism.guarantee(receipt.shapes)
-            event = mechanism.event(receipt.shapes)
+        stated = _promise(receipt).stated(receipt.shapes)
     except ImportError:
         raise
     except Exception as error:  # its fields may be anything
         raise BadInput(f"Expected a mechanism and fields that we know; {error}") from error
     is_rehearsal = receipt.is_rehearsal
     try:
-        guarantee = guarantee.as_released(with_sound=receipt.kept_sound, is_rehearsal=is_rehearsal)
+        guarantee = stated.guarantee.as_released(
+            with_sound=receipt.kept_sound, is_rehearsal=is_rehearsal
+        )
     except ValueError as error:
         raise BadInput(f"Expected a release that can have been made; {error}") from error
-    event = NoGuaranteeDpEvent("rehearsal") if is_rehearsal else event
+    event = NoGuaranteeDpEvent("rehearsal") if is_rehearsal else stated.event
     is_ours = receipt.code_version == __version__
-    if not _covers(receipt.guarantee, guarantee, is_ours=is_ours) or not _alike(
-        receipt.dp_event, event
-    ):
+    is_covered = _covers(receipt.guarantee, guarantee, is_ours=is_ours)
+    if not is_covered or not _alike(receipt.dp_event, event):
         version = "" if is_ours else f" by version {receipt.code_version}, which this one is not"
         raise BadInput(
             f"Expected the guarantee that {receipt.mechanism} gives for these fields; the receipt "
             f"states another one. It was edited, or written{version or ' by another program'}."
         )
     return receipt if is_ours else replace(receipt, guarantee=guarantee)
+
+
+def _promise(receipt: Receipt) -> Any:
+    """The mechanism, or the method of training, that has the receipt's name and fields."""
+    room = "train" if receipt.mechanism in catalog.names("train") else "release"
+    make = type(catalog.example(room, receipt.mechanism))
+    if room == "release":
+        return make(**receipt.fields)
+    fields = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in receipt.fields.items()
+        if name != "mask_sha256"
+    }
+    method = make(**fields | ({"epsilon": math.inf} if fields["epsilon"] is None else {}))
+    if getattr(method, "HAS_PUBLIC", False) and "mask_sha256" not in receipt.fields:
+        raise ValueError("the masks that it speaks of are not named (mask_sha256)")
+    if method.fields() != {name: receipt.fields[name] for name in fields}:
+        raise ValueError("some of its fields are missing")
+    return method
 
 
 def _covers(stated: Guarantee, own: Guarantee, *, is_ours: bool) -> bool:
@@ -165,24 +184,6 @@ def _covers(stated: Guarantee, own: Guarantee, *, is_ours: bool) -> bool:
         for each in (stated, own)
     ]
     return proved[0] == proved[1] and (stated.epsilon or 0.0) >= (own.epsilon or 0.0)
-
-
-def _trained(receipt: Receipt) -> tuple[Guarantee, DpEvent]:
-    """What the method promises for these public numbers."""
-    fields = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in receipt.fields.items()
-        if name != "mask_sha256"
-    }
-    if fields["epsilon"] is None:
-        fields["epsilon"] = math.inf
-    method = type(catalog.example("train", receipt.mechanism))(**fields)
-    if getattr(method, "HAS_PUBLIC", False) and "mask_sha256" not in receipt.fields:
-        raise ValueError("the masks that it speaks of are not named (mask_sha256)")
-    if method.fields() != {name: receipt.fields[name] for name in fields}:
-        raise ValueError("some of its fields are missing")
-    stated: tuple[Guarantee, DpEvent] = method.stated(receipt.shapes)
-    return stated
 
 
 def _alike(one: DpEvent, other: DpEvent) -> bool:
@@ -205,7 +206,7 @@ def _close(one: Any, other: Any) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class CheckReceipt:
     """Tie a published file to its receipt and read the guarantee aloud.
 
     Args:
@@ -219,7 +220,7 @@ class Check:
     def run(self) -> Answer:
         """Check, then explain."""
         receipt = check_receipt(self.file, signer=self.signer)
-        held = signature.read(self.file.with_name(self.file.name + SUFFIX))
+        held = signature.read(_beside(self.file))
         signed_by = held["key_sha256"] if held is not None and self.signer is not None else None
         return Answer(
             data={
@@ -251,7 +252,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sign:
+class SignReceipt:
     """Sign the receipt of a published file, after checking it.
 
     Args:
@@ -265,7 +266,7 @@ class Sign:
     def run(self) -> Answer:
         """Check and sign."""
         key = sign_receipt(self.file, self.key)
-        place = signature.beside(self.file.with_name(self.file.name + SUFFIX))
+        place = signature.beside(_beside(self.file))
         return Answer(
             data={"file": str(self.file), "signature": str(place), "key_sha256": key},
             lines=[f"Wrote {place}, signed by the key {key}."],
@@ -298,4 +299,4 @@ class Keygen:
         )
 
 
-COMMANDS = {"check": Check, "sign": Sign, "keygen": Keygen}
+COMMANDS = {"check": CheckReceipt, "sign": SignReceipt, "keygen": Keygen}

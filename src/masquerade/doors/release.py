@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from tyro.conf import Positional
 
 from masquerade import _check, _json
 from masquerade._printed import counted
-from masquerade.doors import expecting, folder, outputs, planning, preview, sources
+from masquerade.doors import folder
 from masquerade.doors.answer import Answer
-from masquerade.doors.planning import Job, Outcome, Plan, Work
-from masquerade.doors.releasing import Options, release_or_recognise
-from masquerade.doors.sources import Limits, Saving, Source
-from masquerade.errors import exit_code, message
+from masquerade.doors.folder_plan import Work, about_names, check_folders
+from masquerade.doors.preview import Preview
+from masquerade.doors.publish import (
+    IfStanding,
+    check_link,
+    receipt_path,
+)
+from masquerade.doors.recording import Options, release_file
+from masquerade.doors.source import Limits, Saving
 from masquerade.files import atomic
-from masquerade.ledger import Content, Ledger
+from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
-from masquerade.receipt import Receipt
+from masquerade.receipt import Receipt, Release
+from masquerade.release import expecting
 from masquerade.wording import explain
-
-_AFFORDED = "The ledger can afford it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,35 +96,18 @@ class ReleaseFile:
 
     def run(self, mechanism: Mechanism) -> Answer:
         """Release, or say what a release would promise."""
-        outputs.check_link(self.target)
+        check_link(self.target)
         if self.source.is_dir():
-            return self._preview_folder(mechanism) if self.dry_run else self._folder(mechanism)
+            return self._folder(mechanism)
         if self.keep_names or self.names or self.suffix or self.jobs:
             raise ValueError(
                 "Expected --keep-names, --names, --suffix and --jobs with a folder, got a file; "
                 "name the output."
             )
         if self.dry_run:
-            return self._preview_file(mechanism)
-        return self._file(mechanism)
-
-    def _options(self) -> Options:
-        standing = outputs.IfStanding.RESUME if self.resume else outputs.IfStanding.REFUSE
-        return Options(
-            heading=self.heading,
-            saving=Saving(exact=self.exact, keep_sound=self.keep_audio),
-            if_standing=outputs.IfStanding.OVERWRITE if self.overwrite else standing,
-            device=self.device,
-            limits=Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes),
-            accept_grey=self.yes,
-        )
-
-    def _ledger(self) -> Ledger | None:
-        return None if self.ledger is None else Ledger(self.ledger)
-
-    def _file(self, mechanism: Mechanism) -> Answer:
+            return self._preview(mechanism).of_file(self.source, self.target)
         swept = atomic.sweep(self.target.parent)
-        done, stood = release_or_recognise(
+        done = release_file(
             self.source,
             self.target,
             mechanism,
@@ -128,25 +115,21 @@ class ReleaseFile:
             ledger=self._ledger(),
             options=self._options(),
         )
-        said = f"{done.value} stood there already with this receipt; nothing was spent." * stood
-        sight = expecting.expected(mechanism, self.source, done.receipt.shapes)
-        first, *others = explain(done.receipt.guarantee)
-        return Answer(
-            data={
-                "output": str(done.value),
-                "receipt": str(outputs.receipt_path(done.value)),
-                "already_done": stood,
-                "expect": sight,
-                "guarantee": _json.encode(done.receipt.guarantee),
-            },
-            lines=[
-                *_swept(swept),
-                said or f"Wrote {done.value} and its receipt.",
-                first,
-                *expecting.said(sight),
-                *others,
-            ],
+        return self._answer(mechanism, done, swept)
+
+    def _options(self) -> Options:
+        standing = IfStanding.RESUME if self.resume else IfStanding.REFUSE
+        return Options(
+            heading=self.heading,
+            saving=Saving(exact=self.exact, keep_sound=self.keep_audio),
+            if_standing=IfStanding.OVERWRITE if self.overwrite else standing,
+            device=self.device,
+            limits=Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes),
+            accept_grey=self.yes,
         )
+
+    def _ledger(self) -> Ledger | None:
+        return None if self.ledger is None else Ledger(self.ledger)
 
     def _work(self) -> Work:
         return Work(
@@ -157,15 +140,47 @@ class ReleaseFile:
             names=self.names,
         )
 
+    def _preview(self, mechanism: Mechanism) -> Preview:
+        return Preview(
+            mechanism=mechanism,
+            noise=Noise(seed=self.rehearsal_seed),
+            ledger=self._ledger(),
+            options=self._options(),
+            person_height=self.person_height,
+        )
+
+    def _answer(self, mechanism: Mechanism, done: Release[Path], swept: int) -> Answer:
+        said = f"{done.value} stood there already with this receipt; nothing was spent."
+        sight = expecting.expected(mechanism, self.source, done.receipt.shapes)
+        first, *others = explain(done.receipt.guarantee)
+        return Answer(
+            data={
+                "output": str(done.value),
+                "receipt": str(receipt_path(done.value)),
+                "already_done": done.stood,
+                "expect": sight,
+                "guarantee": _json.encode(done.receipt.guarantee),
+            },
+            lines=[
+                *_swept(swept),
+                said if done.stood else f"Wrote {done.value} and its receipt.",
+                first,
+                *expecting.said(sight),
+                *others,
+            ],
+        )
+
     def _folder(self, mechanism: Mechanism) -> Answer:
-        planning.check_folders(self.source, self.target)
+        if self.dry_run:
+            return self._preview(mechanism).of_folder(self.source, self.target, self._work())
+        check_folders(self.source, self.target)
         swept = folder.tidy(self.target)
-        done, planned = folder.release_planned(
-            self.source,
-            self.target,
+        planned = folder.named_plan(self.source, self.target, self._work(), self._options())
+        done = folder.release_planned(
+            planned,
             mechanism,
-            ledger=self.ledger,
-            rehearsal_seed=self.rehearsal_seed,
+            noise=Noise(seed=self.rehearsal_seed),
+            ledger=self._ledger(),
             options=self._options(),
             work=self._work(),
         )
@@ -176,8 +191,8 @@ class ReleaseFile:
         wrote = counted(len(done) - len(failed) - stood, "file")
         lines.append(f"Wrote {wrote} to {self.target}.")
         lines += [f"{stood} stood there already, for which nothing was spent."] * bool(stood)
-        lines.append(_about_names(names))
-        lines += _left_alone(planned)
+        lines.append(about_names(names))
+        lines += planned.left_out
         lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]
         receipts = {outcome.source: _receipt(outcome.target) for outcome in done if outcome.target}
         sights = {
@@ -190,7 +205,7 @@ class ReleaseFile:
         return Answer(
             data={
                 "files": [
-                    _outcome(outcome) | {"expect": sights.get(outcome.source)} for outcome in done
+                    outcome.data | {"expect": sights.get(outcome.source)} for outcome in done
                 ],
                 "failed": len(failed),
                 "already_done": stood,
@@ -202,144 +217,13 @@ class ReleaseFile:
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
 
-    def _probed(
-        self, mechanism: Mechanism, source: Path, target: Path, ledger: Ledger | None
-    ) -> tuple[Source, bool]:
-        """What is there, and whether its output stands already; refuses what a run would."""
-        options = self._options()
-        if ledger is not None and self.rehearsal_seed is not None:
-            raise ValueError("Expected live noise under a ledger, got a rehearsal; leave out one.")
-        target = outputs.final_name(target, Noise(seed=self.rehearsal_seed))
-        if target.parent.is_dir() or not self.source.is_dir():  # else a folder's run makes it
-            outputs.check_room(source, target)
-        found = sources.find(source, heading=self.heading, limits=options.limits)
-        found.check(mechanism, target, options.saving)
-        stands = target.exists() and not self.overwrite
-        if stands:
-            outputs.standing(
-                target, mechanism, found, ledger, saving=options.saving, is_trusted=self.resume
-            )
-        return found, stands
-
-    def _preview(self, mechanism: Mechanism, source: Path, found: Source) -> Answer:
-        return preview.preview(
-            source,
-            found.shapes,
-            mechanism,
-            noise=Noise(seed=self.rehearsal_seed),
-            options=self._options(),
-            person_height=self.person_height,
-        )
-
-    def _preview_file(self, mechanism: Mechanism) -> Answer:
-        ledger = self._ledger()
-        found, stands = self._probed(mechanism, self.source, self.target, ledger)
-        lines = ["Nothing was written."]
-        if stands:
-            lines.append("Its output stands there already; nothing would be spent.")
-        elif ledger is not None:
-            ledger.quote(found.content, mechanism, with_sound=self.keep_audio)
-            lines.append(_AFFORDED)
-        answer = self._preview(mechanism, self.source, found)
-        return replace(answer, lines=lines + answer.lines)
-
-    def _preview_folder(self, mechanism: Mechanism) -> Answer:
-        folder.check_names(self.source, self.target, self._work(), self._options())
-        planned = planning.plan(self.source, self.target, self._work())
-        previews, failed, is_afforded = self._previews(mechanism, planned.jobs)
-        failed = [*planned.lost, *failed]
-        total = sum(answer.data["expected_seconds"] for answer in previews.values())
-        lines = [f"{counted(len(planned.jobs), 'file')}; nothing was written."]
-        lines += _left_alone(planned)
-        lines += [_AFFORDED] * is_afforded
-        lines += expecting.tally(answer.data["expect"] for answer in previews.values())
-        lines += [_about_names(None)] * self.keep_names
-        lines += [f"WOULD FAIL {outcome.source}: {outcome.error}" for outcome in failed]
-        if previews:
-            first = next(iter(previews))
-            lines += [
-                f"Expected time: about {total:.0f} s of one process.",
-                f"For the first, {first.name}:",
-                *previews[first].lines,
-            ]
-        data = [{"source": str(path)} | answer.data for path, answer in previews.items()]
-        return Answer(
-            data={
-                "files": data + [_outcome(outcome) for outcome in failed],
-                "failed": len(failed),
-                "expected_seconds": total,
-            },
-            lines=lines,
-            exit_code=max((outcome.exit_code for outcome in failed), default=0),
-        )
-
-    def _previews(
-        self, mechanism: Mechanism, jobs: list[Job]
-    ) -> tuple[dict[Path, Answer], list[Outcome], bool]:
-        """Of each file that would do, why each other would not, and whether a ledger agrees."""
-        ledger = self._ledger()
-        previews: dict[Path, Answer] = {}
-        asked: dict[Path, Content] = {}
-        failed = []
-        for job in jobs:
-            try:
-                found, stands = self._probed(mechanism, job.source, job.target, ledger)
-                charged = {} if ledger is None or stands else {job.source: found.content}
-                previews[job.source] = self._preview(mechanism, job.source, found)
-                asked |= charged
-            except (ValueError, OSError, RuntimeError) as error:
-                failed.append(_failed(job.source, error))
-        refusals = self._refusals(asked, mechanism, ledger)
-        for source, refusal in refusals:
-            previews.pop(source)
-            failed.append(_failed(source, refusal))
-        return previews, failed, bool(asked) and not refusals
-
-    def _refusals(
-        self, asked: dict[Path, Content], mechanism: Mechanism, ledger: Ledger | None
-    ) -> list[tuple[Path, Exception]]:
-        """The files that the ledger would refuse, one after another in this order, and why."""
-        if ledger is None or not asked:
-            return []
-        said = ledger.quote_all(asked.values(), mechanism, with_sound=self.keep_audio)
-        pairs = zip(asked, said, strict=True)
-        return [(source, error) for source, error in pairs if error is not None]
-
 
 def _receipt(target: Path) -> Receipt:
-    return Receipt.from_json(outputs.receipt_path(target).read_text(encoding="utf-8"))
-
-
-def _failed(source: Path, error: Exception) -> Outcome:
-    return Outcome(source=source, error=message(error), exit_code=exit_code(error))
-
-
-def _left_alone(planned: Plan) -> list[str]:
-    said = {
-        "of no kind that is read": planned.left_alone,
-        "hidden, or in a hidden folder": planned.hidden,
-    }
-    return [f"Left alone: {counted(n, 'file')} {what}." for what, n in said.items() if n]
+    return Receipt.from_json(receipt_path(target).read_text(encoding="utf-8"))
 
 
 def _swept(count: int) -> list[str]:
     return [f"Removed {counted(count, 'unfinished file')} of a run that was stopped."] * bool(count)
-
-
-def _about_names(names: Path | None) -> str:
-    if names is None:
-        return "Names are published as they are and may identify people."
-    return f"Names are opaque; which is which stands in {names}, which is private."
-
-
-def _outcome(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "source": str(outcome.source),
-        "output": None if outcome.target is None else str(outcome.target),
-        "already_done": outcome.already_done,
-        "error": outcome.error,
-        "exit_code": outcome.exit_code,
-    }
 
 
 COMMAND = ReleaseFile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,23 @@ from masquerade.doors.answer import Answer
 from masquerade.doors.receipt import check_receipt
 from masquerade.files import atomic
 from masquerade.report import page
+
+
+def write_report(files: Sequence[Path | str], target: Path | str) -> Path:
+    """Check the receipt of every published file, and write one page about them all.
+
+    Args:
+        files: published files; their receipts stand beside them.
+        target: the page, which may be published: it is made from receipts alone.
+
+    Raises:
+        BadInput: if a file and its receipt do not agree; nothing is written.
+    """
+    if not files:
+        raise ValueError("Expected at least one published file.")
+    sections = [page.receipt_section(Path(file).name, check_receipt(file)) for file in files]
+    atomic.write_whole(Path(target), page.page("What was published", sections).encode())
+    return Path(target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +45,9 @@ class Report:
 
     def run(self) -> Answer:
         """Check every receipt, then write the page."""
-        if not self.files:
-            raise ValueError("Expected at least one published file.")
-        sections = [page.receipt_section(file.name, check_receipt(file)) for file in self.files]
-        atomic.write_whole(self.out, page.page("What was published", sections).encode())
+        write_report(self.files, self.out)
         return Answer(
-            data={"report": str(self.out), "files": len(sections)}, lines=[f"Wrote {self.out}."]
+            data={"report": str(self.out), "files": len(self.files)}, lines=[f"Wrote {self.out}."]
         )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -54,34 +55,32 @@ def pick(collection: Collection[Any], count: int) -> list[int]:
     for index, labels in enumerate(collection.labels):
         first.setdefault(labels.activity, index)
     chosen = sorted(first.values())[:count]
-    rest = (index for index in range(len(collection)) if index not in set(chosen))
-    return sorted(
-        [*chosen, *(index for index, _ in zip(rest, range(count - len(chosen)), strict=False))]
-    )
+    rest = (index for index in range(len(collection)) if index not in chosen)
+    return sorted([*chosen, *islice(rest, count - len(chosen))])
 
 
 def video_sheet(videos: Sequence[Video]) -> str:
     """A row of frames for each video."""
-    rows = []
-    for video in videos:
-        times = np.linspace(0, len(video.frames) - 1, min(_ACROSS, len(video.frames))).astype(int)
-        cells = [sheet.Cell(image=_smaller(video.frames[time])) for time in times]
-        rows.append(sheet.Row(label=video.activity or "video", cells=cells))
-    return sheet.sheet(rows)
+    return sheet.sheet(
+        [
+            _strip(video.activity or "video", [_smaller(video.frames[at]) for at in _times(video)])
+            for video in videos
+        ]
+    )
 
 
 def photo_sheet(photos: Sequence[Photo], joint_names: Sequence[str]) -> str:
     """Photos in rows, with their joints if their names are known."""
-    cells = []
+    pictures = []
     for photo in photos:
-        step = _step(photo.image)
-        joints = photo.joints / step if photo.joints is not None and joint_names else None
-        cells.append(sheet.Cell(image=_smaller(photo.image), joints=joints))
-    rows = [
-        sheet.Row(label="photos" if start == 0 else "", cells=cells[start : start + _ACROSS])
-        for start in range(0, len(cells), _ACROSS)
+        joints = photo.joints if joint_names else None
+        joints = None if joints is None else joints / _step(photo.image)
+        pictures.append(sheet.Picture(image=_smaller(photo.image), joints=joints))
+    strips = [
+        sheet.Strip(label="" if start else "photos", pictures=pictures[start : start + _ACROSS])
+        for start in range(0, len(pictures), _ACROSS)
     ]
-    return sheet.sheet(rows, joint_names=joint_names)
+    return sheet.sheet(strips, joint_names=joint_names)
 
 
 def film(videos: Sequence[Video]) -> bytes:
@@ -104,26 +103,28 @@ def together(stage: Stage, index: int) -> str:
     video = stage[index]
     if not isinstance(video, Video) or video.person_mask is None or video.joints is None:
         raise ValueError(f"Expected a stage of videos, got kind={stage.kind}.")
-    joints = video.joints
-    times = np.linspace(0, len(video.frames) - 1, min(_ACROSS, len(video.frames))).astype(int)
-    frames = [video.frames[time] for time in times]
-    masks = [np.repeat(video.person_mask[time, ..., None], 3, axis=2) for time in times]
-    wrist = stage.wrist(index)
-    rows = [
-        sheet.Row(label=str(video.activity), cells=[sheet.Cell(image=frame) for frame in frames]),
-        sheet.Row(
-            label="person mask",
-            cells=[sheet.Cell(image=(255 * mask).astype(np.uint8)) for mask in masks],
-        ),
-        sheet.Row(
-            label="joints",
-            cells=[
-                sheet.Cell(image=frame, joints=joints[time])
-                for frame, time in zip(frames, times, strict=True)
-            ],
-        ),
+    times = _times(video)
+    frames = video.frames[times]
+    masks = 255 * np.repeat(video.person_mask[times, ..., None], 3, axis=3)
+    joints = [
+        sheet.Picture(image=frame, joints=at)
+        for frame, at in zip(frames, video.joints[times], strict=True)
     ]
-    return sheet.sheet(rows, joint_names=stage.joint_names, wave=wrist)
+    strips = [
+        _strip(str(video.activity), frames),
+        _strip("person mask", masks.astype(np.uint8)),
+        sheet.Strip(label="joints", pictures=joints),
+    ]
+    return sheet.sheet(strips, joint_names=stage.joint_names, wave=stage.wrist(index))
+
+
+def _times(video: Video) -> np.ndarray:
+    """Of the frames that are shown."""
+    return np.linspace(0, len(video.frames) - 1, min(_ACROSS, len(video.frames))).astype(int)
+
+
+def _strip(label: str, images: Iterable[np.ndarray]) -> sheet.Strip:
+    return sheet.Strip(label=label, pictures=[sheet.Picture(image=image) for image in images])
 
 
 def _signals(signal: Signal, activities: Sequence[str]) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from masquerade import catalog
 from masquerade.collection import Collection, Kind
-from masquerade.data.folder import Folder
-from masquerade.data.stage import Stage
 from masquerade.errors import BadInput
 
 
@@ -18,13 +16,9 @@ def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
     Raises:
         BadInput: if it holds no videos.
     """
-    if getattr(collection, "kind", collection.ABOUT.kind) != Kind.VIDEOS:
+    if collection.kind != Kind.VIDEOS:
         raise BadInput(f"Expected a data set of videos, got {collection.ABOUT.title}.")
-    usual = type(collection).__dataclass_fields__.get("split")  # type: ignore[attr-defined]
-    is_chosen = usual is None or getattr(collection, "split", None) != usual.default
-    if is_chosen or (isinstance(collection, Folder) and not collection.has_splits):
-        return collection
-    return replace(collection, split=wanted)  # type: ignore[type-var]
+    return collection.unless_chosen(wanted)
 
 
 def signals_of(
@@ -41,17 +35,21 @@ def signals_of(
         BadInput: if it holds no signals.
         ValueError: if subjects are not named, or not there, or if there is a split already.
     """
-    if isinstance(collection, Stage):
-        for split, given in (("public", public), ("test", test)):
-            if given:
-                raise ValueError(
-                    f"Expected no --{split}-subjects with Stage, which has its own {split} split, "
-                    f"got {given}; leave it out."
-                )
-        signals = replace(collection, kind=Kind.SIGNALS)
-        return {name: replace(signals, split=name) for name in ("train", "public", "test")}
-    if getattr(collection, "kind", collection.ABOUT.kind) != Kind.SIGNALS:
-        raise BadInput(f"Expected a data set of signals, got {collection.ABOUT.title}.")
+    signals = collection.of_kind(Kind.SIGNALS)
+    if "public" not in signals.parts:
+        return _by_subjects(signals, public=public, test=test)
+    for split, given in (("public", public), ("test", test)):
+        if given:
+            raise ValueError(
+                f"Expected no --{split}-subjects with {catalog.name_of(collection).capitalize()}, "
+                f"which has its own {split} split, got {given}; leave it out."
+            )
+    return {name: signals.part(name) for name in ("train", "public", "test")}
+
+
+def _by_subjects(
+    collection: Collection[Any], *, public: str, test: str
+) -> dict[str, Collection[Any]]:
     people = list(dict.fromkeys(str(labels.subject) for labels in collection.labels))
     named = {"public": _names(public), "test": _names(test)}
     for name, chosen in named.items():
@@ -68,28 +66,21 @@ def signals_of(
             f"{public} and --test-subjects {test or 'none'} of {', '.join(people)}; name fewer."
         )
     parts = {"train": tuple(rest), **named}
-    return {
-        name: replace(collection, subjects=chosen)  # type: ignore[type-var]
-        for name, chosen in parts.items()
-        if chosen
-    }
+    return {name: collection.of_subjects(chosen) for name, chosen in parts.items() if chosen}
 
 
 def enrolled_signals(collection: Collection[Any]) -> Collection[Any]:
     """The private part of a data set of signals: its own, or the subjects that were named."""
-    if isinstance(collection, Stage) and collection.split == "all":
-        return replace(collection, split="train")
-    return collection
+    return collection.unless_chosen("train")
 
 
 def tested_signals(collection: Collection[Any]) -> Collection[Any]:
-    """What a model of signals is tested on: a test split, or the subjects that were named."""
-    if isinstance(collection, Stage):
-        split = "test" if collection.split == "all" else collection.split
-        return replace(collection, kind=Kind.SIGNALS, split=split)
-    if getattr(collection, "kind", collection.ABOUT.kind) != Kind.SIGNALS:
-        raise BadInput(f"Expected a data set of signals, got {collection.ABOUT.title}.")
-    return collection
+    """What a model of signals is tested on: a test split, or the subjects that were named.
+
+    Raises:
+        BadInput: if it holds no signals.
+    """
+    return collection.of_kind(Kind.SIGNALS).unless_chosen("test")
 
 
 def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
@@ -99,18 +90,21 @@ def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
 
     Example:
         >>> from pathlib import Path
+        >>> from masquerade.data.folder import Folder
         >>> public_part_of(Folder(root=Path("/ward"), split="train"))
         {'data': 'folder', 'split': 'train'}
     """
     name = catalog.name_of(collection)
     if type(collection).__module__ != f"masquerade.data.{name}":
         return {}
-    chosen = [
-        each.name
+    said = {
+        each.name: getattr(collection, each.name)
         for each in fields(collection)  # type: ignore[arg-type]
-        if isinstance(each.default, str | int | float)  # paths and people have no such default
-    ]
-    return {"data": name} | {each: getattr(collection, each) for each in chosen}
+        if isinstance(each.default, str | int | float) or each.name == "split"
+    }  # paths and people have no such default
+    if "split" in said:
+        said["split"] = collection.part_name
+    return {"data": name} | said
 
 
 def held_out_by(tested: Collection[Any], learned: dict[str, Any]) -> str:
@@ -124,12 +118,12 @@ def held_out_by(tested: Collection[Any], learned: dict[str, Any]) -> str:
         ``made up``, ``split`` (splits of one list are disjoint), ``named`` (the caller chose the
         people, and a model's file does not say whom it learned from), or nothing.
     """
-    if isinstance(tested, Stage):
+    if tested.ABOUT.is_made_up:
         return "made up"
     said = public_part_of(tested)
     split = said.pop("split", "all")
     if split == "all":
-        return "named" if getattr(tested, "subjects", ()) else ""
+        return "named" if tested.chosen_subjects else ""
     if said.get("data") != learned.get("data"):
         return "split" if split == "test" else ""
     is_apart = {**learned, "split": ""} == {**said, "split": ""}

@@ -3,32 +3,51 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from tyro.conf import Positional
 
-from masquerade import _check, _json
+from masquerade import _check, _json, catalog
 from masquerade._round import shown
 from masquerade.collection import Collection, Kind
-from masquerade.doors import billing, grid, models, outputs, teaching, training
+from masquerade.doors import billing, models
 from masquerade.doors.answer import Answer
-from masquerade.doors.lessons import Memory
 from masquerade.doors.progress import bars, teller
+from masquerade.doors.publish import final_name, receipt_path
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import signals_of, split_of
-from masquerade.doors.worn import Worn
-from masquerade.errors import BadInput
 from masquerade.ledger import Ledger
+from masquerade.nets.lstm import LstmNetwork
+from masquerade.nets.network import Network, network_class
 from masquerade.noise import Noise
 from masquerade.receipt import Release
+from masquerade.recordings import Signal
+from masquerade.train import grid, learner, worn
+from masquerade.train.ensemble import teach
 from masquerade.train.ensemble.method import Ensemble
-from masquerade.train.loop import Precision, Work
-from masquerade.train.method import Method
+from masquerade.train.loop import Precision, Workload
+from masquerade.train.memory import Memory
+from masquerade.train.method import Method, planned
+from masquerade.train.model_file import said_of
+from masquerade.train.units import count_units
 from masquerade.wording import explain
 
-_RANDOM = "lstm, which always begins with random weights"
+if TYPE_CHECKING:
+    NetworkName = str
+else:
+    NetworkName = Literal[catalog.names("nets")]  # the choices of the command line
+_OF_NETWORKS = ("weights", "from_scratch", "keep_head", "lstm_window", "lstm_hidden")  # flags
+
+
+class _Meant(NamedTuple):
+    """What is learned from, what is public beside it, and what learns."""
+
+    private: Collection[Any]
+    public: Collection[Any] | Sequence[Signal]
+    network: Network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +83,7 @@ class Train:
     ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("method", "train"), ("data", "data"))
 
     target: Positional[Path]
-    network: Literal["mvit_small", "mvit_v1_b", "mvit_v2_s", "lstm"] | None = None
+    network: NetworkName | None = None
     weights: Path | None = None
     from_scratch: bool = False
     keep_head: bool = False
@@ -90,52 +109,46 @@ class Train:
         """Plan, learn, write."""
         if isinstance(method, Ensemble):
             return self._teach(method, data)
-        private, network = self._meant(data)
-        network.check(method, self.precision)
+        meant = self._meant(data)
+        learner.check(method, meant.network, self.precision)
         if self.grid is not None and self.ledger is None:
             raise ValueError(
                 "Expected --ledger with --grid: every run is paid for, and whoever chooses between "
                 "them has seen them all. Without a ledger, train once."
             )
+        is_asked = self.ledger is not None and (self.dry_run or self.grid is not None)
+        if is_asked and meant.network.KIND is Kind.SIGNALS:  # read once for all that follows
+            meant = meant._replace(public=worn.public_signals(meant.public, meant.network))
         if self.grid is not None:
-            return self._several(grid.methods_of(method, self.grid), private, network)
+            return self._several(grid.methods_of(method, self.grid), meant)
         if self.dry_run:
-            return self._preview([method], private, network)
-        return self._answer(self._train(self.target, method, private, network))
+            return self._preview([method], meant)
+        return self._answer(self._train(self.target, method, meant))
 
-    def _several(
-        self,
-        chosen: list[tuple[dict[str, Any], Method]],
-        private: Collection[Any],
-        network: training.Learner,
-    ) -> Answer:
+    def _several(self, chosen: list[tuple[dict[str, Any], Method]], meant: _Meant) -> Answer:
         """Every run of a grid; those that stand already, of this very grid, are kept."""
         targets = [grid.target_of(self.target, number + 1) for number in range(len(chosen))]
         pairs = list(zip(targets, [each for _, each in chosen], strict=True))
-        stand = {target: self._standing(target, each, network) for target, each in pairs}
+        stand = {target: self._standing(target, each, meant.network) for target, each in pairs}
         for target in targets:
             if stand[target] is None:
                 models.refuse_standing(target)
         missing = [each for target, each in pairs if stand[target] is None]
         if missing or self.dry_run:
-            answer = self._preview(missing or [each for _, each in chosen], private, network)
+            answer = self._preview(missing or [each for _, each in chosen], meant)
             if self.dry_run:
                 return answer
-        done = [
-            stand[target] or self._train(target, each, private, network) for target, each in pairs
-        ]
+        done = [stand[target] or self._train(target, each, meant) for target, each in pairs]
         return _table([fields for fields, _ in chosen], done)
 
-    def _standing(
-        self, target: Path, method: Method, network: training.Learner
-    ) -> Release[Path] | None:
+    def _standing(self, target: Path, method: Method, network: Network) -> Release[Path] | None:
         """A model that this run has made before, of this network, charged to this ledger."""
         if not target.is_file() or self.ledger is None:
             return None
         receipt = check_receipt(target)
-        is_its = all(receipt.fields.get(name) == value for name, value in method.fields().items())
+        is_its = method.fields().items() <= receipt.fields.items()
         is_its = is_its and receipt.mechanism == method.name
-        is_its = is_its and network.kind.items() <= models.said_of(target).items()
+        is_its = is_its and network.said.items() <= said_of(target).items()
         if not is_its or Ledger(self.ledger).strangers([receipt]):
             return None
         return Release(value=target, receipt=receipt)
@@ -145,34 +158,33 @@ class Train:
             raise ValueError("Expected no --grid with a teacher ensemble; train it once.")
         if self.network != "lstm":
             self._refuse("network", why="votes, whose student is an LSTM")
-        self._refuse("weights", "from_scratch", "keep_head", why=_RANDOM)
+        self._refuse("weights", "from_scratch", "keep_head", why=LstmNetwork.IN_WORDS)
         self._refuse("lstm_window", "lstm_hidden", why="votes: choose --windows and --hidden")
         self._refuse("precision", "checkpoint_every", why="votes, which know nothing of it")
         parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
         if self.dry_run:
             return self._promise(method, parts["train"], parts["public"])
         with bars() as progress:
-            done = teaching.teach_file(
+            done = models.teach_file(
                 parts["train"],
                 parts["public"],
                 self.target,
                 method,
-                noise=Noise(seed=self.rehearsal_seed),
-                ledger=None if self.ledger is None else Ledger(self.ledger),
                 device=self.device,
                 progress=teller(progress),
+                **self._terms(),
             )
         return self._answer(done)
 
     def _promise(
         self, method: Ensemble, private: Collection[Any], public: Collection[Any]
     ) -> Answer:
-        reach = teaching.preview(private, method)
+        reach = teach.reach_of(private, method)
         if self.ledger is not None:
             billing.quote(
                 Ledger(self.ledger),
                 private,
-                teaching.cost_of(method, reach),
+                billing.cost_of_votes(method, reach),
                 unit="subject",
                 progress=lambda done, total: None,
                 public=public,
@@ -194,43 +206,47 @@ class Train:
             lines=[*afforded, said, *explain(guarantee)],
         )
 
-    def _train(
-        self, target: Path, method: Method, private: Collection[Any], network: training.Learner
-    ) -> Release[Path]:
-        noise = Noise(seed=self.rehearsal_seed)
+    def _train(self, target: Path, method: Method, meant: _Meant) -> Release[Path]:
+        final = final_name(target, Noise(seed=self.rehearsal_seed))
+        checkpoint = final.with_name(f"{final.name}.private-checkpoint")
         with bars() as progress:
-            done = training.train_file(
-                private,
+            done = models.train_file(
+                meant.private,
                 target,
                 method,
-                network,
-                noise=noise,
-                ledger=None if self.ledger is None else Ledger(self.ledger),
-                ways=self._ways(target, noise),
+                meant.network,
+                public=meant.public,
+                ways=self._ways(checkpoint if self.checkpoint_every else None),
                 progress=teller(progress),
+                **self._terms(),
             )
-        self._checkpoint(target, noise).unlink(missing_ok=True)
+        checkpoint.unlink(missing_ok=True)
         return done
+
+    def _terms(self) -> dict[str, Any]:
+        """Whose noise, and who pays."""
+        ledger = None if self.ledger is None else Ledger(self.ledger)
+        return {"noise": Noise(seed=self.rehearsal_seed), "ledger": ledger}
 
     def _answer(self, done: Release[Path]) -> Answer:
         return Answer(
             data={
                 "model": str(done.value),
-                "receipt": str(outputs.receipt_path(done.value)),
+                "receipt": str(receipt_path(done.value)),
                 "guarantee": _json.encode(done.receipt.guarantee),
                 "ledger_sequence": done.receipt.ledger_sequence,
             },
             lines=[f"Wrote {done.value} and its receipt.", *explain(done.receipt.guarantee)],
         )
 
-    def _preview(
-        self, methods: list[Method], private: Collection[Any], network: training.Learner
-    ) -> Answer:
+    def _preview(self, methods: list[Method], meant: _Meant) -> Answer:
         """What the runs would promise; under a ledger, raise if they cannot be afforded."""
         for method in methods:
-            network.check(method, self.precision)
-        units = _units(methods[0], private)
-        plans = [method.plan(units) for method in methods]
+            learner.check(method, meant.network, self.precision)
+        private = meant.private
+        units = count_units(private, str(methods[0].unit))
+        plans = [planned(method, units) for method in methods]
+        promises = [method.guarantee(plan) for method, plan in zip(methods, plans, strict=True)]
         lines: list[str] = []
         if self.ledger is not None:
             with bars() as progress:
@@ -241,52 +257,48 @@ class Train:
                     billing.cost_of(methods[0], plans, {}),
                     unit=str(methods[0].unit),
                     progress=lambda done, total: tell("asking the ledger", done, total),
-                    public=network.known,
+                    public=meant.public,
                 )
             lines.append(f"The ledger affords it: {len(plans)} runs.")
-        for method, plan in zip(methods, plans, strict=True):
+        for plan, promise in zip(plans, promises, strict=True):
             lines += [
                 f"{units} units of the split {getattr(private, 'split', 'all')}, "
                 f"{plan.sampler.expected} in a batch on average, {plan.steps} steps, "
                 f"noise multiplier {plan.noise_multiplier:.4g}; nothing was written.",
-                *explain(method.guarantee(plan)),
+                *explain(promise),
             ]
         data = [
             {
                 "units": units,
                 "steps": plan.steps,
                 "noise_multiplier": plan.noise_multiplier,
-                "guarantee": _json.encode(method.guarantee(plan)),
+                "guarantee": _json.encode(promise),
             }
-            for method, plan in zip(methods, plans, strict=True)
+            for plan, promise in zip(plans, promises, strict=True)
         ]
         return Answer(data=data[0] if len(data) == 1 else {"runs": data}, lines=lines)
 
-    def _meant(self, data: Collection[Any]) -> tuple[Collection[Any], training.Learner]:
-        """What is learned from, and what learns."""
-        is_signals = self.network is None and data.ABOUT.kind == Kind.SIGNALS
-        if self.network == "lstm" or is_signals:
-            return self._worn(data)
+    def _meant(self, data: Collection[Any]) -> _Meant:
+        is_signals = data.ABOUT.kind == Kind.SIGNALS
+        name = self.network or ("lstm" if is_signals else "mvit_small")
+        kind = network_class(name)
+        if kind.KIND is Kind.SIGNALS:
+            parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
+            return _Meant(parts["train"], parts["public"], self._network(name, kind))
         if self.public_subjects or self.test_subjects:
             raise ValueError(
                 "Expected --public-subjects and --test-subjects with worn sensors alone, got a "
                 "network for videos; leave them out, or use --network lstm."
             )
-        private = split_of(data, "train")
-        self._refuse("lstm_window", "lstm_hidden", why="a network for videos")
-        network = training.Network(
-            network=self.network or "mvit_small",
-            weights=self.weights,
-            from_scratch=self.from_scratch,
-            keep_head=self.keep_head,
-        )
-        return private, network
+        return _Meant(split_of(data, "train"), (), self._network(name, kind))
 
-    def _worn(self, data: Collection[Any]) -> tuple[Collection[Any], training.Learner]:
-        self._refuse("weights", "from_scratch", "keep_head", why=_RANDOM)
-        parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
-        network = Worn(public=parts["public"], window=self.lstm_window, hidden=self.lstm_hidden)
-        return parts["train"], network
+    def _network(self, name: str, kind: type[Network]) -> Network:
+        """Made by its own flags: a field's name, or that after its network's; others do nothing."""
+        own = {each.name: each.name for each in fields(kind)}  # type: ignore[arg-type]
+        own |= {each: f"{name}_{each}" for each in own if hasattr(self, f"{name}_{each}")}
+        others = [flag for flag in _OF_NETWORKS if flag not in own.values()]
+        self._refuse(*others, why=kind.IN_WORDS)
+        return kind(**{each: getattr(self, flag) for each, flag in own.items()})
 
     def _refuse(self, *names: str, why: str) -> None:
         """Flags that would do nothing here."""
@@ -296,35 +308,21 @@ class Train:
                 shown = "" if value is True else f", got {value}"
                 raise ValueError(f"Expected no --{flag} with {why}{shown}; leave it out.")
 
-    def _checkpoint(self, target: Path, noise: Noise) -> Path:
-        final = outputs.final_name(target, noise)
-        return final.with_name(f"{final.name}.private-checkpoint")
-
-    def _ways(self, target: Path, noise: Noise) -> training.Ways:
-        checkpoint = self._checkpoint(target, noise) if self.checkpoint_every else None
-        return training.Ways(
+    def _ways(self, checkpoint: Path | None) -> learner.Ways:
+        return learner.Ways(
             memory=Memory(
                 most_mb=self.cache_mb,
                 is_kept=self.keep_cache,
                 device=self.device,
                 precision=self.precision,
             ),
-            work=Work(
+            work=Workload(
                 physical=self.physical,
                 checkpoint=checkpoint,
                 every=max(1, self.checkpoint_every),
                 precision=self.precision,
             ),
         )
-
-
-def _units(method: Method, private: Collection[Any]) -> int:
-    if method.unit != "subject":
-        return len(private)
-    people = {labels.subject for labels in private.labels}
-    if None in people:
-        raise BadInput("Expected to know who is in every recording for --unit subject.")
-    return len(people)
 
 
 def _table(chosen: list[dict[str, Any]], done: list[Release[Path]]) -> Answer:

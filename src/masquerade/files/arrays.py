@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import math
 import zipfile
@@ -22,7 +23,7 @@ _FORMULA = ("=", "+", "-", "@")  # a spreadsheet would run what begins so
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Table:
+class ArrayFile:
     """Arrays of one file, with the names that the file gives them.
 
     Args:
@@ -48,7 +49,7 @@ def check_suffix(path: Path) -> str:
     return suffix
 
 
-def read(path: Path, *, heading: bool = False, max_bytes: int = MAX_BYTES) -> Table:
+def read(path: Path, *, heading: bool = False, max_bytes: int = MAX_BYTES) -> ArrayFile:
     """Read an array file.
 
     Args:
@@ -89,7 +90,7 @@ def read(path: Path, *, heading: bool = False, max_bytes: int = MAX_BYTES) -> Ta
     return table
 
 
-def writer(path: Path, table: Table) -> Callable[[BinaryIO], None]:
+def writer(path: Path, table: ArrayFile) -> Callable[[BinaryIO], None]:
     """What writes ``table`` in the format of ``path``'s name, byte for byte reproducible."""
     suffix = check_suffix(path)
     if (suffix == ".npz") != bool(table.names):
@@ -101,18 +102,19 @@ def writer(path: Path, table: Table) -> Callable[[BinaryIO], None]:
         raise ValueError(
             f"Expected one or two axes for a .csv, got {table.arrays[0].ndim}; write a .npy."
         )
-    return {".npy": _write_npy, ".npz": _write_npz, ".csv": _write_csv}[suffix](table)
+    write = {".npy": _write_npy, ".npz": _write_npz, ".csv": _write_csv}[suffix]
+    return functools.partial(write, table)
 
 
-def _read_npy(path: Path, max_bytes: int) -> Table:
+def _read_npy(path: Path, max_bytes: int) -> ArrayFile:
     size = path.stat().st_size
     with path.open("rb") as stream:
         _check_bytes(_announced(stream, size), max_bytes, path)
         stream.seek(0)
-        return Table(arrays=(np.lib.format.read_array(stream, allow_pickle=False),))
+        return ArrayFile(arrays=(np.lib.format.read_array(stream, allow_pickle=False),))
 
 
-def _read_npz(path: Path, max_bytes: int) -> Table:
+def _read_npz(path: Path, max_bytes: int) -> ArrayFile:
     with zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
         names = tuple(info.filename.removesuffix(".npy") for info in infos)
@@ -130,7 +132,7 @@ def _read_npz(path: Path, max_bytes: int) -> Table:
                 _announced(member, info.file_size)
             with archive.open(info) as member:
                 arrays.append(np.lib.format.read_array(member, allow_pickle=False))
-    return Table(arrays=tuple(arrays), names=names)
+    return ArrayFile(arrays=tuple(arrays), names=names)
 
 
 def _announced(stream: IO[bytes], size: int) -> int:
@@ -177,7 +179,7 @@ def _check_columns(columns: tuple[str, ...], path: Path) -> None:
             )
 
 
-def _read_csv(path: Path, *, heading: bool) -> Table:
+def _read_csv(path: Path, *, heading: bool) -> ArrayFile:
     with path.open(newline="", encoding="utf-8-sig") as stream:
         rows = [(number, row) for number, row in enumerate(csv.reader(stream), 1) if row]
     columns: tuple[str, ...] = ()
@@ -198,7 +200,7 @@ def _read_csv(path: Path, *, heading: bool) -> Table:
                     f"Expected a number in line {number}, column {column + 1} of {path}.{remedy}"
                 )
             values[place, column] = float(cell)
-    return Table(arrays=(values,), columns=columns)
+    return ArrayFile(arrays=(values,), columns=columns)
 
 
 def _is_number(cell: str) -> bool:
@@ -209,30 +211,24 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _write_npy(table: Table) -> Callable[[BinaryIO], None]:
-    return lambda stream: np.lib.format.write_array(stream, table.arrays[0], allow_pickle=False)
+def _write_npy(table: ArrayFile, stream: BinaryIO) -> None:
+    np.lib.format.write_array(stream, table.arrays[0], allow_pickle=False)
 
 
-def _write_npz(table: Table) -> Callable[[BinaryIO], None]:
-    def write(stream: BinaryIO) -> None:
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-            for name, array in zip(table.names, table.arrays, strict=True):
-                entry = zipfile.ZipInfo(f"{name}.npy")  # its date is fixed: no clock in the file
-                with archive.open(entry, "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-
-    return write
+def _write_npz(table: ArrayFile, stream: BinaryIO) -> None:
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in zip(table.names, table.arrays, strict=True):
+            entry = zipfile.ZipInfo(f"{name}.npy")  # its date is fixed: no clock in the file
+            with archive.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _write_csv(table: Table) -> Callable[[BinaryIO], None]:
-    def write(stream: BinaryIO) -> None:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        rows = csv.writer(text, lineterminator="\n")
-        if table.columns:
-            rows.writerow(table.columns)
-        values = table.arrays[0].reshape(len(table.arrays[0]), -1)
-        rows.writerows([repr(float(cell)) for cell in row] for row in values)
-        text.flush()
-        text.detach()
-
-    return write
+def _write_csv(table: ArrayFile, stream: BinaryIO) -> None:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    rows = csv.writer(text, lineterminator="\n")
+    if table.columns:
+        rows.writerow(table.columns)
+    values = table.arrays[0].reshape(len(table.arrays[0]), -1)
+    rows.writerows([repr(float(cell)) for cell in row] for row in values)
+    text.flush()
+    text.detach()

@@ -16,10 +16,10 @@ import secrets
 import socket
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
+from io import BufferedRandom
 from pathlib import Path
-from typing import BinaryIO
 
 from masquerade.errors import BadInput
 
@@ -40,51 +40,70 @@ def named(run: str) -> Iterator[None]:
         _RUN.reset(token)
 
 
-@contextlib.contextmanager
-def staged(
-    target: Path,
-    write: Callable[[BinaryIO], None],
-    *,
-    is_private: bool = False,
-    replaces: bool = True,
-) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Write beside ``target`` under a temporary name; yield the SHA-256 and the final naming.
+class Part:
+    """A file under a temporary name beside its target.
 
-    The temporary file reaches the disk before it gets its name, so that a crash leaves the old
-    state or the new one. If the naming is never called, nothing is left behind; until it is, the
-    file is its owner's alone. Where it ``replaces`` nothing, a file that came to stand there in
-    the meantime stays, and naming raises FileExistsError.
+    Args:
+        stream: to write to.
+        path: its temporary name.
+        target: its final name.
+        replaces: whether a file that stands there makes room; otherwise it stays, and naming
+            raises FileExistsError.
     """
-    part, descriptor = _new_part(target, 0o600 if is_private else 0o666)  # less the umask
+
+    def __init__(self, stream: BufferedRandom, path: Path, target: Path, *, replaces: bool) -> None:
+        self.stream, self.target = stream, target
+        self._path, self._replaces = path, replaces
+        self._mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+        os.fchmod(stream.fileno(), 0o600)  # its owner's alone until it has its name
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it stands under its final name."""
+        return self.target.exists() and os.path.samestat(
+            self.target.stat(), os.fstat(self.stream.fileno())
+        )
+
+    def seal(self) -> str:
+        """Bring what was written to the disk; its SHA-256."""
+        self.stream.flush()
+        os.fsync(self.stream.fileno())
+        self.stream.seek(0)
+        return hashlib.file_digest(self.stream, "sha256").hexdigest()
+
+    def name(self) -> None:
+        """Give it its final name; a crash leaves the old state or the new one."""
+        self._path.chmod(self._mode)
+        if self._replaces:
+            self._path.replace(self.target)
+        else:
+            _name_exclusively(self._path, self.target)
+        folder = os.open(self.target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextlib.contextmanager
+def staged(target: Path, *, is_private: bool = False, replaces: bool = True) -> Iterator[Part]:
+    """A new file beside ``target``; if it is never named, nothing is left behind."""
+    path, descriptor = _new_part(target, 0o600 if is_private else 0o666)  # less the umask
     try:
         with open(descriptor, "w+b") as stream:  # noqa: PTH123
-            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-            os.fchmod(descriptor, 0o600)
-            write(stream)
-            stream.flush()
-            os.fsync(descriptor)
-            stream.seek(0)
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            yield digest, lambda: _commit(part, target, mode, replaces=replaces)
+            yield Part(stream, path, target, replaces=replaces)
     finally:
-        part.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def write_whole(target: Path, data: bytes, *, is_private: bool = False) -> None:
     """Write ``data`` to ``target``, all or nothing; a private file is its owner's alone."""
     if not target.parent.is_dir():
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
-    with staged(target, writes(data), is_private=is_private) as (_, commit):
-        commit()
-
-
-def writes(data: bytes) -> Callable[[BinaryIO], None]:
-    """What writes ``data`` to a stream."""
-
-    def write(stream: BinaryIO) -> None:
-        stream.write(data)
-
-    return write
+    with staged(target, is_private=is_private) as part:
+        part.stream.write(data)
+        part.seal()
+        part.name()
 
 
 def _new_part(target: Path, mode: int) -> tuple[Path, int]:
@@ -98,19 +117,6 @@ def _new_part(target: Path, mode: int) -> tuple[Path, int]:
         if os.fstat(descriptor).st_nlink:  # a sweep may have been quicker
             return part, descriptor
         os.close(descriptor)
-
-
-def _commit(part: Path, target: Path, mode: int, *, replaces: bool) -> None:
-    part.chmod(mode)
-    if replaces:
-        part.replace(target)
-    else:
-        _name_exclusively(part, target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _name_exclusively(part: Path, target: Path) -> None:

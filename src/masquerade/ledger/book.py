@@ -11,10 +11,10 @@ from masquerade import _check, _json
 from masquerade.account.sensitivity import refuse_add_remove
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import ComposedDpEvent, DpEvent, event_from_json, event_to_json
-from masquerade.guarantee import WHOLE_FILE, Relation, Unit, UnitName
-from masquerade.ledger.filter import Filter, FilterName
+from masquerade.guarantee import WHOLE_FILE, Unit, UnitName
+from masquerade.ledger.filter import Filter
 from masquerade.ledger.names import key_of
-from masquerade.ledger.store import CLOCK, Entry
+from masquerade.ledger.store import CLOCK, LedgerEntry
 
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
 WHOLE = (*WHOLE_FILE, UnitName.SHARD)
@@ -45,47 +45,6 @@ class Account:
             raise ValueError(_check.unknown("public", self.public, PUBLIC))
         refuse_add_remove(self.cap.relation)
 
-    def to_payload(self) -> dict[str, Any]:
-        """As it stands in the ledger."""
-        data: dict[str, Any] = _json.encode(self)
-        return data
-
-    @classmethod
-    def from_payload(cls, data: dict[str, Any]) -> Account:
-        """Read it back, checked again."""
-        cap = data["cap"]
-        return cls(
-            name=data["name"],
-            unit=_json.decode(Unit, data["unit"]),
-            cap=Filter(
-                name=FilterName(cap["name"]),
-                epsilon=cap["epsilon"],
-                delta=cap["delta"],
-                relation=Relation(cap["relation"]),
-                order=cap["order"],
-            ),
-            public=data.get("public", PUBLIC[0]),
-        )
-
-
-@dataclass(frozen=True)
-class Charge:
-    """What one account takes for one release."""
-
-    account: str
-    holder: str
-    cost: int
-    event: dict[str, Any]
-
-    def to_payload(self) -> dict[str, Any]:
-        """As it stands in the ledger."""
-        return {
-            "account": self.account,
-            "holder": self.holder,
-            "cost": str(self.cost),
-            "event": self.event,
-        }
-
 
 @dataclass
 class Book:
@@ -112,14 +71,14 @@ class Book:
     _members: dict[str, str] = field(default_factory=dict)  # by token
 
     @classmethod
-    def replay(cls, entries: Iterable[Entry]) -> Book:
+    def replay(cls, entries: Iterable[LedgerEntry]) -> Book:
         """Read the ledger from its first entry to its last."""
         book = cls()
         for entry in entries:
             book.apply(entry)
         return book
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: LedgerEntry) -> None:
         """The next entry.
 
         Raises:
@@ -133,10 +92,10 @@ class Book:
                 f"{entry.kind!r} ({error}); if a newer version wrote it, use that one."
             ) from error
 
-    def _apply(self, entry: Entry) -> None:
+    def _apply(self, entry: LedgerEntry) -> None:
         payload = entry.payload
         if entry.kind == "open":
-            account = Account.from_payload(payload)
+            account = _json.decode(Account, payload)
             self.accounts[account.name] = account
         elif entry.kind == "add":
             self._add(payload)
@@ -193,8 +152,8 @@ class Book:
         """What a holder may still spend."""
         return account.cap.allowance - self.spent.get((account.name, holder), 0)
 
-    def charge(self, account: Account, holder: str, events: list[DpEvent]) -> list[Charge]:
-        """The charges for events, if all of them fit.
+    def charge(self, account: Account, holder: str, events: list[DpEvent]) -> list[dict[str, Any]]:
+        """The charges for events, as entries hold them, if all of them fit.
 
         Raises:
             BudgetExceeded: if they do not; the message says what would.
@@ -215,8 +174,9 @@ class Book:
                 f"needs {100 * cost / account.cap.allowance:.1f} %: {remedy}. Nothing was "
                 f"spent.{_order_hint(account, ComposedDpEvent(events))}"
             )
+        named = {"account": account.name, "holder": self.name_of(account.name, holder)}
         return [
-            Charge(account.name, self.name_of(account.name, holder), each, event_to_json(event))
+            named | {"cost": str(each), "event": event_to_json(event)}
             for each, event in zip(costs, events, strict=True)
         ]
 

@@ -16,7 +16,8 @@ from sqlalchemy.pool import NullPool
 from masquerade._optional import require
 from masquerade.errors import BadInput
 from masquerade.files import atomic
-from masquerade.ledger.store import LEDGER, TABLES, Entry, OutOfReach, Session, Tampered, reading
+from masquerade.ledger import store
+from masquerade.ledger.store import OutOfReach, Session, Tampered
 
 
 class Home:
@@ -50,12 +51,12 @@ class Home:
                 raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
             path.touch(mode=0o600)  # it holds the key: nobody else's to read
         with self._transaction() as connection:
-            TABLES.create_all(connection)
-            if connection.execute(sql.select(LEDGER)).first() is None:
+            store.TABLES.create_all(connection)
+            if connection.execute(sql.select(store.LEDGER)).first() is None:
                 ledger_id = secrets.token_hex(16)
                 values = {"id": ledger_id, "key": secrets.token_hex(32)}
                 connection.execute(
-                    sql.insert(LEDGER).values(tip_sequence=0, tip_head=ledger_id, **values)
+                    sql.insert(store.LEDGER).values(tip_sequence=0, tip_head=ledger_id, **values)
                 )
 
     @contextlib.contextmanager
@@ -64,13 +65,13 @@ class Home:
         if not self._is_server and not Path(self.address).is_file():
             raise BadInput(f"Expected a ledger at {self._shown}; open one with: ledger open")
         with self._transaction() as connection:
-            with reading():
+            with store.reading():
                 session = Session(connection)
                 self.check_witness(session.ledger_id, session.entries)
             yield session
         self._write_witness(session.ledger_id, session.entries)
 
-    def check_witness(self, ledger_id: str, entries: list[Entry]) -> None:
+    def check_witness(self, ledger_id: str, entries: list[store.LedgerEntry]) -> None:
         """Refuse a ledger that is older than what was once seen of it."""
         path = self._witness(ledger_id)
         if not path.is_file():
@@ -94,7 +95,7 @@ class Home:
                 "an older copy. Restore the newest one: what was spent since is missing here."
             )
 
-    def _write_witness(self, ledger_id: str, entries: list[Entry]) -> None:
+    def _write_witness(self, ledger_id: str, entries: list[store.LedgerEntry]) -> None:
         path = self._witness(ledger_id)
         if not entries:
             return

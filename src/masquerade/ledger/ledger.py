@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from masquerade import _json
 from masquerade._round import up_decimals
 from masquerade.account import epsilon
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent
 from masquerade.guarantee import Relation, Unit
 from masquerade.ledger import doubts, joining, runs
-from masquerade.ledger.book import PUBLIC, Account, Book, Charge
+from masquerade.ledger.book import PUBLIC, Account, Book
 from masquerade.ledger.content import Content
 from masquerade.ledger.filter import Filter, FilterName, best_order
 from masquerade.ledger.home import Home
+from masquerade.ledger.joining import Joining, Remake
 from masquerade.ledger.runs import Run
-from masquerade.ledger.store import CLOCK, Entry, Session
+from masquerade.ledger.store import CLOCK, LedgerEntry, Session
 from masquerade.mechanism import Mechanism, Value
 from masquerade.receipt import Receipt
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reservation:
-    """A spend that is on disk; the mechanism may run now."""
-
-    sequence: int
-    head: str
 
 
 class Ledger:
@@ -42,6 +36,11 @@ class Ledger:
 
     def __init__(self, address: str | Path) -> None:
         self._store = Home(address)
+
+    @property
+    def address(self) -> str:
+        """Where it is, so that another process can open it."""
+        return self._store.address
 
     def open_account(
         self,
@@ -83,7 +82,7 @@ class Ledger:
         with self._store.session() as session:
             if name in Book.replay(session.entries).accounts:
                 raise ValueError(f"Expected a new name, got {name!r}; such an account is open.")
-            session.append("open", account.to_payload())
+            session.append("open", _json.encode(account))
         return account
 
     def add(
@@ -93,6 +92,7 @@ class Ledger:
         *,
         subject: str | None = None,
         same_as: Value | Content | None = None,
+        remake: Remake | None = None,
     ) -> str:
         """Put a file's content into an account and return its member.
 
@@ -104,8 +104,11 @@ class Ledger:
             same_as: content of a member that shows the same footage (a trim, a re-encode, a
                 second camera); the two are charged as one. That can be said later as well, as
                 long as nothing was released of it.
+            remake: `masquerade.make_mechanism`, for a file that was released before: what it
+                cost is owed. Without it such a file is refused.
         """
-        return self.add_all(account, [(Content.of(value), subject)], same_as=same_as)[0]
+        shown = [(Content.of(value), subject)]
+        return self.add_all(account, shown, same_as=same_as, remake=remake)[0]
 
     def add_all(
         self,
@@ -113,6 +116,7 @@ class Ledger:
         recordings: Iterable[tuple[Content, str | None]],
         *,
         same_as: Value | Content | None = None,
+        remake: Remake | None = None,
     ) -> list[str]:
         """Put many contents with their subjects into an account, all of them or none.
 
@@ -120,15 +124,18 @@ class Ledger:
             account: the account's name.
             recordings: contents, each with whom it shows.
             same_as: content of a member that shows what all of them show; see `add`.
+            remake: for files that were released before; see `add`.
         """
+        twin = None if same_as is None else Content.of(same_as)
         with self._store.session() as session:
             book = Book.replay(session.entries)
+            coming = Joining(session=session, book=book, remake=remake)
             held = joining.account_of(book, account)
             found = []
             for content, subject in recordings:
-                member, token = joining.member_of(session, book, content, same_as)
+                member, token = coming.member_of(content, twin)
                 found.append((member, token, joining.holder_of(held, member, subject)))
-            joining.add(session, book, held, found)
+            coming.add(held, found)
             return [member for member, _, _ in found]
 
     def doubts(
@@ -169,8 +176,8 @@ class Ledger:
 
     def reserve(
         self, value: Value | Content, mechanism: Mechanism, *, with_sound: bool = False
-    ) -> Reservation:
-        """Charge every account that holds this content, or none.
+    ) -> LedgerEntry:
+        """Charge every account that holds this content, or none; the mechanism may run then.
 
         Args:
             value: what is released.
@@ -187,7 +194,7 @@ class Ledger:
         content = Content.of(value)
         with self._store.session() as session:
             member, charges = _charges(session, content, mechanism, with_sound=with_sound)
-            entry = session.append(
+            return session.append(
                 "reserve",
                 {
                     "member": member,
@@ -196,17 +203,16 @@ class Ledger:
                     "fields": mechanism.fields(),
                     "shapes": [list(shape) for shape in content.shapes],
                     "with_sound": with_sound,
-                    "charges": [charge.to_payload() for charge in charges],
+                    "charges": charges,
                 },
             )
-        return Reservation(sequence=entry.sequence, head=entry.head)
 
     def quote_run(self, run: Run) -> None:
         """Raise what `reserve_run` would raise, and spend nothing."""
         with self._store.session() as session:
             runs.payload_of(session, Book.replay(session.entries), run)
 
-    def reserve_run(self, run: Run) -> Reservation:
+    def reserve_run(self, run: Run) -> LedgerEntry:
         """Charge everyone whose recordings a run learns from, or nobody.
 
         A run that was charged before and has no output yet is taken up, not charged again.
@@ -219,9 +225,7 @@ class Ledger:
         with self._store.session() as session:
             book = Book.replay(session.entries)
             entry = runs.standing(session, book, run)
-            if entry is None:
-                entry = session.append("reserve", runs.payload_of(session, book, run))
-        return Reservation(sequence=entry.sequence, head=entry.head)
+            return entry or session.append("reserve", runs.payload_of(session, book, run))
 
     def settle(self, receipt: Receipt) -> None:
         """Record which output a reservation is for; saying it twice changes nothing.
@@ -261,7 +265,7 @@ class Ledger:
         with self._store.session() as session:
             return sum(session.member_of(each.fingerprint) is not None for each in contents)
 
-    def accept_clock(self) -> Entry:
+    def accept_clock(self) -> LedgerEntry:
         """Go on with the present time although the last entry is of a later one.
 
         For a clock that was once ahead. The entry says so for good; which entries there are is
@@ -280,7 +284,7 @@ class Ledger:
                 )
         return entry
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """Everything that was written, verified."""
         with self._store.session() as session:
             return list(session.entries)
@@ -308,7 +312,7 @@ def fixed_list_epsilon(book: Book, account: Account, holder: str) -> float:
     return up_decimals(epsilon(events, delta=account.cap.delta, relation=account.cap.relation))
 
 
-def _entry_of(entries: list[Entry], receipt: Receipt) -> Entry | None:
+def _entry_of(entries: list[LedgerEntry], receipt: Receipt) -> LedgerEntry | None:
     place = receipt.ledger_sequence or 0
     if not 1 <= place <= len(entries):
         return None
@@ -331,14 +335,13 @@ def _quoted(
         charges = _charges(session, content, mechanism, with_sound=with_sound)[1]
     except (ValueError, RuntimeError) as error:
         return error
-    payload = {"charges": [charge.to_payload() for charge in charges]}
-    session.entries.append(Entry(0, "", "reserve", payload, ""))
+    session.entries.append(LedgerEntry(0, "", "reserve", {"charges": charges}, ""))
     return None
 
 
 def _charges(
     session: Session, content: Content, mechanism: Mechanism, *, with_sound: bool
-) -> tuple[str, list[Charge]]:
+) -> tuple[str, list[dict[str, Any]]]:
     """Who is charged what for a release of this content; all of it fits."""
     book = Book.replay(session.entries)
     member = session.member_of(content.fingerprint)
@@ -348,7 +351,7 @@ def _charges(
             "Expected a file that is in an account of this ledger; add it first with: "
             "masquerade ledger add"
         )
-    charges: list[Charge] = []
+    charges: list[dict[str, Any]] = []
     for account in accounts:
         event = joining.event_for(mechanism, content.shapes, account, with_sound=with_sound)
         for holder in book.holders[account.name, member]:

@@ -15,9 +15,9 @@ from masquerade.account.group import group_event
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import Relation
-from masquerade.ledger.book import PUBLIC, WHOLE, Account, Book, Charge
+from masquerade.ledger.book import PUBLIC, WHOLE, Account, Book
 from masquerade.ledger.content import Content
-from masquerade.ledger.store import Entry, Session
+from masquerade.ledger.store import LedgerEntry, Session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +71,14 @@ def payload_of(session: Session, book: Book, run: Run) -> dict[str, Any]:
     told = _told(session, run)
     held = _held(book, told["members"])
     _check_masks([entry.payload for entry in session.entries if entry.kind == "reserve"], told)
-    charges: list[Charge] = []
+    charges: list[dict[str, Any]] = []
     for (name, holder), places in held.items():
         account = book.accounts[name]
         charges += book.charge(account, holder, [_felt(told, account, places)])
-    return told | {"charges": [charge.to_payload() for charge in charges]}
+    return told | {"charges": charges}
 
 
-def standing(session: Session, book: Book, run: Run) -> Entry | None:
+def standing(session: Session, book: Book, run: Run) -> LedgerEntry | None:
     """The entry of this very run, if it was charged before; it is not charged again.
 
     Raises:

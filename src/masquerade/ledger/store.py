@@ -71,7 +71,7 @@ class OutOfReach(BadInput):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One line of the ledger."""
 
     sequence: int
@@ -89,9 +89,9 @@ class Session:
         self._connection, self._key, self.ledger_id = connection, bytes.fromhex(row.key), row.id
         self.entries = self._verified(row)
 
-    def _verified(self, ledger: Any) -> list[Entry]:
+    def _verified(self, ledger: Any) -> list[LedgerEntry]:
         found, head = [], ledger.id
-        rows = connection_rows(self._connection)
+        rows = self._connection.execute(sql.select(_ENTRIES).order_by(_ENTRIES.c.sequence))
         for place, row in enumerate(rows, 1):
             head = self._mac(head, row.sequence, row.time, row.kind, row.payload)
             if row.sequence != place or not hmac.compare_digest(head, row.head):
@@ -99,7 +99,8 @@ class Session:
                     f"Expected an untouched ledger; entry {place} was changed or removed. Restore "
                     "the newest good copy, and compare it with: masquerade ledger verify --receipts"
                 )
-            found.append(Entry(row.sequence, row.time, row.kind, json.loads(row.payload), row.head))
+            payload = json.loads(row.payload)
+            found.append(LedgerEntry(row.sequence, row.time, row.kind, payload, row.head))
         if (ledger.tip_sequence, ledger.tip_head) != (len(found), head):
             raise Tampered(
                 f"Expected {ledger.tip_sequence} entries in the ledger, found {len(found)}; the "
@@ -108,7 +109,7 @@ class Session:
         self._check_contents(found)
         return found
 
-    def _check_contents(self, entries: list[Entry]) -> None:
+    def _check_contents(self, entries: list[LedgerEntry]) -> None:
         """Every fingerprint is the one that was written, its member's, and none is missing."""
         rows = list(self._connection.execute(sql.select(_CONTENTS)))
         added = [entry.payload for entry in entries if entry.kind == "add"]
@@ -123,7 +124,7 @@ class Session:
                 "Expected an untouched ledger; a member's fingerprint was changed or removed."
             )
 
-    def append(self, kind: str, payload: dict[str, Any]) -> Entry:
+    def append(self, kind: str, payload: dict[str, Any]) -> LedgerEntry:
         """Add an entry at the end of the chain.
 
         Raises:
@@ -143,7 +144,7 @@ class Session:
         text = json.dumps(payload, sort_keys=True, allow_nan=False)
         sequence, time = len(self.entries) + 1, now.isoformat()
         head = self._mac(last.head if last else self.ledger_id, sequence, time, kind, text)
-        entry = Entry(sequence, time, kind, payload, head)
+        entry = LedgerEntry(sequence, time, kind, payload, head)
         values = {"sequence": sequence, "time": time, "kind": kind, "payload": text, "head": head}
         self._connection.execute(sql.insert(_ENTRIES).values(**values))
         self._connection.execute(sql.update(LEDGER).values(tip_sequence=sequence, tip_head=head))
@@ -226,11 +227,6 @@ class Session:
     def _mac(self, *parts: object) -> str:
         text = json.dumps([str(part) for part in parts])
         return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
-
-
-def connection_rows(connection: sql.Connection) -> list[Any]:
-    """All entries, in order."""
-    return list(connection.execute(sql.select(_ENTRIES).order_by(_ENTRIES.c.sequence)))
 
 
 @contextlib.contextmanager

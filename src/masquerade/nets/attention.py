@@ -16,23 +16,22 @@ need not be computed, nor differentiated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._torch import Tensor, nn, torch
 
-torch = require("torch", extra="train")
-nn = torch.nn
-functional = torch.nn.functional
-Module: Any = nn.Module
-Tensor = Any  # torch.Tensor
+if TYPE_CHECKING:
+    from torchvision.models.video.mvit import MultiscaleAttention, MultiscaleBlock
+
+functional = nn.functional
 _AXES = "thw"
 _EQUATION = {"t": "bnthwc,tkc->bnthwk", "h": "bnthwc,hkc->bnthwk", "w": "bnthwc,wkc->bnthwk"}
 _ALIGNED = 8  # numbers; what fused attention wants the length of a vector to be a multiple of
 
 
-class Attention(Module):  # type: ignore[misc]  # the checker does not see torch
+class Attention(nn.Module):
     """The same function as torchvision's, made of the very parameters, under the same names.
 
     Args:
@@ -40,7 +39,10 @@ class Attention(Module):  # type: ignore[misc]  # the checker does not see torch
         shape: tokens along (T, H, W) that it is given, beside the class token.
     """
 
-    def __init__(self, other: Any, shape: Sequence[int]) -> None:
+    places: Tensor
+    rel_pos_h: Tensor | None
+
+    def __init__(self, other: MultiscaleAttention, shape: Sequence[int]) -> None:
         super().__init__()
         self.num_heads, self.head_dim = other.num_heads, other.head_dim
         self.output_dim, self.scaler = other.output_dim, other.scaler
@@ -89,13 +91,15 @@ class Attention(Module):  # type: ignore[misc]  # the checker does not see torch
         both = functional.linear(x, held.weight[width:], held.bias[width:])
         q = q.unflatten(1, (self.num_heads, 1, -1))  # (N, heads, 1, channels)
         k, v = both.unflatten(2, (2, self.num_heads, -1)).transpose(1, 3).unbind(dim=2)
-        q = q if self.pool_q is None else self.pool_q.norm_act(q)  # the class is never pooled
+        pool: Any = self.pool_q  # the class is never pooled, only normalised
+        q = q if pool is None else pool.norm_act(q)
         k = k if self.pool_k is None else self.pool_k(k, thw)[0]
         v = v if self.pool_v is None else self.pool_v(v, thw)[0]
         found = (self.scaler * q @ k.transpose(2, 3)).softmax(dim=-1) @ v
         if self.residual_pool and self.residual_with_cls_embed:
             found = found + q
-        return self.project(found.transpose(1, 2).flatten(2))
+        first: Tensor = self.project(found.transpose(1, 2).flatten(2))
+        return first
 
     def _along(self, q: Tensor) -> Tensor:
         """(N, heads, tokens, T+H+W): each query times the table of each axis; 0 for the class."""
@@ -108,19 +112,20 @@ class Attention(Module):  # type: ignore[misc]  # the checker does not see torch
         return functional.pad(torch.cat(each, dim=-1).flatten(2, 4), (0, 0, 1, 0))
 
 
-class LastBlock(Module):  # type: ignore[misc]
+class LastBlock(nn.Module):
     """A block of which only the class token goes on, made of torchvision's parameters.
 
     Args:
         other: torchvision's, with `Attention`.
     """
 
-    def __init__(self, other: Any) -> None:
+    def __init__(self, other: MultiscaleBlock) -> None:
         super().__init__()
         self.proj_after_attn = other.proj_after_attn
         self.pool_skip = other.pool_skip
         self.norm1, self.norm2 = other.norm1, other.norm2
-        self.attn, self.mlp, self.project = other.attn, other.mlp, other.project
+        self.attn = cast(Attention, other.attn)
+        self.mlp, self.project = other.mlp, other.project
 
     def forward(self, x: Tensor, thw: Sequence[int]) -> tuple[Tensor, tuple[int, ...]]:
         """The first token of what torchvision's gives."""
@@ -135,11 +140,11 @@ class LastBlock(Module):  # type: ignore[misc]
         return first + self.mlp(normed), self.attn.shape_q
 
 
-def pooled(shape: Sequence[int], pool: Any | None) -> tuple[int, ...]:
+def pooled(shape: Sequence[int], pool: nn.Module | None) -> tuple[int, ...]:
     """The tokens along each axis after pooling."""
     if pool is None:
         return tuple(shape)
-    how = pool.pool
+    how: Any = pool.pool  # a convolution, or the largest of each
     sizes = zip(shape, how.padding, how.kernel_size, how.stride, strict=True)
     return tuple((size + 2 * pad - kernel) // step + 1 for size, pad, kernel, step in sizes)
 

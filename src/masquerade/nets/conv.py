@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from masquerade._optional import require
+from masquerade._torch import Tensor, nn, torch
 
-torch = require("torch", extra="train")
-nn = torch.nn
-Module: Any = nn.Module
-Tensor = Any  # torch.Tensor
-Network = Any  # torch.nn.Module
-
-_CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+_CONV: dict[int, Callable[..., nn.Module]] = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 _NEAR = 2  # cells around the hottest one that decide where a joint is
 _HILL = 1.0  # cells; how wide a joint's hill is
 _TOGETHER = 8  # channels that are normalised as one group
@@ -21,7 +14,7 @@ _TOGETHER = 8  # channels that are normalised as one group
 
 def classifier(
     *, axes: int, channels: int, classes: int, widths: Sequence[int] = (16, 32, 64, 128)
-) -> Network:
+) -> nn.Sequential:
     """A stack of convolutions that halves every axis at each step, then a mean, then classes.
 
     Groups of channels are normalised within a record, never over records, so that the same
@@ -33,7 +26,7 @@ def classifier(
         classes: numbers that come out.
         widths: channels after each step; a film keeps its frames at the first two.
     """
-    layers: list[Any] = []
+    layers: list[nn.Module] = []
     for step, width in enumerate(widths):
         stride = (1, 2, 2) if axes == 3 and step < 2 else 2
         layers += [*_block(axes, channels, width, stride), *_block(axes, width, width, 1)]
@@ -41,12 +34,12 @@ def classifier(
     return nn.Sequential(*layers, _Mean(), nn.Dropout(0.2), nn.Linear(channels, classes))
 
 
-def _block(axes: int, channels: int, width: int, stride: Any) -> list[Any]:
+def _block(axes: int, channels: int, width: int, stride: int | tuple[int, ...]) -> list[nn.Module]:
     convolution = _CONV[axes](channels, width, 3, stride=stride, padding=1, bias=False)
     return [convolution, nn.GroupNorm(max(1, width // _TOGETHER), width), nn.ReLU(inplace=True)]
 
 
-class _Mean(Module):  # type: ignore[misc]  # the checker does not see torch
+class _Mean(nn.Module):
     """The mean over all axes but record and channel."""
 
     def forward(self, values: Tensor) -> Tensor:
@@ -54,7 +47,7 @@ class _Mean(Module):  # type: ignore[misc]  # the checker does not see torch
         return values.flatten(2).mean(dim=2)
 
 
-class PoseNet(Module):  # type: ignore[misc]  # the checker does not see torch
+class PoseNet(nn.Module):
     """Joints of the person in a picture: a small hourglass that gives a heat map for each.
 
     Args:
@@ -82,7 +75,8 @@ class PoseNet(Module):  # type: ignore[misc]  # the checker does not see torch
         for step, beside in zip(self.up, kept[-2::-1], strict=True):
             larger = nn.functional.interpolate(pictures, size=beside.shape[2:], mode="nearest")
             pictures = step(torch.cat([larger, beside], dim=1))
-        return self.out(pictures)
+        maps: Tensor = self.out(pictures)
+        return maps
 
 
 def joints_of(maps: Tensor) -> Tensor:

@@ -6,14 +6,23 @@ taken back through time once for all records, and two products a layer give each
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
 
 from masquerade import _check
 from masquerade._optional import require
+from masquerade.collection import Kind
+from masquerade.nets.channels import normalisation
+from masquerade.nets.lstm_time import tiny_is_zero, unroll, unroll_back
+from masquerade.nets.network import Network
+from masquerade.recordings import Signal
 
 torch = require("torch", extra="train")
+files = require("safetensors.torch", extra="train")
 nn = torch.nn
 Module: Any = nn.Module
 Tensor: TypeAlias = Any  # torch.Tensor
@@ -146,21 +155,6 @@ def per_record(
     return {name: found[name] for name in trained}
 
 
-@contextmanager
-def tiny_is_zero() -> Iterator[None]:
-    """Take numbers below 1e-38 for 0 in this thread.
-
-    Gradients fade on their way back through time until processors count them in their slowest
-    way, ten times slower over 200 steps.
-    """
-    was_so = not bool(torch.tensor(1e-39) * 0.5)
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(was_so)
-
-
 def layer_weights(held: Mapping[str, Tensor], layer: int) -> tuple[Tensor, Tensor, Tensor]:
     """What an LSTM layer multiplies its input by, its own state by, and what it adds."""
     into, over, *biases = (held[f"lstm.{kind}_l{layer}"] for kind in KINDS)
@@ -182,89 +176,87 @@ def _of_layer(
     return found
 
 
-class Trace(NamedTuple):
-    """What a layer remembers of its way through time, the axis before the records.
+@dataclass(frozen=True, kw_only=True)
+class LstmNetwork(Network):
+    """An LSTM for worn sensors, from random weights.
+
+    A method's ``segments`` is the number of windows of a recording that are averaged before
+    clipping, spread evenly over those that one activity fills. Its usual 1 is little to learn from:
+    32, with ``part="all"``, is sensible. ``part="head"`` leaves the LSTM as random as it began.
 
     Args:
-        gates: (..., L, B, 4H) input, forget, candidate and output, after their curves.
-        hidden: (..., L, B, H).
-        cells: (..., L, B, H).
-        bent: (..., L, B, H) tanh of the cells.
+        window: samples that the network sees at once.
+        hidden: size of its state.
     """
 
-    gates: Tensor
-    hidden: Tensor
-    cells: Tensor
-    bent: Tensor
+    KIND: ClassVar[Kind] = Kind.SIGNALS
+    IN_WORDS: ClassVar[str] = "lstm, which always begins with random weights"
+
+    window: int = 128
+    hidden: int = 64
+
+    def __post_init__(self) -> None:
+        _check.count(window=self.window, hidden=self.hidden)
+
+    @property
+    def length(self) -> int:
+        """Samples of a window."""
+        return self.window
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """Its name, its state's size and its window."""
+        return {"network": self.name, "hidden": self.hidden, "window": self.window}
+
+    def check(self, part: str, precision: str) -> None:
+        """It has no norms, and no other precision."""
+        if part not in ("all", "head"):
+            raise ValueError(
+                f"Expected part all or head with an LSTM, which has no norms, got part={part}; "
+                "use part=all."
+            )
+        if precision != "float32":
+            raise ValueError(
+                f"Expected precision=float32 with an LSTM, got precision={precision}; it has no "
+                "other."
+            )
+
+    def make(self, classes: int, *, seed: int, public: Sequence[Signal] = ()) -> LSTM:
+        """Random weights; channels are normalised by public signals."""
+        mean, scale = normalisation([signal.values for signal in public])
+        torch.manual_seed(seed)
+        net = make(len(mean), classes, hidden=self.hidden, mean=mean, scale=scale)
+        return self.marked(net, public[0].rate_hz)
+
+    def marked(self, net: LSTM, rate_hz: float) -> LSTM:
+        """The same network, with what its users must know standing on it."""
+        net.name, net.window, net.rate_hz = self.name, self.window, rate_hz
+        return net
+
+    def split(self, net: LSTM, part: str) -> tuple[Any, Any]:
+        """All of it is trained, or the head alone."""
+        if part == "all":
+            return nn.Identity(), net
+        for parameter in net.lstm.parameters():
+            parameter.requires_grad_(False)
+        return net.middle, net.head
+
+    def prepare(self, segments: np.ndarray) -> Tensor:
+        """Windows (N, L, C) as they are."""
+        return torch.from_numpy(segments)
+
+    def told(self, net: LSTM) -> dict[str, Any]:
+        """The sensors that it was made for."""
+        return {"channels": len(net.mean), "rate_hz": net.rate_hz}
+
+    @classmethod
+    def load(cls, path: Path, said: Mapping[str, Any]) -> LSTM:
+        """As `make` gave it, trained."""
+        network = cls(window=int(said["window"]), hidden=said["hidden"])
+        net = LSTM(said["channels"], len(said["activities"]), hidden=network.hidden)
+        net.load_state_dict(files.load_file(path))
+        net.eval()
+        return network.marked(net, float(said["rate_hz"]))
 
 
-def unroll(gates: Tensor, weight: Tensor) -> Trace:
-    """Go through time from a state of zeros; for one network, or many with an axis in front.
-
-    Args:
-        gates: (..., L, B, 4H) the input's part of what goes into the curves; overwritten.
-        weight: (..., 4H, H) what the state before is multiplied by.
-    """
-    size, over = weight.shape[-1], weight.mT
-    hidden, cells, bent = (gates.new_empty(*gates.shape[:-1], size) for _ in range(3))
-    before = None
-    steps = (values.unbind(dim=-3) for values in (gates, hidden, cells, bent))
-    for gate, state, cell, curve in zip(*steps, strict=True):
-        if before is not None:
-            (gate.addmm_ if over.dim() == 2 else gate.baddbmm_)(before[0], over)
-        gate[..., : 2 * size].sigmoid_()
-        gate[..., 2 * size : 3 * size].tanh_()
-        gate[..., 3 * size :].sigmoid_()
-        enter, keep, new, out = gate.split(size, dim=-1)
-        torch.mul(enter, new, out=cell)
-        if before is not None:
-            cell.addcmul_(keep, before[1])
-        torch.tanh(cell, out=curve)
-        torch.mul(out, curve, out=state)
-        before = state, cell
-    return Trace(gates, hidden, cells, bent)
-
-
-def unroll_back(trace: Trace, weight: Tensor, given: Tensor) -> Tensor:
-    """The gradient (..., L, B, 4H) of what goes into the curves.
-
-    Args:
-        trace: of the way forwards.
-        weight: as on the way forwards.
-        given: (..., L, B, H) gradient of every hidden state.
-    """
-    size, product = weight.shape[-1], torch.addmm if weight.dim() == 2 else torch.baddbmm
-    slopes, through = _slopes(trace, size)
-    parts = slopes.unflatten(-1, (4, size))
-    steps = [
-        values.unbind(dim=-3)
-        for values in (slopes, through, trace.gates[..., size : 2 * size], given)
-    ]
-    state = steps[3][-1]
-    cell = torch.zeros_like(state)
-    for at in reversed(range(len(steps[0]))):
-        slope, opened, keep, _ = (values[at] for values in steps)
-        cell.addcmul_(state, opened)
-        part = parts.select(-4, at)  # (..., B, 4, H)
-        part[..., :3, :].mul_(cell.unsqueeze(-2))
-        part[..., 3, :].mul_(state)
-        if at:
-            cell.mul_(keep)
-            state = product(steps[3][at - 1], slope, weight)
-    return slopes
-
-
-def _slopes(trace: Trace, size: int) -> tuple[Tensor, Tensor]:
-    """How each gate moves the cell, or the output the state; and the cell the state."""
-    slopes = torch.empty_like(trace.gates)
-    enter, keep, new, out = trace.gates.split(size, dim=-1)
-    of_enter, of_keep, of_new, of_out = slopes.split(size, dim=-1)
-    torch.addcmul(enter, enter, enter, value=-1, out=of_enter).mul_(new)  # i (1 - i) g
-    torch.addcmul(keep, keep, keep, value=-1, out=of_keep)  # f (1 - f) c before
-    of_keep[..., 1:, :, :].mul_(trace.cells[..., :-1, :, :])
-    of_keep[..., 0, :, :] = 0
-    torch.mul(enter, new, out=of_new)
-    torch.addcmul(enter, of_new, new, value=-1, out=of_new)  # i (1 - g^2)
-    torch.addcmul(out, out, out, value=-1, out=of_out).mul_(trace.bent)  # o (1 - o) tanh c
-    through = torch.addcmul(out, trace.hidden, trace.bent, value=-1)  # o (1 - tanh^2 c)
-    return slopes, through
+EXAMPLE = LstmNetwork(window=16, hidden=4)

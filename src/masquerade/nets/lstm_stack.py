@@ -11,48 +11,38 @@ hangs on shapes alone.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
-from masquerade.nets import lstm
-
-torch = require("torch", extra="train")
-nn = torch.nn
-Module: Any = nn.Module
-Function: Any = torch.autograd.Function
-Tensor: TypeAlias = Any  # torch.Tensor
+from masquerade._torch import Tensor, nn, torch
+from masquerade.nets import lstm, lstm_time
 
 _WARM = 3  # steps before one is captured
 _IN_THREAD = 2  # networks a thread trains at once, so that threads wait less for each other
 
 
-class Stack(Module):  # type: ignore[misc]  # the checker does not see torch
-    """``teachers`` LSTMs: every weight and buffer has one more axis in front.
+class Stack(nn.Module):
+    """LSTMs of one shape, copied: every weight and buffer has one more axis in front."""
 
-    Args:
-        teachers: how many; their random weights are drawn one network after the other.
-        channels: of the windows.
-        classes: numbers that come out of each.
-        hidden: size of the state.
-        layers: one on top of the other.
-    """
+    mean: Tensor
+    scale: Tensor
 
-    def __init__(
-        self, teachers: int, channels: int, classes: int, hidden: int = 64, layers: int = 1
-    ) -> None:
-        _check.count(teachers=teachers)
+    def __init__(self, members: Sequence[lstm.LSTM]) -> None:
+        if not members:
+            raise ValueError("Expected at least one network to stack, got none.")
+        states = [member.state_dict() for member in members]
+        shapes = {tuple((name, value.shape) for name, value in state.items()) for state in states}
+        if len(shapes) > 1:
+            raise ValueError(f"Expected networks of one shape, got {len(shapes)} shapes.")
         super().__init__()
-        sizes = (channels, classes, hidden, layers)
-        self._hold(_stacked([lstm.LSTM(*sizes) for _ in range(teachers)]), sizes)
-
-    def _hold(self, held: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> None:
-        self.sizes = sizes
+        first, classes = members[0].lstm, len(members[0].head.bias)
+        self.sizes = (first.input_size, classes, first.hidden_size, first.num_layers)
+        held = {name: torch.stack([state[name] for state in states]) for name in states[0]}
         for part in ("lstm", "head"):
             names = [name for name in held if name.startswith(f"{part}.")]
             weights = [(name.removeprefix(f"{part}."), held[name]) for name in names]
@@ -62,20 +52,6 @@ class Stack(Module):  # type: ignore[misc]  # the checker does not see torch
 
     def __len__(self) -> int:
         return len(self.mean)
-
-    @classmethod
-    def of(cls, members: Sequence[lstm.LSTM]) -> Stack:
-        """Copies of networks of one shape."""
-        if not members:
-            raise ValueError("Expected at least one network to stack, got none.")
-        shapes = {
-            tuple((name, value.shape) for name, value in m.state_dict().items()) for m in members
-        }
-        if len(shapes) > 1:
-            raise ValueError(f"Expected networks of one shape, got {len(shapes)} shapes.")
-        first, classes = members[0].lstm, len(members[0].head.bias)
-        sizes = (first.input_size, classes, first.hidden_size, first.num_layers)
-        return _holding(_stacked(members), sizes)
 
     def member(self, teacher: int) -> lstm.LSTM:
         """A copy of one network."""
@@ -96,20 +72,22 @@ class Stack(Module):  # type: ignore[misc]  # the checker does not see torch
         return torch.baddbmm(held["head.bias"][:, None], middle, held["head.weight"].mT)
 
 
-def _stacked(members: Sequence[lstm.LSTM]) -> dict[str, Tensor]:
-    states = [member.state_dict() for member in members]
-    return {name: torch.stack([state[name] for state in states]) for name in states[0]}
+def drawn(
+    teachers: int, channels: int, classes: int, *, hidden: int = 64, layers: int = 1
+) -> Stack:
+    """A stack of networks with random weights, one drawn after the other.
+
+    Args:
+        teachers: how many networks.
+        channels: of the windows.
+        classes: numbers that come out of each.
+        hidden: size of the state.
+        layers: one on top of the other.
+    """
+    return Stack([lstm.LSTM(channels, classes, hidden, layers) for _ in range(teachers)])
 
 
-def _holding(held: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> Stack:
-    """A stack of these weights, without drawing others first."""
-    stack = Stack.__new__(Stack)
-    Module.__init__(stack)
-    stack._hold(held, sizes)
-    return stack
-
-
-def _apart(flow: Tensor, held: dict[str, Tensor], layers: int) -> Tensor:
+def _apart(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
     """The mean hidden states (T, B, H), one network after the other."""
     sizes = (layers, flow.shape[1], held["lstm.weight_hh_l0"].shape[-1])
     names = [f"lstm.{kind}_l{layer}" for layer in range(layers) for kind in lstm.KINDS]
@@ -124,30 +102,31 @@ def _apart(flow: Tensor, held: dict[str, Tensor], layers: int) -> Tensor:
     return torch.stack(found)
 
 
-def _together(flow: Tensor, held: dict[str, Tensor], layers: int) -> Tensor:
+def _together(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
     """The mean hidden states (T, B, H), all networks at each step of time."""
     flow = flow.transpose(1, 2).contiguous()  # (T, L, B, C)
     for layer in range(layers):
-        flow = _Layer.apply(flow, *lstm.layer_weights(held, layer))
+        flow = _Layer.apply(flow, *lstm.layer_weights(held, layer))  # type: ignore[no-untyped-call]
     return flow.mean(dim=1)
 
 
-class _Layer(Function):  # type: ignore[misc]  # the checker does not see torch
+class _Layer(torch.autograd.Function):
     """One layer of every network, with its way back written out."""
 
     @staticmethod
     def forward(ctx: Any, flow: Tensor, into: Tensor, over: Tensor, bias: Tensor) -> Tensor:
         """(T, L, B, C) to hidden states (T, L, B, H)."""
         gates = torch.baddbmm(bias[:, None], flow.flatten(1, 2), into.mT)
-        trace = lstm.unroll(gates.unflatten(1, flow.shape[1:3]), over)
+        trace = lstm_time.unroll(gates.unflatten(1, flow.shape[1:3]), over)
         ctx.save_for_backward(flow, into, over, *trace)
-        return trace.hidden
+        hidden: Tensor = trace.hidden
+        return hidden
 
     @staticmethod
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of the input, both weights and the bias."""
         flow, into, over, *trace = ctx.saved_tensors
-        slopes = lstm.unroll_back(lstm.Trace(*trace), over, given)  # (T, L, B, 4H)
+        slopes = lstm_time.unroll_back(lstm_time.Trace(*trace), over, given)  # (T, L, B, 4H)
         flat = slopes.flatten(1, 2)
         later, before = slopes[:, 1:].flatten(1, 2), trace[1][:, :-1].flatten(1, 2)
         below = torch.bmm(flat, into).view_as(flow) if ctx.needs_input_grad[0] else None
@@ -156,9 +135,9 @@ class _Layer(Function):  # type: ignore[misc]  # the checker does not see torch
 
 def fit(
     stack: Stack,
-    windows: Any,
-    targets: Any,
-    present: Any,
+    windows: np.ndarray | Tensor,
+    targets: np.ndarray | Tensor,
+    present: np.ndarray | Tensor,
     *,
     epochs: int,
     batch: int,
@@ -190,10 +169,10 @@ def fit(
     """
     _check.count(epochs=epochs, batch=batch)
     _check.positive(rate=rate)
-    windows = torch.as_tensor(windows, dtype=torch.float32)
-    targets, present = torch.as_tensor(targets, dtype=torch.int64), torch.as_tensor(present)
-    numbers = range(len(stack)) if numbers is None else numbers
-    _check_records(stack, windows, targets, present, numbers)
+    seen = torch.as_tensor(windows, dtype=torch.float32)
+    wanted, is_there = torch.as_tensor(targets, dtype=torch.int64), torch.as_tensor(present)
+    own_numbers = range(len(stack)) if numbers is None else numbers
+    _check_records(stack, seen, wanted, is_there, own_numbers)
     is_cpu = stack.mean.device.type == "cpu"
     most = min(_IN_THREAD, -(-len(stack) // torch.get_num_threads())) if is_cpu else len(stack)
     size = most if teachers_at_once is None else teachers_at_once
@@ -204,10 +183,12 @@ def fit(
     def train(part: slice) -> None:
         found = [
             _order(here, epochs=epochs, batch=batch, rng=np.random.default_rng((seed, number)))
-            for here, number in zip(present[part].cpu().numpy(), numbers[part], strict=True)
+            for here, number in zip(is_there[part].cpu().numpy(), own_numbers[part], strict=True)
         ]
-        some = stack if size >= len(stack) else _some(stack, part)
-        records = (windows[part], targets[part].where(present[part], 0))
+        some = stack  # or a copy: torch forbids that threads change parts of one tensor
+        if size < len(stack):
+            some = Stack([stack.member(teacher) for teacher in range(len(stack))[part]])
+        records = (seen[part], wanted[part].where(is_there[part], 0))
         _fit_some(some, records, found, rate=rate, epochs=epochs, tick=tick)
         if some is not stack:
             _put(stack, part, some)
@@ -276,12 +257,6 @@ def _order(present: np.ndarray, *, epochs: int, batch: int, rng: np.random.Gener
     return found.reshape(epochs * steps, batch)
 
 
-def _some(stack: Stack, part: slice) -> Stack:
-    """A stack of some networks, copied: torch forbids that threads change parts of one tensor."""
-    held = {name: value[part].clone() for name, value in stack.state_dict().items()}
-    return _holding(held, stack.sizes)
-
-
 def _put(stack: Stack, part: slice, some: Stack) -> None:
     with torch.no_grad():
         for held, new in zip(stack.parameters(), some.parameters(), strict=True):
@@ -306,7 +281,7 @@ def _fit_some(
     step = _Step(stack, *(each.to(device) for each in records), rate=rate, batch=table.shape[2])
     rows, every = torch.from_numpy(table).to(device), max(ends) // epochs
     kept = {t: _weights(stack, t) for t, end in enumerate(ends) if not end}
-    with lstm.tiny_is_zero():
+    with lstm_time.tiny_is_zero():
         for number, row in enumerate(rows, 1):
             step.take(row)
             if number < len(rows):
@@ -340,7 +315,7 @@ class _Step:
         self.places = torch.zeros(len(stack), batch, dtype=torch.int64, device=windows.device)
         self.teachers = torch.arange(len(stack), device=windows.device)[:, None]
         self.taken = 0
-        self.graph: Any = None
+        self.graph: torch.cuda.CUDAGraph | None = None
 
     def take(self, places: Tensor) -> None:
         """One step on some records (T, B) of each network; -1 is none."""

@@ -11,8 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from masquerade._optional import require
-
-torch = require("torch", extra="train")
+from masquerade._torch import torch
 
 _MISSING = "operator torchvision::nms does not exist"
 _SCHEMAS = tuple(
@@ -20,7 +19,7 @@ _SCHEMAS = tuple(
 )
 
 
-def _imported() -> tuple[ModuleType, Any]:
+def _imported() -> tuple[ModuleType, torch.library.Library | None]:
     """The package, and the schemas it needed, if any."""
     try:
         return require("torchvision", extra="train"), None
@@ -36,6 +35,7 @@ def _imported() -> tuple[ModuleType, Any]:
 torchvision, _LIBRARY = _imported()  # the schemas go when nobody holds them any more
 _home = require("torchvision.models.video.mvit", extra="train")
 
+# Any: blocks are taken apart by names that torchvision's types do not carry.
 MViT: Any = _home.MViT
 BlockSetting: Any = _home.MSBlockConfig
 mvit_v1_b: Any = _home.mvit_v1_b

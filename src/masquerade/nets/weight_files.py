@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from masquerade._optional import require
+from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
+from masquerade.files import atomic
 
-torch = require("torch", extra="train")
 safetensors = require("safetensors", extra="train")
 files = require("safetensors.torch", extra="train")
-Tensor = Any  # torch.Tensor
-Network = Any  # torch.nn.Module
 
 HEAD = ("head.1.weight", "head.1.bias")
 
@@ -40,7 +36,7 @@ class Loaded:
         return f"Read {self.tensors} tensors of a network of {self.classes} classes, {head}."
 
 
-def load_weights(net: Network, path: Path, *, keep_head: bool = False) -> Loaded:
+def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> Loaded:
     """Put the weights of a file into the network; all of them must fit.
 
     Args:
@@ -59,7 +55,7 @@ def load_weights(net: Network, path: Path, *, keep_head: bool = False) -> Loaded
     wanted = net.state_dict()
     if name not in (None, net.name):
         raise BadInput(f"Expected the weights of {net.name}, got those of {name}: {path}.")
-    _check_keys(found, wanted, net.name, path)
+    _check_keys(found, wanted, str(net.name), path)
     other = [key for key in wanted if found[key].shape != wanted[key].shape]
     is_swapped = not keep_head and _is_head_of_other_classes(found, wanted, other)
     if other and not is_swapped:
@@ -131,7 +127,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], str | None]:
     return dict(found), None
 
 
-def _is_plain(name: object, value: Any) -> bool:
+def _is_plain(name: object, value: object) -> bool:
     """Whether it is a dense tensor of real numbers under a name."""
     return bool(
         isinstance(name, str)
@@ -142,18 +138,8 @@ def _is_plain(name: object, value: Any) -> bool:
     )
 
 
-def save_weights(net: Network, path: Path) -> None:
+def save_weights(net: nn.Module, path: Path) -> None:
     """Write the weights as safetensors, all or nothing, with the network's name and classes."""
-    if not path.parent.is_dir():
-        raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
     tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
-    said = {"name": net.name, "classes": str(net.head[1].out_features)}
-    part = path.with_name(f".masquerade-{secrets.token_hex(8)}.part")
-    try:
-        with part.open("xb") as stream:
-            stream.write(files.save(tensors, metadata=said))
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    said = {"name": net.name, "classes": str(len(tensors[HEAD[0]]))}
+    atomic.write_whole(path, files.save(tensors, metadata=said))

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.noise.cells import HALF_NORMAL, cells_of
 from masquerade.noise.keystream import CHUNK, keystream
 from masquerade.noise.quantile import (
@@ -37,7 +36,11 @@ from masquerade.noise.quantile import (
     table,
 )
 
-Tensor = Any  # torch.Tensor
+if TYPE_CHECKING:
+    from masquerade._torch import Tensor, torch
+else:
+    torch = Later("torch", extra="train")
+
 UNDECIDED = 1 << 62  # no cell: those stay below 2^34
 SPAN = 1 << 26  # numbers between two looks at what is left over
 _PIECE = 1 << 22  # numbers at a time by tensor operations: they need ten times the room
@@ -55,7 +58,7 @@ class Span(NamedTuple):
     block: int
 
 
-Fill = Callable[[Tensor, float, Span], None]
+Fill: TypeAlias = "Callable[[Tensor, float, Span], None]"
 
 
 def gaussian_cells(
@@ -74,7 +77,7 @@ def gaussian_cells(
         ValueError: if there is no such device, or none with float64.
         MissingExtra: if torch is not installed.
     """
-    out = _torch().empty(count, dtype=_torch().int64, device=_checked(device))
+    out = torch.empty(count, dtype=torch.int64, device=_checked(device))
     fill = fill or _quickest(out.device)
     start = 0
     for span in spans:
@@ -111,10 +114,10 @@ def by_kernel(part: Tensor, ratio: float, span: Span) -> None:
     _kernels().fill(part, state, (ratio, *margins(ratio)))
 
 
-def start_state(key: bytes, lane: bytes, block: int, device: Any) -> Tensor:
+def start_state(key: bytes, lane: bytes, block: int, device: torch.device) -> Tensor:
     """ChaCha20's 16 first words of a block [rfc8439, section 2.3], as int32."""
     words = np.frombuffer(_CONSTANTS + key + block.to_bytes(4, "little") + lane, dtype="<i4")
-    return _torch().from_numpy(words.astype(np.int32)).to(device)
+    return torch.from_numpy(words.astype(np.int32)).to(device)
 
 
 def stream(state: Tensor, blocks: int) -> Tensor:
@@ -123,7 +126,6 @@ def stream(state: Tensor, blocks: int) -> Tensor:
     int32 sums wrap around as uint32 sums do. Rows of four words are worked on together. The
     block number is carried into the next word, as `masquerade.noise.keystream` does.
     """
-    torch = _torch()
     start = state.view(4, 4, 1).repeat(1, 1, blocks)
     count = torch.arange(blocks, device=state.device) + (state[12].to(torch.int64) & 0xFFFFFFFF)
     start[3, 0] = count.to(torch.int32)
@@ -143,7 +145,6 @@ def magnitude(whole: Tensor, columns: Tensor) -> Tensor:
 
     The leading bits name the row of the table, the others are s.
     """
-    torch = _torch()
     bits = whole.view(torch.int64)
     row = (bits >> (52 - ROW_BITS)) - (1023 << ROW_BITS)
     s = (bits & ((1 << (52 - ROW_BITS)) - 1)) - (1 << (51 - ROW_BITS))
@@ -161,7 +162,6 @@ def margins(ratio: float) -> tuple[float, float, float]:
 
 def decided_cells(words: Tensor, ratio: float, columns: Tensor) -> Tensor:
     """Signed cells of the words by tensor operations, `UNDECIDED` where the bound does not do."""
-    torch = _torch()
     per_position, always, slope = margins(ratio)
     whole = (((words >> 11) & _LOW_53) + 1).to(torch.float64)  # j + 1, exact
     position = magnitude(whole, columns).mul_(ratio).add_(0.5)
@@ -174,12 +174,12 @@ def decided_cells(words: Tensor, ratio: float, columns: Tensor) -> Tensor:
 
 
 @cache
-def columns_on(device: Any) -> Tensor:
+def columns_on(device: torch.device) -> Tensor:
     """The table with one column a row (8, rows), kept on the device."""
-    return _torch().from_numpy(np.ascontiguousarray(table().T)).to(device)
+    return torch.from_numpy(np.ascontiguousarray(table().T)).to(device)
 
 
-def _quickest(device: Any) -> Fill:
+def _quickest(device: torch.device) -> Fill:
     if device.type == "cpu":
         return by_processor
     return by_kernel if _kernels().is_usable() else by_tensors
@@ -187,7 +187,6 @@ def _quickest(device: Any) -> Fill:
 
 def _decide_the_rest(part: Tensor, ratio: float, span: Span) -> None:
     """Numbers that the device left undecided, by the processor's exact routine."""
-    torch = _torch()
     places = (part == UNDECIDED).nonzero().flatten()
     if not len(places):
         return
@@ -218,9 +217,8 @@ def _rotate(word: Tensor, bits: int) -> None:
     word |= carried
 
 
-def _checked(device: str) -> Any:
+def _checked(device: str) -> torch.device:
     """The torch device, or why not."""
-    torch = _torch()
     kind = device.partition(":")[0]
     if kind not in ("cpu", "cuda"):
         raise ValueError(f"Expected cpu or cuda, got device={device!r}.")
@@ -233,8 +231,6 @@ def _checked(device: str) -> Any:
 
 
 def _kernels() -> ModuleType:
-    return import_module("masquerade.noise.kernel")  # importing Triton takes a second
+    from masquerade.noise import kernel  # importing Triton takes a second
 
-
-def _torch() -> Any:
-    return require("torch", extra="train")
+    return kernel

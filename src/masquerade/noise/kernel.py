@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._torch import Tensor, torch
 from masquerade.noise.quantile import ROW_BITS, TERMS, table
 
 try:
@@ -23,7 +23,6 @@ try:
 except ImportError:  # tensor operations draw the same noise
     triton = None
 
-Tensor = Any  # torch.Tensor
 _BLOCKS = 128  # of ChaCha20 in a program: one for each thread of four warps
 
 
@@ -41,7 +40,6 @@ def fill(out: Tensor, state: Tensor, numbers: tuple[float, ...]) -> None:
         state: the 16 first words of the first block.
         numbers: ratio, error for each unit of the position, error always there, c times ratio.
     """
-    torch = require("torch", extra="train")
     floats = torch.tensor(numbers, dtype=torch.float64, device=out.device)
     rows, programs = _rows_on(out.device), -(-len(out) // (8 * _BLOCKS))
     with torch.cuda.device(out.device):
@@ -50,15 +48,14 @@ def fill(out: Tensor, state: Tensor, numbers: tuple[float, ...]) -> None:
 
 def write_stream(out: Tensor, state: Tensor) -> None:
     """Write keystream words to ``out``, int64 on a GPU: for the test vectors."""
-    torch = require("torch", extra="train")
     programs = -(-len(out) // (8 * _BLOCKS))
     with torch.cuda.device(out.device):
         stream_kernel[(programs,)](out, state, len(out), _BLOCKS)
 
 
 @cache
-def _rows_on(device: Any) -> Tensor:
-    return require("torch", extra="train").from_numpy(np.ascontiguousarray(table())).to(device)
+def _rows_on(device: torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(table())).to(device)
 
 
 def _jit(function: Any) -> Any:

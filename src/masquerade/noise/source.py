@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from masquerade.noise.cells import EXPONENTIAL, HALF_NORMAL, Law, cells_of
 from masquerade.noise.grid import MOST_CELLS, grid_for
 from masquerade.noise.keystream import CHUNK, EXTRA_BITS, extra_bits, keystream
 
-Tensor = Any  # torch.Tensor
+if TYPE_CHECKING:
+    from masquerade._torch import Tensor
+
 _WORDS_PER_BLOCK = 8
 _BLOCKS_PER_KEY = 1 << 31
 _LIVE: weakref.WeakSet[Noise] = weakref.WeakSet()
@@ -49,6 +51,11 @@ class Noise:
         self._public_seeds: list[int] = []
         self._forget()
         _LIVE.add(self)
+
+    @property
+    def seed(self) -> int | None:
+        """Of a rehearsal."""
+        return self._seed
 
     @property
     def is_rehearsal(self) -> bool:

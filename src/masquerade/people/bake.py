@@ -15,6 +15,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,8 @@ ORIGINS = ("african", "asian", "caucasian")
 
 # The bones that move, each after its parent, with the joint of the rig where it begins. All other
 # bones of the rig (fingers, toes, face) are rigid parts of the nearest of these.
-BONES: dict[str, str | None] = {"root": None}
-for _child, _parent in zip(
-    ("spine05", "spine04", "spine03", "spine02", "spine01", "neck01", "head"),
-    ("root", "spine05", "spine04", "spine03", "spine02", "spine01", "neck01"),
-    strict=True,
-):
-    BONES[_child] = _parent
+_TRUNK = ("root", "spine05", "spine04", "spine03", "spine02", "spine01", "neck01", "head")
+BONES: dict[str, str | None] = {"root": None} | {child: of for of, child in pairwise(_TRUNK)}
 for _side in ("L", "R"):
     BONES |= {
         f"clavicle.{_side}": "spine01",

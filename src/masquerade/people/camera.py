@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,10 +83,4 @@ class Camera:
 
     def enlarged(self, times: int) -> Camera:
         """The same view with ``times`` as many pixels along each side."""
-        return Camera(
-            eye=self.eye,
-            target=self.target,
-            fov_deg=self.fov_deg,
-            height=self.height * times,
-            width=self.width * times,
-        )
+        return replace(self, height=self.height * times, width=self.width * times)

@@ -17,7 +17,7 @@ _SKIN_DEPTH = 0.05  # the same for points on the skin: nose, eyes, ears, crown
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Figure:
+class Person:
     """A person ready to be drawn.
 
     Args:
@@ -33,10 +33,10 @@ class Figure:
     normals: np.ndarray
 
 
-def figure(model: Model, body: Body, worn: look.Look) -> Figure:
+def figure(model: Model, body: Body, worn: look.Look) -> Person:
     """Dress a body."""
     clothed = look.dressed(model, body, worn)
-    return Figure(
+    return Person(
         body=clothed,
         joints=model.joints(body),
         paint=look.paint(model, worn),
@@ -65,7 +65,7 @@ class Drawn:
     box: np.ndarray
 
 
-def joints_3d(model: Model, person: Figure, posed: Posed) -> np.ndarray:
+def joints_3d(model: Model, person: Person, posed: Posed) -> np.ndarray:
     """(T, J, 3) metres in the world."""
     bones = np.array([bone for bone, _ in model.joint_places])
     return posed.carry(person.joints, person.body.heads, bones)
@@ -73,7 +73,7 @@ def joints_3d(model: Model, person: Figure, posed: Posed) -> np.ndarray:
 
 def draw(
     model: Model,
-    people: list[tuple[Figure, Posed]],
+    people: list[tuple[Person, Posed]],
     backdrop: tuple[np.ndarray, np.ndarray],
     *,
     time: int,
@@ -128,7 +128,7 @@ def _pooled(values: np.ndarray) -> np.ndarray:
 
 
 def _skinned(
-    model: Model, person: Figure, posed: Posed, time: int
+    model: Model, person: Person, posed: Posed, time: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Vertices and normals at one time: each follows its bones by their weights."""
     turns, rest = posed.turns[time], person.body.heads
@@ -170,7 +170,7 @@ def _lit(
 
 def _joints(
     model: Model,
-    people: list[tuple[Figure, Posed]],
+    people: list[tuple[Person, Posed]],
     buffer: raster.Buffer,
     *,
     time: int,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,17 @@ class Buffer:
     face: np.ndarray
     second: np.ndarray
     third: np.ndarray
+
+
+class _Triangles(NamedTuple):
+    """Those that may be seen: corners (F, 3), twice the area, nearness, samples, and numbers."""
+
+    x: np.ndarray
+    y: np.ndarray
+    area: np.ndarray
+    near: np.ndarray
+    box: np.ndarray
+    numbers: np.ndarray
 
 
 def blank(depth: np.ndarray) -> Buffer:
@@ -70,9 +81,8 @@ def draw(seen: np.ndarray, faces: np.ndarray, buffer: Buffer, *, first: int = 0)
     rows = np.flatnonzero(wanted)
     box = np.stack([low_y, high_y, low_x, high_x], axis=1)[rows]
     box = np.clip(box, 0, [height - 1, height - 1, width - 1, width - 1]).astype(np.int64)
-    near = 1 / depth[rows]
     fill = _fill_loops if numba is not None else _fill_arrays
-    fill(x[rows], y[rows], area[rows], near, box, rows + first, buffer)
+    fill(_Triangles(x[rows], y[rows], area[rows], 1 / depth[rows], box, rows + first), buffer)
 
 
 def _least(corners: np.ndarray) -> np.ndarray:
@@ -81,16 +91,9 @@ def _least(corners: np.ndarray) -> np.ndarray:
     return found
 
 
-def _fill_arrays(
-    x: np.ndarray,
-    y: np.ndarray,
-    area: np.ndarray,
-    near: np.ndarray,
-    box: np.ndarray,
-    numbers: np.ndarray,
-    buffer: Buffer,
-) -> None:
+def _fill_arrays(some: _Triangles, buffer: Buffer) -> None:
     """All samples of all boxes at once, boxes of like size together."""
+    x, y, area, near, box, numbers = some
     width = buffer.face.shape[1]
     sides = np.maximum(box[:, 1] - box[:, 0], box[:, 3] - box[:, 2]) + 1
     groups = np.ceil(np.log2(sides)).astype(int)
@@ -140,18 +143,8 @@ def _keep_nearest(
         array.reshape(-1)[at] = values[best]
 
 
-def _loops(
-    x: Any,
-    y: Any,
-    area: Any,
-    near: Any,
-    box: Any,
-    numbers: Any,
-    nearness: Any,
-    face: Any,
-    s: Any,
-    t: Any,
-) -> None:
+def _loops(some: _Triangles, nearness: Any, face: Any, s: Any, t: Any) -> None:
+    x, y, area, near, box, numbers = some
     for k in range(len(numbers)):
         x0, x1, x2 = x[k, 0], x[k, 1], x[k, 2]
         y0, y1, y2 = y[k, 0], y[k, 1], y[k, 2]
@@ -174,14 +167,5 @@ def _loops(
 _compiled: Callable[..., None] = numba.njit(cache=True)(_loops) if numba is not None else _loops
 
 
-def _fill_loops(
-    x: np.ndarray,
-    y: np.ndarray,
-    area: np.ndarray,
-    near: np.ndarray,
-    box: np.ndarray,
-    numbers: np.ndarray,
-    buffer: Buffer,
-) -> None:
-    nearness, face = buffer.nearness, buffer.face
-    _compiled(x, y, area, near, box, numbers, nearness, face, buffer.second, buffer.third)
+def _fill_loops(some: _Triangles, buffer: Buffer) -> None:
+    _compiled(some, buffer.nearness, buffer.face, buffer.second, buffer.third)

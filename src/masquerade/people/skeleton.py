@@ -25,6 +25,7 @@ _TRUNK = (
     *("pelvis_pitch", "pelvis_roll", "pelvis_yaw", "spine_pitch", "spine_roll", "spine_yaw"),
     *("head_pitch", "head_yaw"),
 )
+_MIRRORED = ("lean", "turn", "pelvis_roll", "pelvis_yaw", "spine_roll", "spine_yaw", "head_yaw")
 _LEG = ("hip", "hip_out", "hip_twist", "knee", "ankle", "flat")
 _ARM = ("arm", "arm_side", "arm_twist", "elbow", "hand")
 ANGLES = (
@@ -37,12 +38,8 @@ _COLUMN = {name: place for place, name in enumerate(ANGLES)}
 _SPINE = ("spine05", "spine04", "spine03", "spine02", "spine01")
 # What can touch the floor, beside the feet: a bone and how thick the body is around its head.
 _TOUCH = {"root": 0.10, "spine02": 0.11, "spine01": 0.11, "head": 0.10}
-_TOUCH |= {
-    f"{bone}.{side}": r for bone, r in (("lowerleg01", 0.06), ("wrist", 0.04)) for side in "LR"
-}
-_TOUCH |= {
-    f"{bone}.{side}": r for bone, r in (("lowerarm01", 0.05), ("upperleg01", 0.09)) for side in "LR"
-}
+_LIMBS = {"lowerleg01": 0.06, "wrist": 0.04, "lowerarm01": 0.05, "upperleg01": 0.09}
+_TOUCH |= {f"{bone}.{side}": thick for bone, thick in _LIMBS.items() for side in "LR"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,15 +76,7 @@ def mirrored(pose: np.ndarray) -> np.ndarray:
         out[:, [_COLUMN[f"{name}_l"], _COLUMN[f"{name}_r"]]] = pose[
             :, [_COLUMN[f"{name}_r"], _COLUMN[f"{name}_l"]]
         ]
-    for name in (
-        "lean",
-        "turn",
-        "pelvis_roll",
-        "pelvis_yaw",
-        "spine_roll",
-        "spine_yaw",
-        "head_yaw",
-    ):
+    for name in _MIRRORED:
         out[:, _COLUMN[name]] *= -1
     return out
 

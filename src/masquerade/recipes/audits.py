@@ -17,8 +17,8 @@ from masquerade.audit.mask_dp_batches import MaskDpBatches
 from masquerade.audit.tempdiff_votes import TempdiffVotes
 from masquerade.audit.video_dprp_value import VideoDprpValue
 from masquerade.doors.answer import Answer
-from masquerade.doors.audit import audit
-from masquerade.doors.releasing import make_mechanism
+from masquerade.doors.audit import audit_game
+from masquerade.doors.recording import make_mechanism
 from masquerade.files import atomic
 from masquerade.recipes import bench
 from masquerade.scores import Evidence
@@ -90,7 +90,7 @@ def play_all(
     """Claim and evidence of each game, at confidence 95 %."""
     found = {}
     for name, game in chosen.items():
-        found[name] = game.claim(), audit(game)
+        found[name] = game.claim(), audit_game(game)
         told("audits", len(found), len(chosen))
     return found
 

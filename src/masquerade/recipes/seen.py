@@ -8,20 +8,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._torch import torch
 from masquerade.collection import About, Collection, Count, Kind, Labels
 from masquerade.data.stage import Stage
-from masquerade.doors.lessons import Memory, lessons
 from masquerade.errors import BadInput
 from masquerade.nets import mvit
+from masquerade.nets.network import Network
 from masquerade.noise import Noise
 from masquerade.recordings import Video
-from masquerade.train import loop
+from masquerade.train import learner, loop
+from masquerade.train.films import Films
+from masquerade.train.memory import Memory
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows
 
-torch = require("torch", extra="train")
 # 20 frames, so that three segments of 16 differ (they begin at frames 0, 2 and 4) and yet show all
 # of an activity that happens once, such as sitting down
 _FRAMES = {"frames": 20, "height": 64, "width": 64}
@@ -35,7 +36,7 @@ def sized(stage: Stage) -> Stage:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Films(Collection[Video]):
+class InMemory(Collection[Video]):
     """Some recordings, in memory; what is done in them is public here.
 
     Args:
@@ -65,11 +66,11 @@ class Films(Collection[Video]):
         return self.films[index]
 
 
-def rows_of(films: Films, method: Method, net: Any, trunk: Any, *, device: str) -> Rows:
+def rows_of(films: InMemory, method: Method, network: Network, trunk: Any, *, device: str) -> Rows:
     """The trunk's output, in the views and segments that a method learns from."""
-    memory = Memory(device=device)
-    with lessons(films, method, net, trunk, memory=memory, progress=lambda *_: None) as found:
-        return found.rows
+    reader, memory = Films(method, network, films.activities), Memory(device=device)
+    with learner.rows_of(films, reader, trunk, memory=memory) as (rows, _):
+        return rows
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
@@ -77,12 +78,10 @@ def joined(parts: Sequence[Rows]) -> Rows:
     if not parts:
         raise BadInput("Expected at least one recording, got none.")
     units, segments = sum(part.units for part in parts), parts[0].slots.shape[1]
-    public = None
-    if parts[0].public is not None:
-        public = torch.cat([part.public for part in parts])
+    public = [part.public for part in parts if part.public is not None]
     return Rows(
         private=torch.cat([part.private for part in parts]),
-        public=public,
+        public=torch.cat(public) if public else None,
         targets=torch.cat([part.targets for part in parts]),
         slots=np.arange(units * segments).reshape(units, segments),
     )
@@ -105,7 +104,7 @@ def taught(net: Any, rows: Rows, method: Method, plan: Plan, *, physical: int = 
         method,
         plan,
         noise=Noise(),
-        work=loop.Work(physical=min(physical, rows.units)),
+        work=loop.Workload(physical=min(physical, rows.units)),
         progress=lambda done, total: None,
     )
     return tail

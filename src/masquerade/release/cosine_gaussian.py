@@ -10,27 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from masquerade.compute import cosine
-from masquerade.compute.device import (
-    Array,
-    batch_frames,
-    cast,
-    coarse,
-    concat,
-    constant,
-    gather,
-    send,
-    stack,
-    to_bytes,
-    zeros,
-)
+from masquerade.compute import cosine, device
+from masquerade.compute.device import Array
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
 from masquerade.release import precision, wiener
 from masquerade.release import visible as sight
-from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, take
-from masquerade.release.precision import Band, Plan, Size
+from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, gathered
+from masquerade.release.precision import Band, Precision, Size
 from masquerade.tradeoff import gaussian_mu
 
 _MOST_FRAMES = 256
@@ -78,7 +66,7 @@ class CosineGaussian(GaussianVideo):
         most = max(1, min(_MOST_FRAMES, _MOST_SITES // (shape[1] * shape[2])))
         return even_chunks(shape, most)
 
-    def plan(self, chunk: Chunk) -> Plan:
+    def plan(self, chunk: Chunk) -> Precision:
         """The precision of a chunk; a unit that touches all chunks shares the budget among them."""
         unit = self.as_unit()
         share = chunk.length / chunk.shape[0] if unit.name in _WHOLE else 1.0
@@ -128,20 +116,21 @@ class CosineGaussian(GaussianVideo):
         plan = self.plan(chunk)
         rows = [_matrices(plan.size, band, np.float64) for band in plan.bands]
         sums: list[Array] = [0.0] * len(rows)
-        frames = take(frames, chunk)
-        together = batch_frames(*chunk.size[1:])
+        together = device.batch_frames(*chunk.size[1:])
         for start in range(0, chunk.length, together):
-            batch = gather(itertools.islice(frames, together))
+            taken = list(itertools.islice(frames, together))
+            batch = gathered(taken, chunk, start=start, count=together)
             when = range(start, start + len(batch))
             for c, plane in enumerate(_planes(batch)):
                 time, high, wide = rows[c]
                 plane *= plan.components[c].windows(when, plan.size)
                 sums[c] += cosine.forward(plane, time[:, when.start : when.stop], high, wide)
         vectors = [
-            total.reshape(-1)[constant(band.places)] * (constant(band.weights) * factor)
+            total.reshape(-1)[device.constant(band.places)]
+            * (device.constant(band.weights) * factor)
             for total, band, factor in zip(sums, plan.bands, _FACTORS, strict=True)
         ]
-        return concat(vectors)
+        return device.concat(vectors)
 
     def _is_local(self) -> bool:
         return self.denoise == "local" and self.as_unit().name in (UnitName.VALUE, UnitName.PIXELS)
@@ -150,23 +139,23 @@ class CosineGaussian(GaussianVideo):
         """Shrink, transform back, undo the window."""
         plan = self.plan(chunk)
         wanted = (0,) if self._is_local() else ()  # chroma gains nothing that one sees
-        vector, estimates = send(measured), []
+        vector, estimates = device.send(measured), []
         for c, band in enumerate(plan.bands):
             own, vector = vector[: len(band.places)], vector[len(band.places) :]
             simulating = noise if c in wanted else None
             estimates.append(_estimates(own, plan.size, band, sigma, simulating))
         whole = (chunk.length, *chunk.shape[1:])
-        most = _SLAB if self._is_local() else batch_frames(*chunk.size[1:])
+        most = _SLAB if self._is_local() else device.batch_frames(*chunk.size[1:])
         for slab in even_chunks(whole, most):
             when = range(slab.start, slab.start + slab.length)
             planes = []
             for component, band, boxes in zip(plan.components, plan.bands, estimates, strict=True):
                 time, high, wide = _matrices(plan.size, band, np.float32)
                 time = time[:, when.start : when.stop]
-                with coarse():
+                with device.coarse():
                     blocks = [cosine.backward(box, time, high, wide) for box in boxes]
                     plane = wiener.local(*blocks) if len(blocks) > 1 else blocks[0]
-                plane /= cast(component.windows(when, plan.size), np.float32)
+                plane /= device.cast(component.windows(when, plan.size), np.float32)
                 planes.append(plane)
             yield from _frames(planes)
 
@@ -175,19 +164,19 @@ def _estimates(
     vector: Array, size: Size, band: Band, sigma: float, noise: Noise | None
 ) -> list[Array]:
     """Boxes (F, G, K) of the best estimate and, where there is ``noise``, of two more."""
-    places, weights = constant(band.places), constant(band.weights)
+    places, weights = device.constant(band.places), device.constant(band.weights)
     bins = wiener.bins(size, band.shape)
-    kinds, number = constant(bins)[places], int(bins[-1]) + 1
-    variance, spectrum = (sigma / weights) ** 2, constant(band.spectrum)
+    kinds, number = device.constant(bins)[places], int(bins[-1]) + 1
+    variance, spectrum = (sigma / weights) ** 2, device.constant(band.spectrum)
     shrunk = wiener.shrink(vector / weights, spectrum, variance, kinds, number)
     wanted = [shrunk.best]
     if noise is not None:
-        fresh = send(noise.gaussian(sigma, len(vector))) / weights
+        fresh = device.send(noise.gaussian(sigma, len(vector))) / weights
         wanted += [shrunk.faithful, fresh * shrunk.faithful_gain]
     boxes = []
     for values in wanted:
-        box = zeros((math.prod(band.shape),), np.float32)
-        box[places] = cast(values, np.float32)
+        box = device.zeros((math.prod(band.shape),), np.float32)
+        box[places] = device.cast(values, np.float32)
         boxes.append(box.reshape(band.shape))
     return boxes
 
@@ -198,16 +187,16 @@ def _sites(unit: Unit, shape: Shape) -> int:
 
 def _matrices(size: Size, band: Band, kind: Any) -> list[Array]:
     return [
-        constant(cosine.matrix(length, kept, kind))
+        device.constant(cosine.matrix(length, kept, kind))
         for length, kept in zip(size, band.shape, strict=True)
     ]
 
 
 def _planes(batch: Array) -> Iterator[Array]:
     """Luma and two chroma of (T, H, W, 3), about zero: whole or half numbers, so exact."""
-    red, green, blue = (cast(batch[..., c], np.int16) for c in range(3))
+    red, green, blue = (device.cast(batch[..., c], np.int16) for c in range(3))
     for mix, middle in ((red + green + blue, 382.5), (red - blue, 0), (red - 2 * green + blue, 0)):
-        yield cast(mix, np.float64) - middle
+        yield device.cast(mix, np.float64) - middle
 
 
 def _frames(planes: list[Array]) -> Iterator[Array]:
@@ -216,15 +205,15 @@ def _frames(planes: list[Array]) -> Iterator[Array]:
     for plane, factor in zip(planes, _FACTORS, strict=True):
         plane *= factor
     luma += 127.5
-    together = batch_frames(luma.shape[1], luma.shape[2])
+    together = device.batch_frames(luma.shape[1], luma.shape[2])
     for start in range(0, len(luma), together):
         now = slice(start, start + together)
         warm = luma[now] + second[now]
         channels = [warm + first[now], luma[now] - 2 * second[now], warm - first[now]]
-        yield to_bytes(stack(channels))
+        yield device.to_bytes(device.stack(channels))
 
 
-def _error(plan: Plan) -> float:
+def _error(plan: Precision) -> float:
     """How far rounding can move a chunk's measured vector."""
     energy = sum(float(np.sum(band.weights**2)) for band in plan.bands)
     return _LARGEST * cosine.error_bound(plan.size) * math.sqrt(energy)

@@ -17,7 +17,7 @@ from masquerade.assets import names as asset_names
 from masquerade.files.atomic import write_whole
 from masquerade.mechanism import Heuristic, Shape, as_video
 from masquerade.noise import Noise
-from masquerade.release.face_cover import Cover, Strength, Style
+from masquerade.release.face_cover import Cover, CoverStyle, Strength
 from masquerade.sight.face_detector import Detector, Layout, load_detector
 from masquerade.sight.face_tracks import Tracks
 
@@ -101,7 +101,7 @@ class FaceBlur(Heuristic):
                 f"Expected min_size <= max_size, got min_size={self.min_size} and "
                 f"max_size={self.max_size}; no face would be covered."
             )
-        _check.choice(Style, style=self.style)
+        _check.choice(CoverStyle, style=self.style)
         _check.choice(Strength, strength=self.strength)
         _check.choice(Layout, detector_layout=self.detector_layout)
         if self.leave_alone is not None:
@@ -133,7 +133,7 @@ class FaceBlur(Heuristic):
         self, frames: Iterator[np.ndarray], shape: Shape, detect: Detector
     ) -> Iterator[np.ndarray]:
         cover = Cover(
-            style=Style(self.style),
+            style=CoverStyle(self.style),
             strength=Strength(self.strength),
             kernel=self.kernel,
             sigma=self.sigma,

@@ -20,7 +20,7 @@ cv2 = require("cv2", extra="vision")
 _TILES = 4  # at most so many tiles of a scaled mosaic lie across a face
 
 
-class Style(StrEnum):
+class CoverStyle(StrEnum):
     """What a face is replaced with."""
 
     BLUR = "blur"
@@ -47,7 +47,7 @@ class Cover:
         margin: what the ellipse's box has more than the face's on each side, in face sizes.
     """
 
-    style: Style
+    style: CoverStyle
     strength: Strength
     kernel: int
     sigma: float
@@ -71,10 +71,10 @@ class Cover:
 
     def _hidden(self, part: np.ndarray, *, face: float) -> np.ndarray:
         """What stands in the place of ``part``, which holds a face of that many pixels."""
-        if self.style is Style.SOLID:
+        if self.style is CoverStyle.SOLID:
             return np.zeros_like(part)
         is_scaled = self.strength is Strength.SCALED
-        if self.style is Style.MOSAIC:
+        if self.style is CoverStyle.MOSAIC:
             tile = max(self.kernel, face / _TILES) if is_scaled else self.kernel
             return _enlarged(_shrunk(part, tile), part.shape, cv2.INTER_NEAREST)
         small = _shrunk(part, max(1.0, face / self.kernel) if is_scaled else 1.0)

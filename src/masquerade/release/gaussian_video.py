@@ -19,7 +19,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.account.compose import epsilon
-from masquerade.compute.device import Array, fetch
+from masquerade.compute.device import Array, fetch, gather
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
 from masquerade.guarantee import (
@@ -280,19 +280,26 @@ def _in_words(unit: Unit) -> str:
     return "single sites" if unit.sites == 1 else f"{unit.sites} sites"
 
 
-def take(frames: Iterator[Array], chunk: Chunk) -> Iterator[Array]:
-    """The chunk's frames, checked: a stream that ends early or changes size is refused."""
-    seen = 0
+def gathered(frames: list[Array], chunk: Chunk, *, start: int, count: int) -> Array:
+    """A chunk's next frames along a new first axis, on the chosen device.
+
+    A stream that ended early or changed its size is refused.
+
+    Args:
+        frames: that came.
+        chunk: that they are of.
+        start: how many of it came before.
+        count: how many were asked for; fewer are left at its end.
+    """
     for frame in frames:
         if tuple(frame.shape) != chunk.shape[1:]:
             raise BadInput(
                 f"Expected frames of shape {chunk.shape[1:]}, got {frame.shape}; cut the video "
                 "where its size changes."
             )
-        seen += 1
-        yield frame
-    if seen != chunk.length:
+    if len(frames) < min(count, chunk.length - start):
         raise BadInput(
-            f"Expected {chunk.shape[0]} frames, got {chunk.start + seen}; the file changed while "
-            "it was read."
+            f"Expected {chunk.shape[0]} frames, got {chunk.start + start + len(frames)}; the file "
+            "changed while it was read."
         )
+    return gather(frames)

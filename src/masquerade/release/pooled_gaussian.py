@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,25 +12,15 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.account import sensitivity
-from masquerade.compute import cosine
-from masquerade.compute.device import (
-    Array,
-    batch_frames,
-    cast,
-    coarse,
-    constant,
-    gather,
-    send,
-    stack,
-    to_bytes,
-    zeros,
-)
+from masquerade.compute import cosine, device
+from masquerade.compute.device import Array
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
 from masquerade.release import precision, wiener
 from masquerade.release import visible as sight
-from masquerade.release.gaussian_video import Chunk, GaussianVideo, take
+from masquerade.release.gaussian_video import Chunk, GaussianVideo, gathered
+from masquerade.release.precision import Size
 
 _FRAMES = 256  # a chunk holds about this many
 _MOST_BLOCKS = 1 << 24  # of a chunk, so that large frames fit into memory
@@ -79,33 +69,32 @@ class PooledGaussian(GaussianVideo):
         """What leaves the house."""
         return "means over blocks of the video with noise, and frames rebuilt from them"
 
-    def blocks(self, shape: Shape) -> tuple[int, int]:
-        """Side and length of a block, from shape, unit and budget alone."""
+    def steps(self, shape: Shape) -> Size:
+        """Length, height and width of a block, from shape, unit and budget alone."""
         block, length = _usual(self.as_unit(), shape[0])
-        return self.block or block, min(self.length or length, shape[0])
+        side = self.block or block
+        return min(self.length or length, shape[0]), side, side
 
     def chunks(self, shape: Shape) -> list[Chunk]:
         """Whole blocks of about 256 frames, fewer where they would be too many for memory."""
-        step = self._step(shape)
+        step = self._together(shape)
         return [Chunk(t, min(step, shape[0] - t), shape) for t in range(0, shape[0], step)]
 
-    def _step(self, shape: Shape) -> int:
-        block, length = self.blocks(shape)
-        layer = math.ceil(shape[1] / block) * math.ceil(shape[2] / block)
+    def _together(self, shape: Shape) -> int:
+        length, *_ = steps = self.steps(shape)
+        layer = math.prod(_grid(shape, steps)[1:])
         return length * max(1, min(_FRAMES // length, _MOST_BLOCKS // layer))
 
     def distance(self, shape: Shape, unit: Unit) -> float:
         """Of the sums of 2 x - 255 over blocks: whole numbers, so there is nothing to round."""
-        block, length = self.blocks(shape)
-        film = sensitivity.Film(frames=shape[0], height=shape[1], width=shape[2])
-        means = sensitivity.of_block_means(unit, film, block=block, length=length)
-        return 2 * block**2 * length * means * (1 + 1e-12)
+        length, block, _ = steps = self.steps(shape)
+        means = sensitivity.of_block_means(unit, shape, block=block, length=length)
+        return 2 * math.prod(steps) * means * (1 + 1e-12)
 
     def coordinates(self, shape: Shape, unit: Unit) -> int:
         """Three sums for every block that one unit can touch."""
-        block, length = self.blocks(shape)
-        area = math.ceil(shape[1] / block) * math.ceil(shape[2] / block)
-        layers, sites = math.ceil(shape[0] / length), unit.sites or 1
+        layers, *plane = _grid(shape, self.steps(shape))
+        area, sites = math.prod(plane), unit.sites or 1
         match unit.name:
             case UnitName.VALUE:
                 return 1
@@ -134,78 +123,75 @@ class PooledGaussian(GaussianVideo):
         picture[:, 0, 0] = 0.0  # brightness
         return sight.denoised(size, picture, 1 / level)
 
-    def _expected(self, video: Shape) -> tuple[precision.Size, np.ndarray, float]:
+    def _expected(self, video: Shape) -> tuple[Size, np.ndarray, float]:
         """Size of a chunk, the prior at the frequencies of its block means, and their noise."""
-        block, length = self.blocks(video)
-        size = min(video[0], self._step(video)), video[1], video[2]
-        grid = _grid(Chunk(0, size[0], video), block, length)[:3]
-        low = precision.prior(size)[tuple(slice(n) for n in grid)]
-        return size, low, (self.scale(video).sigma / 2) ** 2 / (block**2 * length)
+        steps = self.steps(video)
+        size = min(video[0], self._together(video)), video[1], video[2]
+        low = precision.prior(size)[tuple(slice(n) for n in _grid(size, steps))]
+        return size, low, (self.scale(video).sigma / 2) ** 2 / math.prod(steps)
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The sums of the chunk's blocks, (t, h, w, 3), flat."""
-        block, length = self.blocks(chunk.shape)
-        sums = zeros(_grid(chunk, block, length), np.int64)
-        together = batch_frames(*chunk.size[1:])
-        frames, start = take(frames, chunk), 0
+        length, *_ = steps = self.steps(chunk.shape)
+        sums = device.zeros((*_grid(chunk.size, steps), 3), np.int64)
+        together = device.batch_frames(*chunk.size[1:])
+        start = 0
         while start < chunk.length:
             layer, done = divmod(start, length)
             whole = length * (together // length) or min(together, length - done)
-            batch = gather(itertools.islice(frames, whole))
-            pooled = _pooled(batch, (length, block, block))
+            taken = list(itertools.islice(frames, whole))
+            batch = gathered(taken, chunk, start=start, count=whole)
+            pooled = _pooled(batch, steps)
             sums[layer : layer + len(pooled)] += pooled
             start += len(batch)
         sums += sums  # of 2 x - 255, which is whole and about zero
-        sums -= constant(_inside(chunk.size, block, length, 255))
-        return cast(sums, np.float64).reshape(-1)
+        sums -= device.constant(_inside(chunk.size, steps, 255))
+        return device.cast(sums, np.float64).reshape(-1)
 
     def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """Shrink the grid of means, undo the grey at the borders, interpolate."""
-        block, length = self.blocks(chunk.shape)
-        volume, grid = block**2 * length, _grid(chunk, block, length)
-        means = cast(send(measured), np.float32).reshape(grid)
+        steps = self.steps(chunk.shape)
+        volume, grid = math.prod(steps), _grid(chunk.size, steps)
+        means = device.cast(device.send(measured), np.float32).reshape(*grid, 3)
         means *= 0.5 / volume
-        with coarse():
-            shrunk = _shrunk(means, (block, length), sigma / (2 * volume))
-            shrunk *= volume / constant(_inside(chunk.size, block, length, 1))
+        with device.coarse():
+            shrunk = _shrunk(means, steps, sigma / (2 * volume))
+            shrunk *= volume / device.constant(_inside(chunk.size, steps, 1))
             time, high, wide = (
-                constant(_ramp(size, step))
-                for size, step in zip(chunk.size, (length, block, block), strict=True)
+                device.constant(_ramp(size, step))
+                for size, step in zip(chunk.size, steps, strict=True)
             )
-            together = batch_frames(*chunk.size[1:])
+            together = device.batch_frames(*chunk.size[1:])
             for start in range(0, chunk.length, together):
                 now = time[start : start + together]
                 planes = [cosine.forward(shrunk[..., c], now, high, wide) for c in range(3)]
-                yield to_bytes(stack(planes) + 127.5)
+                yield device.to_bytes(device.stack(planes) + 127.5)
 
 
-def _grid(chunk: Chunk, block: int, length: int) -> tuple[int, int, int, int]:
-    return (
-        math.ceil(chunk.length / length),
-        math.ceil(chunk.shape[1] / block),
-        math.ceil(chunk.shape[2] / block),
-        3,
-    )
+def _grid(size: Sequence[int], steps: Size) -> Size:
+    """Blocks along time, height and width."""
+    t, h, w = (math.ceil(n / step) for n, step in zip(size[:3], steps, strict=True))
+    return t, h, w
 
 
 @lru_cache(maxsize=16)
-def _inside(size: tuple[int, int, int], block: int, length: int, times: int) -> np.ndarray:
+def _inside(size: Size, steps: Size, times: int) -> np.ndarray:
     """How many sites of each block lie inside the video, (t, h, w, 1), times a number."""
     t, h, w = (
         np.minimum(step, extent - step * np.arange(math.ceil(extent / step)))
-        for extent, step in zip(size, (length, block, block), strict=True)
+        for extent, step in zip(size, steps, strict=True)
     )
     return np.asarray((t[:, None, None] * h[:, None] * w)[..., None] * times)
 
 
-def _pooled(frames: Array, steps: tuple[int, int, int]) -> Array:
+def _pooled(frames: Array, steps: Size) -> Array:
     """Sums over blocks of (T, H, W, 3), in whole numbers; short ones at the far ends."""
     total = frames
     kind = np.int32 if 255 * math.prod(steps) < 2**31 else np.int64
     for axis, step in enumerate(steps):
         before = (slice(None),) * axis
         wide = total
-        total = cast(wide[(*before, slice(0, None, step))], kind) + 0
+        total = device.cast(wide[(*before, slice(0, None, step))], kind) + 0
         for offset in range(1, min(step, wide.shape[axis])):
             part = wide[(*before, slice(offset, None, step))]
             total[(*before, slice(part.shape[axis]))] += part
@@ -225,29 +211,33 @@ def _ramp(size: int, step: int) -> np.ndarray:
     return weights
 
 
-def _shrunk(means: Array, blocks: tuple[int, int], sigma: float) -> Array:
+def _shrunk(means: Array, steps: Size, sigma: float) -> Array:
     """Empirical-Bayes shrinkage of a grid of noisy means, in its own cosine transform."""
-    shape, (block, length) = tuple(means.shape[:3]), blocks
-    size = shape[0] * length, shape[1] * block, shape[2] * block
-    spectrum, kinds, kept = _expected(size, shape, block**2 * length)
-    rows = [constant(cosine.matrix(n, k, np.float32)) for n, k in zip(shape, kept, strict=True)]
-    basis = constant(_BASIS)
+    shape = tuple(means.shape[:3])
+    size = shape[0] * steps[0], shape[1] * steps[1], shape[2] * steps[2]
+    spectrum, kinds, kept = _expected(size, shape, math.prod(steps))
+    rows = [
+        device.constant(cosine.matrix(n, k, np.float32)) for n, k in zip(shape, kept, strict=True)
+    ]
+    basis = device.constant(_BASIS)
     colours = means.reshape(-1, 3) @ basis.T
-    noisy = zeros((3, math.prod(kept)), np.float32)
+    noisy = device.zeros((3, math.prod(kept)), np.float32)
     for c in range(3):
         noisy[c] = cosine.forward(colours[:, c].reshape(shape), *rows).reshape(-1)
     best = wiener.shrink(
-        noisy.reshape(-1), constant(spectrum), sigma**2, constant(kinds), int(kinds[-1]) + 1
+        noisy.reshape(-1),
+        device.constant(spectrum),
+        sigma**2,
+        device.constant(kinds),
+        int(kinds[-1]) + 1,
     ).best
-    found = cast(best, np.float32).reshape(3, *kept)
-    back = stack([cosine.backward(found[c], *rows) for c in range(3)])
+    found = device.cast(best, np.float32).reshape(3, *kept)
+    back = device.stack([cosine.backward(found[c], *rows) for c in range(3)])
     return (back.reshape(-1, 3) @ basis).reshape(means.shape)
 
 
 @lru_cache(maxsize=8)
-def _expected(
-    size: precision.Size, grid: precision.Size, volume: int
-) -> tuple[np.ndarray, np.ndarray, precision.Size]:
+def _expected(size: Size, grid: Size, volume: int) -> tuple[np.ndarray, np.ndarray, Size]:
     """Prior variances and bins of all three components of a grid of means, flat, and its band."""
     spectrum = precision.prior(size)[tuple(slice(n) for n in grid)] / volume
     kept = (spectrum.shape[0], spectrum.shape[1], spectrum.shape[2])

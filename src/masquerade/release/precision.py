@@ -62,10 +62,6 @@ class Component:
     lam: float
     share: float
 
-    def bound(self, sites: float) -> float:
-        """min(m^2 kappa, m lam)."""
-        return min(sites**2 * self.kappa, sites * self.lam)
-
     def windows(self, frames: range, size: Size) -> Array:
         """The window of some frames, (T, H, W) or broadcastable to it, on the chosen device."""
         wanted = constant(self.window)
@@ -102,8 +98,8 @@ class Band:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
-    """Precision of one chunk of a video: three components, calibrated to the same bound.
+class Precision:
+    """Of one chunk of a video: three components, calibrated to the same bound.
 
     Args:
         size: T, H, W of the chunk.
@@ -123,25 +119,31 @@ class Plan:
         For pixels it also bounds the sum over chunks that share the m sites: with m_k of them in
         chunk k, min(m_k^2 kappa, m_k lam) <= (m_k / m) min(m^2 kappa, m lam).
         """
-        return max(self._of_component(c, unit, sites) for c in self.components) * _SLACK
+        return max(self.apart(c.kappa, c.lam, unit, sites) for c in self.components)
 
-    def _of_component(self, component: Component, unit: UnitName, sites: int) -> float:
+    def apart(self, kappa: float, lam: float, unit: UnitName, sites: int) -> float:
+        """The same for one component, of which only kappa and lam count."""
         frames, area = self.size[0], self.size[1] * self.size[2]
+
+        def bound(m: float) -> float:
+            return min(m**2 * kappa, m * lam)
+
         match unit:
             case UnitName.VALUE:
-                return PEAK / 3 * component.kappa
+                found = PEAK / 3 * kappa
             case UnitName.PIXELS:  # not clamped: other sites may lie in other chunks
-                return PEAK * component.bound(sites)
+                found = PEAK * bound(sites)
             case UnitName.TUBE if self.is_time_free:
-                return PEAK * frames * component.bound(min(sites, area))
+                found = PEAK * frames * bound(min(sites, area))
             case UnitName.TUBE:
-                return PEAK * component.bound(min(sites, area) * frames)
+                found = PEAK * bound(min(sites, area) * frames)
             case UnitName.FRAME if self.is_space_free:
-                return PEAK * area * component.kappa
+                found = PEAK * area * kappa
             case UnitName.FRAME:
-                return PEAK * component.bound(area)
+                found = PEAK * bound(area)
             case _:
-                return PEAK * frames * area * component.lam
+                found = PEAK * frames * area * lam
+        return found * _SLACK
 
     @property
     def free(self) -> tuple[bool, bool, bool]:
@@ -185,11 +187,14 @@ def prior(size: Size) -> np.ndarray:
     Its few constants were chosen by hand on three real clips of 64 frames; docs/quality.md has the
     figures on others.
     """
-    frames = size[0]
-    ft = np.arange(min(frames, MOST_TEMPORAL)) / (2 * frames)
-    spectrum = _spectrum(_plane(size), ft[:, None, None], size)
+    spectrum = _spectrum(_plane(size), _times(size)[:, None, None], size)
     spectrum.setflags(write=False)
     return spectrum
+
+
+def _times(size: Size) -> np.ndarray:
+    """Every temporal frequency, (F,)."""
+    return np.asarray(np.arange(min(size[0], MOST_TEMPORAL)) / (2 * size[0]))
 
 
 def _plane(size: Size) -> np.ndarray:
@@ -207,47 +212,31 @@ def _spectrum(plane: np.ndarray, ft: np.ndarray, size: Size) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def plan(size: Size, unit: UnitName, sites: int, squared_mu: float) -> Plan:
-    """The plan of a chunk in which one unit is exactly sqrt(``squared_mu``) apart."""
+def plan(size: Size, unit: UnitName, sites: int, squared_mu: float) -> Precision:
+    """The precision of a chunk in which one unit is exactly sqrt(``squared_mu``) apart."""
     time_free = unit not in (UnitName.VALUE, UnitName.PIXELS, UnitName.FRAME)
     space_free = unit not in (UnitName.VALUE, UnitName.PIXELS, UnitName.TUBE)
     fill = _filling(size, time_free=time_free, space_free=space_free)
-    free = time_free, space_free, space_free
-    empty = Plan(size=size, components=(), is_time_free=time_free, is_space_free=space_free)
-
-    def distance(component: Component) -> float:
-        return replace(empty, components=(component,)).squared_distance(unit, sites)
+    empty = Precision(size=size, components=(), is_time_free=time_free, is_space_free=space_free)
+    places = math.prod(n for n, is_free in zip(size, empty.free, strict=True) if not is_free)
 
     def calibrated(share: float) -> Component:
         def excess(log_level: float) -> float:
-            rough = _rough(fill(math.exp(log_level), share), size, free, share)
-            return math.log(max(distance(rough), 1e-300) / squared_mu)
+            """As if every site carried the mean energy, which costs nothing to compute."""
+            rough = fill(math.exp(log_level), share)
+            mean, most = float(rough.sum()) / places, float(rough.max())
+            return math.log(max(empty.apart(mean, most, unit, sites), 1e-300) / squared_mu)
 
         high = math.log(float(prior(size).max()) * share) - 1e-6
         low = high - 1.0
         while excess(low) < 0 and low > -600:  # what is left is made up by the factor below
             low, high = low - 2.0, low
         level = brentq(excess, low, high, xtol=1e-9) if excess(low) * excess(high) < 0 else high
-        first = _component(fill(math.exp(level), share), size, free, share)
-        exact = first.precision * (squared_mu / distance(first))
-        return _component(exact, size, free, share)
+        first = _component(fill(math.exp(level), share), size, empty.free, share)
+        apart = empty.apart(first.kappa, first.lam, unit, sites)
+        return _component(first.precision * (squared_mu / apart), size, empty.free, share)
 
     return replace(empty, components=tuple(calibrated(share) for share in COLOURS))
-
-
-def _rough(
-    precision: np.ndarray, size: Size, free: tuple[bool, bool, bool], share: float
-) -> Component:
-    """A component as if every site carried the mean energy, which costs nothing to compute."""
-    places = math.prod(n for n, is_free in zip(size, free, strict=True) if not is_free)
-    mean = float(precision.sum()) / places
-    return Component(
-        precision=precision,
-        window=np.ones((1, 1, 1)),
-        kappa=mean,
-        lam=float(precision.max()),
-        share=share,
-    )
 
 
 def _component(
@@ -284,7 +273,7 @@ def _filling(size: Size, *, time_free: bool, space_free: bool) -> Filling:
     def fill(level: float, share: float) -> np.ndarray:
         spectrum = prior(size)
         kept = tuple(
-            max(int(np.sum(profile * share > level)), 1)
+            _above(profile * share, level)
             for profile in (spectrum[:, 0, 0], spectrum[0, :, 0], spectrum[0, 0])
         )
         return np.maximum(1 / level - inverse[: kept[0], : kept[1], : kept[2]] / share, 0.0)
@@ -301,13 +290,11 @@ def _filled_along(size: Size, *, time_free: bool) -> Filling:
     """
     plane = _plane(size)
     radii, counts = _radii(plane)
-    ft = np.arange(min(size[0], MOST_TEMPORAL)) / (2 * size[0])
-    table = _spectrum(radii[:, None], ft, size)  # (radii, F)
-    weights = counts if not time_free else None
+    table = _spectrum(radii[:, None], _times(size), size)  # (radii, F)
 
     def gain(rate: float) -> np.ndarray:
         energy = (table / (1 + table * rate)) ** 2
-        return np.asarray(energy.sum(axis=1) if weights is None else weights @ energy)
+        return np.asarray(energy.sum(axis=1) if time_free else counts @ energy)
 
     gains = np.log(np.stack([gain(rate) for rate in _RATES]))  # falling with the rate
     logs = np.log(_RATES)
@@ -320,14 +307,16 @@ def _filled_along(size: Size, *, time_free: bool) -> Filling:
         )
         found = np.exp(rates) / share
         if not time_free:
-            kept = max(int(np.sum(found > 0)), 1)
-            return np.asarray(found[:kept, None, None])
+            return np.asarray(found[: _above(found), None, None])
         smooth = np.interp(np.log(plane), np.log(radii), found)
-        kept_h = max(int(np.sum(smooth[:, 0] > 0)), 1)
-        kept_w = max(int(np.sum(smooth[0] > 0)), 1)
-        return np.asarray(smooth[None, :kept_h, :kept_w])
+        return np.asarray(smooth[None, : _above(smooth[:, 0]), : _above(smooth[0])])
 
     return fill
+
+
+def _above(falling: np.ndarray, level: float = 0.0) -> int:
+    """How many lie above a level; at least one."""
+    return max(int(np.sum(falling > level)), 1)
 
 
 def _radii(plane: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

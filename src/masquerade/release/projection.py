@@ -13,20 +13,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from masquerade.compute import cosine, public
-from masquerade.compute.device import (
-    Array,
-    cast,
-    cholesky,
-    chosen,
-    coarse,
-    constant,
-    is_cpu,
-    send,
-    solve,
-    stack,
-    zeros,
-)
+from masquerade.compute import cosine, device, public
+from masquerade.compute.device import Array
 
 _ROWS = 1 << 14  # of R at a time
 
@@ -52,12 +40,12 @@ class Projection(ABC):
 
 def drawn(kind: type[Projection], seed: int, frame: tuple[int, ...], columns: int) -> Projection:
     """The projection of a seed; the last one is kept, since a video asks for it many times."""
-    return _kept(kind, seed, frame, columns, chosen())
+    return _kept(kind, seed, frame, columns, device.chosen())
 
 
 @lru_cache(maxsize=1)
 def _kept(
-    kind: type[Projection], seed: int, frame: tuple[int, ...], columns: int, device: str
+    kind: type[Projection], seed: int, frame: tuple[int, ...], columns: int, where: str
 ) -> Projection:
     return kind(seed, frame, columns)
 
@@ -69,27 +57,27 @@ class GaussianProjection(Projection):
     A GPU has the room and keeps it, as `public.Split` whole numbers.
     """
 
-    def _blocks(self) -> Iterator[tuple[slice, public.Rows]]:
+    def _blocks(self) -> Iterator[tuple[slice, public.MatrixRows]]:
         size = math.prod(self.frame)
-        most = _ROWS if is_cpu() else 4 * _ROWS
+        most = _ROWS if device.is_cpu() else 4 * _ROWS
         for block, start in enumerate(range(0, size, most)):
             place = slice(start, min(start + most, size))
             yield place, self._held(block, (place.stop - start, self.columns))
 
-    def _held(self, block: int, shape: tuple[int, int]) -> public.Rows:
-        if is_cpu():
+    def _held(self, block: int, shape: tuple[int, int]) -> public.MatrixRows:
+        if device.is_cpu():
             return public.gaussian_rows(self._seed, block, shape)
         if block not in self._kept:
             self._kept[block] = public.gaussian_rows(self._seed, block, shape)
         return self._kept[block]
 
     @cached_property
-    def _kept(self) -> dict[int, public.Rows]:
+    def _kept(self) -> dict[int, public.MatrixRows]:
         return {}
 
     def forward(self, frames: Array, *, middle: float) -> Array:
         """Exact: whole multiples of 2^-15 far below 2^53 of them."""
-        flat = send(frames.reshape(len(frames), -1))
+        flat = device.send(frames.reshape(len(frames), -1))
         total: Array = 0.0
         for place, rows in self._blocks():
             total = total + rows.times(flat[:, place], middle)
@@ -97,9 +85,9 @@ class GaussianProjection(Projection):
 
     def backward(self, rows: Array) -> Array:
         """y (R^T R)^-1 R^T, by one small solve; post-processing, so float32 will do."""
-        with coarse():
-            mixed = solve(self._factor, (cast(rows, np.float32) / public.GRID).T).T
-            out = zeros((len(rows), math.prod(self.frame)), np.float32)
+        with device.coarse():
+            mixed = device.solve(self._factor, (device.cast(rows, np.float32) / public.GRID).T).T
+            out = device.zeros((len(rows), math.prod(self.frame)), np.float32)
             for place, block in self._blocks():
                 out[:, place] = mixed @ block.whole_floats().T
         return out.reshape(len(rows), *self.frame)
@@ -108,11 +96,11 @@ class GaussianProjection(Projection):
     def _factor(self) -> Array:
         """The Cholesky factor of R^T R, for R over 2^-14."""
         total: Array = 0.0
-        with coarse():
+        with device.coarse():
             for _, rows in self._blocks():
                 low = rows.whole_floats()
                 total = total + low.T @ low
-        return cholesky(total)
+        return device.cholesky(total)
 
     def error_bound(self) -> float:
         """None: the sums are exact."""
@@ -127,7 +115,7 @@ class OrthonormalProjection(Projection):
 
     @cached_property
     def _signs(self) -> Array:
-        return send(public.signs(self._seed, (3, *self.frame[:2])))
+        return device.send(public.signs(self._seed, (3, *self.frame[:2])))
 
     @cached_property
     def _places(self) -> list[tuple[Array, Array, Array]]:
@@ -135,29 +123,29 @@ class OrthonormalProjection(Projection):
         chosen = public.choice(self._seed, self.columns, math.prod(self.frame))
         channel, row, column = np.unravel_index(chosen, (3, *self.frame[:2]))
         mine = [np.flatnonzero(channel == c) for c in range(3)]
-        return [(send(m), send(row[m]), send(column[m])) for m in mine]
+        return [(device.send(m), device.send(row[m]), device.send(column[m])) for m in mine]
 
     def forward(self, frames: Array, *, middle: float) -> Array:
         """Signs, then two products a channel; k of the results are kept."""
-        high, wide = (constant(cosine.matrix(n, n)) for n in self.frame[:2])
-        found = zeros((self.columns, len(frames)), np.float64)
+        high, wide = (device.constant(cosine.matrix(n, n)) for n in self.frame[:2])
+        found = device.zeros((self.columns, len(frames)), np.float64)
         for c, (mine, row, column) in enumerate(self._places):
-            centred = (cast(frames[..., c], np.float64) - middle) * self._signs[c]
+            centred = (device.cast(frames[..., c], np.float64) - middle) * self._signs[c]
             found[mine] = cosine.plane_forward(centred, high, wide)[row, :, column]
         return found.T
 
     def backward(self, rows: Array) -> Array:
         """The transpose."""
-        high, wide = (constant(cosine.matrix(n, n, np.float32)) for n in self.frame[:2])
-        values = cast(rows, np.float32).T
+        high, wide = (device.constant(cosine.matrix(n, n, np.float32)) for n in self.frame[:2])
+        values = device.cast(rows, np.float32).T
         back = []
         for c, (mine, row, column) in enumerate(self._places):
-            bands = zeros((self.frame[0], len(rows), self.frame[1]), np.float32)
+            bands = device.zeros((self.frame[0], len(rows), self.frame[1]), np.float32)
             bands[row, :, column] = values[mine]
-            with coarse():
+            with device.coarse():
                 planes = cosine.plane_backward(bands, high, wide)
-            back.append(planes * cast(self._signs[c], np.float32))
-        return stack(back)
+            back.append(planes * device.cast(self._signs[c], np.float32))
+        return device.stack(back)
 
     def error_bound(self) -> float:
         """Of two products of numbers up to 128."""

@@ -17,7 +17,7 @@ from masquerade._round import up_significant
 from masquerade.account import sensitivity
 from masquerade.account.power import power_of
 from masquerade.account.published import video_dprp as published
-from masquerade.compute.device import Array, batch_frames, concat, fetch, gather, send, to_bytes
+from masquerade.compute.device import Array, batch_frames, concat, fetch, send, to_bytes
 from masquerade.events import (
     ComposedDpEvent,
     DpEvent,
@@ -29,7 +29,7 @@ from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise, Scale, grid_for, rounded_bound, scale_for
 from masquerade.release import covariance, projection
 from masquerade.release import visible as sight
-from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, take
+from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, gathered
 from masquerade.release.projection import GaussianProjection, OrthonormalProjection, Projection
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
@@ -121,8 +121,7 @@ class VideoDprp(GaussianVideo):
 
     def distance(self, shape: Shape, unit: Unit) -> float:
         """The video's own distance, stretched by what R can do to it."""
-        film = sensitivity.Film(frames=shape[0], height=shape[1], width=shape[2])
-        apart = sensitivity.of_array(unit, film) * (1 + 1e-12)
+        apart = sensitivity.of_array(unit, shape) * (1 + 1e-12)
         if self.form in ("gaussian", "as_published"):
             return apart * self._stretch(shape)
         frames = covariance.rows_touched(shape, unit)[0]
@@ -163,8 +162,8 @@ class VideoDprp(GaussianVideo):
         mu = gaussian_mu(self.epsilon, self.delta - sum(self._tails())) / 2
         return scale_for(half, mu=mu, coordinates=coordinates)
 
-    def _paper(self, shape: Shape) -> published.VideoDprp:
-        return published.VideoDprp(
+    def _paper(self, shape: Shape) -> published.VideoDprpClaim:
+        return published.VideoDprpClaim(
             epsilon=self.epsilon,
             delta=self.delta,
             columns=self.k(shape),
@@ -258,11 +257,13 @@ class VideoDprp(GaussianVideo):
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The projected rows of a chunk, flat; for truncated, the covariance behind them."""
-        drawn, frames = self._projection(chunk.seed, chunk.shape), take(frames, chunk)
+        drawn, middle = self._projection(chunk.seed, chunk.shape), self._middle()
         size = _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
         rows = []
-        while batch := list(itertools.islice(frames, size)):
-            rows.append(drawn.forward(gather(batch), middle=self._middle()))
+        for start in range(0, chunk.length, size):
+            taken = list(itertools.islice(frames, size))
+            batch = gathered(taken, chunk, start=start, count=size)
+            rows.append(drawn.forward(batch, middle=middle))
         projected = concat(rows)
         if self.form != "truncated":
             return projected.reshape(-1)
@@ -294,7 +295,7 @@ class VideoDprp(GaussianVideo):
 
 
 @lru_cache(maxsize=64)
-def _true_epsilon(paper: published.VideoDprp, distance: float, rounding_tail: float) -> float:
+def _true_epsilon(paper: published.VideoDprpClaim, distance: float, rounding_tail: float) -> float:
     return paper.true_epsilon(distance, rounding_tail=rounding_tail)
 
 

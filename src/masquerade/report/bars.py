@@ -10,17 +10,19 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.report.plot import (
-    _COLOURS,
-    _HEIGHT,
-    _LEFT,
-    _RIGHT,
-    _TOP,
-    _WIDTH,
+    COLOURS,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
     Axes,
-    _Scale,
+    Scale,
+    head,
+    labels,
+    levels,
 )
 
-_BOTTOM = 84  # room for slanted names
+_BOTTOM = HEIGHT - 84  # room for slanted names
 _FILLED = 0.8  # of the width of a group; the rest is air
 
 
@@ -64,20 +66,20 @@ def svg(
     ends = [np.zeros(1), *(bars.values + np.nan_to_num(bars.spreads) for bars in series)]
     ends += [bars.values - np.nan_to_num(bars.spreads) for bars in series]
     seen = ends if limits is None else [np.array(limits)]
-    ys = _Scale.around(seen, _HEIGHT - _BOTTOM, _TOP, is_log=False)
-    parts = [*_frame(axes), *_ticks(ys)]
-    wide = (_WIDTH - _RIGHT - _LEFT) / len(groups)
+    ys = Scale.around(seen, _BOTTOM, TOP, is_log=False)
+    parts = [*head(axes), *labels(axes, _BOTTOM), *levels(ys)]
+    wide = (RIGHT - LEFT) / len(groups)
     thick = wide * _FILLED / len(series)
     for number, bars in enumerate(series):
-        colour = _COLOURS[number % len(_COLOURS)]
+        colour = COLOURS[number % len(COLOURS)]
         parts += _legend(bars.name, colour, number)
         for place, group in enumerate(groups):
-            left = _LEFT + place * wide + wide * (1 - _FILLED) / 2 + number * thick
+            left = LEFT + place * wide + wide * (1 - _FILLED) / 2 + number * thick
             said = f"{group}, {bars.name}"
             value, spread = float(bars.values[place]), float(bars.spreads[place])
             parts += _bar(ys, left, thick, value, spread, said=said, colour=colour)
     for place, group in enumerate(groups):
-        parts.append(_slanted(group, _LEFT + (place + 0.5) * wide))
+        parts.append(_slanted(group, LEFT + (place + 0.5) * wide))
     return "\n".join([*parts, "</svg>"])
 
 
@@ -106,34 +108,8 @@ def _check_bars(
             )
 
 
-def _frame(axes: Axes) -> list[str]:
-    middle_x, middle_y = (_LEFT + _WIDTH - _RIGHT) / 2, (_TOP + _HEIGHT - _BOTTOM) / 2
-    return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="{html.escape(axes.title)}" font-family="system-ui, sans-serif" '
-        'font-size="12">',
-        f'<text x="{_LEFT}" y="18" font-size="14" font-weight="600">'
-        f"{html.escape(axes.title)}</text>",
-        f'<text x="{middle_x}" y="{_HEIGHT - 10}" text-anchor="middle">'
-        f"{html.escape(axes.x_label)}</text>",
-        f'<text transform="translate(16 {middle_y}) rotate(-90)" text-anchor="middle">'
-        f"{html.escape(axes.y_label)}</text>",
-    ]
-
-
-def _ticks(ys: _Scale) -> list[str]:
-    parts = []
-    for tick in ys.ticks():
-        at = ys.place(tick)
-        parts.append(
-            f'<line x1="{_LEFT}" y1="{at:.1f}" x2="{_WIDTH - _RIGHT}" y2="{at:.1f}" stroke="#ddd"/>'
-        )
-        parts.append(f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>')
-    return parts
-
-
 def _legend(name: str, colour: str, number: int) -> list[str]:
-    left, top = _WIDTH - _RIGHT + 12, _TOP + 12 + 20 * number
+    left, top = RIGHT + 12, TOP + 12 + 20 * number
     return [
         f'<rect x="{left}" y="{top - 5}" width="20" height="10" fill="{colour}"/>',
         f'<text x="{left + 26}" y="{top + 4}">{html.escape(name)}</text>',
@@ -141,7 +117,7 @@ def _legend(name: str, colour: str, number: int) -> list[str]:
 
 
 def _bar(
-    ys: _Scale, left: float, thick: float, value: float, spread: float, *, said: str, colour: str
+    ys: Scale, left: float, thick: float, value: float, spread: float, *, said: str, colour: str
 ) -> list[str]:
     """The bar, what it says when pointed at, and its whisker."""
     ends = sorted((ys.place(0.0), ys.place(value)))
@@ -162,6 +138,6 @@ def _bar(
 
 def _slanted(name: str, middle: float) -> str:
     return (
-        f'<text transform="translate({middle:.1f} {_HEIGHT - _BOTTOM + 14}) rotate(-35)" '
+        f'<text transform="translate({middle:.1f} {_BOTTOM + 14}) rotate(-35)" '
         f'text-anchor="end">{html.escape(name)}</text>'
     )

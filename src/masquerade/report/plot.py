@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_WIDTH, _HEIGHT = 680, 380
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 176, 34, 48
-_COLOURS = ("#1b6ca8", "#c8553d", "#3d8361", "#8e5ea2", "#b8860b", "#555555")
+WIDTH, HEIGHT = 680, 380
+LEFT, RIGHT, TOP = 64, WIDTH - 176, 34  # edges of what is drawn; the legend is to the right of it
+_BOTTOM = HEIGHT - 48
+COLOURS = ("#1b6ca8", "#c8553d", "#3d8361", "#8e5ea2", "#b8860b", "#555555")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,54 +38,65 @@ class Axes:
 
 def svg(lines: Sequence[Line], axes: Axes) -> str:
     """Draw the lines; on logarithmic axes values that are not positive are left out."""
-    xs = _Scale.around([line.x for line in lines], _LEFT, _WIDTH - _RIGHT, is_log=axes.is_log)
-    ys = _Scale.around([line.y for line in lines], _HEIGHT - _BOTTOM, _TOP, is_log=axes.is_log)
-    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="{html.escape(axes.title)}" font-family="system-ui, sans-serif" '
-        'font-size="12">',
-        f'<text x="{_LEFT}" y="18" font-size="14" font-weight="600">'
-        f"{html.escape(axes.title)}</text>",
-    ]
+    xs = Scale.around([line.x for line in lines], LEFT, RIGHT, is_log=axes.is_log)
+    ys = Scale.around([line.y for line in lines], _BOTTOM, TOP, is_log=axes.is_log)
+    parts = head(axes)
     for tick in xs.ticks():
         at = xs.place(tick)
-        parts.append(f'<line x1="{at:.1f}" y1="{_TOP}" x2="{at:.1f}" y2="{bottom}" stroke="#ddd"/>')
-        parts.append(f'<text x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>')
-    for tick in ys.ticks():
-        at = ys.place(tick)
-        parts.append(f'<line x1="{_LEFT}" y1="{at:.1f}" x2="{right}" y2="{at:.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>')
+        parts.append(f'<line x1="{at:.1f}" y1="{TOP}" x2="{at:.1f}" y2="{_BOTTOM}" stroke="#ddd"/>')
+        parts.append(f'<text x="{at:.1f}" y="{_BOTTOM + 16}" text-anchor="middle">{tick:g}</text>')
+    parts += levels(ys)
     for number, line in enumerate(lines):
-        chosen = number if line.colour is None else line.colour
-        colour = _COLOURS[chosen % len(_COLOURS)]
+        colour = COLOURS[(number if line.colour is None else line.colour) % len(COLOURS)]
         points = " ".join(
             f"{xs.place(x):.1f},{ys.place(y):.1f}"
             for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True)
             if not axes.is_log or (x > 0 and y > 0)
         )
         look = 'stroke-width="0.7" opacity="0.45"' if line.is_faint else 'stroke-width="2"'
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" {look}/>')
-        at = _TOP + 12 + 20 * number
-        parts.append(
-            f'<line x1="{right + 12}" y1="{at}" x2="{right + 32}" y2="{at}" stroke="{colour}" '
-            f"{look}/>"
-        )
-        parts.append(f'<text x="{right + 38}" y="{at + 4}">{html.escape(line.name)}</text>')
-    middle_x, middle_y = (_LEFT + right) / 2, (_TOP + bottom) / 2
-    parts.append(
-        f'<text x="{middle_x}" y="{_HEIGHT - 10}" text-anchor="middle">'
-        f"{html.escape(axes.x_label)}</text>"
-    )
-    parts.append(
-        f'<text transform="translate(16 {middle_y}) rotate(-90)" text-anchor="middle">'
-        f"{html.escape(axes.y_label)}</text>"
-    )
-    return "\n".join([*parts, "</svg>"])
+        at = TOP + 12 + 20 * number
+        parts += [
+            f'<polyline points="{points}" fill="none" stroke="{colour}" {look}/>',
+            f'<line x1="{RIGHT + 12}" y1="{at}" x2="{RIGHT + 32}" y2="{at}" stroke="{colour}" '
+            f"{look}/>",
+            f'<text x="{RIGHT + 38}" y="{at + 4}">{html.escape(line.name)}</text>',
+        ]
+    return "\n".join([*parts, *labels(axes, _BOTTOM), "</svg>"])
+
+
+def head(axes: Axes) -> list[str]:
+    """How a plot begins, and its title."""
+    title = html.escape(axes.title)
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{title}" font-family="system-ui, sans-serif" '
+        'font-size="12">',
+        f'<text x="{LEFT}" y="18" font-size="14" font-weight="600">{title}</text>',
+    ]
+
+
+def labels(axes: Axes, bottom: float) -> list[str]:
+    """What the axes of a plot that ends at ``bottom`` show."""
+    return [
+        f'<text x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 10}" text-anchor="middle">'
+        f"{html.escape(axes.x_label)}</text>",
+        f'<text transform="translate(16 {(TOP + bottom) / 2}) rotate(-90)" text-anchor="middle">'
+        f"{html.escape(axes.y_label)}</text>",
+    ]
+
+
+def levels(ys: Scale) -> list[str]:
+    """Lines across the plot, each with its value before it."""
+    parts = []
+    for tick in ys.ticks():
+        at = ys.place(tick)
+        parts.append(f'<line x1="{LEFT}" y1="{at:.1f}" x2="{RIGHT}" y2="{at:.1f}" stroke="#ddd"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>')
+    return parts
 
 
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
     """Maps values to pixels."""
 
     low: float
@@ -96,7 +108,8 @@ class _Scale:
     @classmethod
     def around(
         cls, arrays: Sequence[np.ndarray], start: float, end: float, *, is_log: bool
-    ) -> _Scale:
+    ) -> Scale:
+        """The scale from ``start`` to ``end`` on which all values lie."""
         values = np.concatenate([np.asarray(array, dtype=np.float64) for array in arrays])
         values = values[values > 0] if is_log else values
         low, high = float(values.min()), float(values.max())
@@ -105,12 +118,14 @@ class _Scale:
         return cls(low, high, start, end, is_log)
 
     def place(self, value: float) -> float:
+        """Its pixel."""
         low, high = self.low, self.high
         if self.is_log:
             low, high, value = math.log(low), math.log(high), math.log(value)
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
     def ticks(self) -> list[float]:
+        """Round values to mark."""
         if self.is_log:
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             found = [m * 10.0**d for d in decades for m in (1, 2, 5)]

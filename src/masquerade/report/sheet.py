@@ -14,6 +14,7 @@ import numpy as np
 from masquerade.video import write as writer
 
 _GAP, _LABEL, _TEXT = 4, 120, 13
+_HIGH = 120  # of the curves
 # Which joints are joined by a line, where their names are known.
 _LIMBS = (
     *(("shoulder", "elbow"), ("elbow", "wrist"), ("shoulder", "hip"), ("hip", "knee")),
@@ -24,26 +25,24 @@ _COLOURS = {"left": "#ffb000", "right": "#00a0ff", "": "#ffffff"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Cell:
-    """One picture.
+class Picture:
+    """One of a sheet.
 
     Args:
         image: (H, W, 3) uint8.
         joints: (J, 2) pixels, drawn over it.
-        title: below it, in small letters.
     """
 
     image: np.ndarray
     joints: np.ndarray | None = None
-    title: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Row:
+class Strip:
     """Pictures in a line, with a word before them."""
 
     label: str
-    cells: Sequence[Cell]
+    pictures: Sequence[Picture]
 
 
 def jpeg(image: np.ndarray) -> bytes:
@@ -54,25 +53,24 @@ def jpeg(image: np.ndarray) -> bytes:
 
 
 def sheet(
-    rows: Sequence[Row], *, joint_names: Sequence[str] = (), wave: np.ndarray | None = None
+    strips: Sequence[Strip], *, joint_names: Sequence[str] = (), wave: np.ndarray | None = None
 ) -> str:
-    """The rows below each other.
+    """The strips below each other.
 
     Args:
-        rows: of pictures; all of one size within a row.
+        strips: of pictures; all of one size within a strip.
         joint_names: of the joints drawn, such as "left_knee".
-        wave: (T, C) curves drawn below the last row, over its whole width.
+        wave: (T, C) curves drawn below the last strip, over its whole width.
     """
     parts, top, wide = [], _GAP, 0
-    titled = any(cell.title for row in rows for cell in row.cells)
-    for row in rows:
-        high, across = row.cells[0].image.shape[:2]
+    for strip in strips:
+        high, across = strip.pictures[0].image.shape[:2]
         middle = top + high / 2 + 4
-        parts.append(f'<text x="4" y="{middle:.0f}">{html.escape(row.label)}</text>')
-        for place, cell in enumerate(row.cells):
-            parts += _cell(cell, _LABEL + place * (across + _GAP), top, joint_names)
-        wide = max(wide, len(row.cells) * (across + _GAP))
-        top += high + _GAP + titled * _TEXT
+        parts.append(f'<text x="4" y="{middle:.0f}">{html.escape(strip.label)}</text>')
+        for place, picture in enumerate(strip.pictures):
+            parts += _picture(picture, _LABEL + place * (across + _GAP), top, joint_names)
+        wide = max(wide, len(strip.pictures) * (across + _GAP))
+        top += high + _GAP
     if wave is not None:
         parts += _wave(wave, _LABEL, top, wide - _GAP)
         top += _HIGH + _GAP
@@ -82,29 +80,21 @@ def sheet(
     return "\n".join([head, *parts, "</svg>"])
 
 
-_HIGH = 120  # of the curves
-
-
-def _cell(cell: Cell, x: float, y: float, names: Sequence[str]) -> list[str]:
-    high, wide = cell.image.shape[:2]
-    data = base64.b64encode(jpeg(cell.image)).decode()
+def _picture(picture: Picture, x: float, y: float, names: Sequence[str]) -> list[str]:
+    high, wide = picture.image.shape[:2]
+    data = base64.b64encode(jpeg(picture.image)).decode()
     parts = [
         f'<image x="{x}" y="{y}" width="{wide}" height="{high}" '
         f'href="data:image/jpeg;base64,{data}"/>'
     ]
-    if cell.joints is not None:
-        joints = np.add(cell.joints, [x, y])
+    if picture.joints is not None:
+        joints = np.add(picture.joints, [x, y])
         parts += _limbs(joints, names)
         parts += [
             f'<circle cx="{a:.1f}" cy="{b:.1f}" r="1.6" fill="{_colour(name)}"/>'
             for (a, b), name in zip(joints, names, strict=True)
             if np.isfinite(a + b) and x <= a <= x + wide and y <= b <= y + high
         ]
-    if cell.title:
-        parts.append(
-            f'<text x="{x}" y="{y + high + 10}" font-size="9" fill="#555">'
-            f"{html.escape(cell.title)}</text>"
-        )
     return parts
 
 

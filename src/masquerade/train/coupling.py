@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from masquerade._optional import require
-
-torch = require("torch", extra="train")
+from masquerade._torch import Tensor, nn, torch
 
 _APART = 1e-4  # relative; rounding differs a little with the size of a batch
 
 
-def refuse_coupling(net: Any, inputs: Any) -> None:
+def refuse_coupling(net: nn.Module, inputs: Tensor) -> None:
     """Raise if a record's output depends on who else is in the batch, and name the layer.
 
     Args:
@@ -22,11 +18,10 @@ def refuse_coupling(net: Any, inputs: Any) -> None:
         ValueError: with the name of the first layer that mixes records.
     """
     for name, layer in net.named_modules():
-        if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.training:
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training:
             raise ValueError(
                 f"Expected no batch statistics in training, got {type(layer).__name__} at "
-                f"{name!r}; fold it into the layer before it (train.folding.fold_batch_norm) or "
-                "put it into eval mode."
+                f"{name!r}; put it into eval mode, in which public statistics scale and shift."
             )
     together = _outputs(net, inputs)
     every = [_outputs(net, inputs[place : place + 1]) for place in range(len(inputs))]
@@ -44,15 +39,21 @@ def refuse_coupling(net: Any, inputs: Any) -> None:
                 )
 
 
-def _outputs(net: Any, inputs: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _outputs(net: nn.Module, inputs: Tensor) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
     hooks = []
     for name, layer in net.named_modules():
         if not list(layer.children()) or layer is net:
 
-            def keep(_: Any, __: Any, out: Any, name: str = name or "the whole network") -> None:
-                if isinstance(out, torch.Tensor) and out.dim():
-                    found.setdefault(name, out.detach())
+            def keep(
+                _: nn.Module,
+                given: tuple[object, ...],
+                out: object,
+                name: str = name or "the whole network",
+            ) -> None:
+                for what, held in ((f"what comes before {name}", given[0]), (name, out)):
+                    if isinstance(held, torch.Tensor) and held.dim():
+                        found.setdefault(what, held.detach())
 
             hooks.append(layer.register_forward_hook(keep))
     try:

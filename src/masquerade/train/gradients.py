@@ -9,15 +9,14 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._torch import Tensor, torch
 
-torch = require("torch", extra="train")
-Tensor: TypeAlias = Any  # torch.Tensor
-Tensors: TypeAlias = dict[str, Any]
-Loss: TypeAlias = Callable[[Mapping[str, Any], Any, Any], Any]
+Tensors: TypeAlias = dict[str, Tensor]
+Target: TypeAlias = Tensor | tuple[Tensor, ...]
+Loss: TypeAlias = Callable[[Mapping[str, Tensor], Tensor, Target], Tensor]
 
 _BELOW = 1 - 2.0**-20  # a hair below C
 _EXACT = 2.0**53  # below it float64 adds whole numbers exactly
@@ -25,7 +24,7 @@ _TOGETHER = 1 << 25  # numbers
 
 
 def per_record(
-    loss: Loss, weights: Mapping[str, Any], inputs: Any, targets: Any, *, chunk: int
+    loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: Target, *, chunk: int
 ) -> Tensors:
     """The gradient of every record: tensors with one more axis in front.
 
@@ -45,7 +44,7 @@ def per_record(
     return {name: torch.cat([part[name] for part in parts]) for name in weights}
 
 
-def _whole(loss: Loss, weights: Mapping[str, Any], inputs: Any, targets: Any) -> Tensors:
+def _whole(loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: Target) -> Tensors:
     """Every record has weights of its own, all the same: their gradients are the record's.
 
     Plain differentiation of the vectorised loss: differentiating inside it would keep twice the
@@ -77,10 +76,11 @@ def norms(gradients: Tensors) -> Tensor:
         torch.linalg.vector_norm(_flat(gradients, names), dim=1, dtype=torch.float64)
         for names in _groups(gradients)
     ]
-    return torch.linalg.vector_norm(torch.stack(each), dim=0)
+    total: Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
+    return total
 
 
-def clipped_cells(gradients: Tensors, present: Any, *, clip_norm: float, grid: float) -> Tensors:
+def clipped_cells(gradients: Tensors, present: Tensor, *, clip_norm: float, grid: float) -> Tensors:
     """The sum over records of clipped gradients, in cells of the grid, as int64.
 
     Args:
@@ -130,7 +130,7 @@ def _flat(gradients: Tensors, names: list[str]) -> Tensor:
 
 
 def mean_of(
-    loss: Loss, weights: Mapping[str, Any], inputs: Any, targets: Any, *, chunk: int
+    loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: Target, *, chunk: int
 ) -> Tensors:
     """The mean gradient of public records, un-noised."""
 
@@ -146,7 +146,7 @@ def mean_of(
     return found
 
 
-def _cut(targets: Any, start: int, size: int) -> Any:
+def _cut(targets: Target, start: int, size: int) -> Target:
     """Some records of a tensor, or of each tensor of a tuple."""
     part = slice(start, start + size)
     return tuple(one[part] for one in targets) if isinstance(targets, tuple) else targets[part]

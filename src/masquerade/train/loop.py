@@ -6,35 +6,29 @@ time, never a loss.
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
-from masquerade.errors import BadInput
-from masquerade.files import atomic
+from masquerade._torch import torch
 from masquerade.noise import Noise
-from masquerade.train import gradients, step
+from masquerade.train import checkpoint, gradients, step
+from masquerade.train.coupling import refuse_coupling
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows, gathered
 from masquerade.train.sampling import PublicBatches
 
-torch = require("torch", extra="train")
 Precision = Literal["float32", "bfloat16"]
-_DIGEST = 32  # bytes before a checkpoint's content: its SHA-256
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class Workload:
     """How a run is worked off; nothing here changes what it promises or, rounding aside, gives.
 
     Args:
@@ -80,7 +74,7 @@ def run(
     plan: Plan,
     *,
     noise: Noise,
-    work: Work,
+    work: Workload,
     progress: Callable[[int, int], None],
 ) -> None:
     """Train the tail's trainable weights in place.
@@ -93,6 +87,9 @@ def run(
         noise: of batches and updates.
         work: how it is worked off.
         progress: called with the steps done and their total.
+
+    Raises:
+        ValueError: if one record could move another's gradient, so that no clipping bounds it.
     """
     if plan.sampler.units != rows.units:
         raise ValueError(
@@ -103,12 +100,12 @@ def run(
         raise ValueError("Expected weights to train, got a network without any.")
     if work.precision == "bfloat16" and rows.targets.device.type != "cuda":
         raise ValueError("Expected rows on a GPU for precision=bfloat16; use precision=float32.")
-    _check_classes(method, rows, tail)
+    check_network(tail, rows, method)
     best = _optimiser(method, list(weights.values()))
     run_id = {"name": work.name}
     if work.checkpoint is not None:
-        run_id |= _identity(plan, method, tail, rows.trunk)
-    done = _resume(work.checkpoint, weights, best, run_id)
+        run_id |= checkpoint.identity(plan, method, tail, rows.trunk)
+    done = checkpoint.resume(work.checkpoint, weights, best, run_id)
     loss = _loss(tail, method, rows, precision=work.precision)
     for number in range(done, plan.steps):
         found = _gradient(loss, weights, rows, method, plan, number, noise=noise, work=work)
@@ -119,16 +116,28 @@ def run(
         best.step()
         progress(number + 1, plan.steps)
         if work.checkpoint is not None and (number + 1) % work.every == 0:
-            _save(work.checkpoint, weights, best, run_id, number + 1)
+            checkpoint.save(work.checkpoint, weights, best, run_id, number + 1)
 
 
-def _check_classes(method: Method, rows: Rows, tail: Any) -> None:
-    if not method.class_weights:
-        return
-    with torch.no_grad():
-        seen = rows.private[:1].to(rows.targets.device)
-        classes = tail(seen if rows.trunk is None else rows.trunk(seen)).shape[-1]
-    if len(method.class_weights) != classes:
+def check_network(tail: Any, rows: Rows, method: Method) -> None:
+    """Refuse a network that mixes records, or has another number of classes than weights.
+
+    It is tried on made-up rows in full float32, and torch's own generators are left as they were.
+    """
+    device = rows.targets.device
+    shape, chance = rows.private.shape[1:], torch.Generator().manual_seed(0)
+    made_up = torch.rand((2, *shape), generator=chance).to(rows.private.dtype).to(device)
+    with (
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+        torch.backends.cudnn.flags(enabled=True, allow_tf32=False),
+        torch.no_grad(),
+    ):
+        if rows.trunk is not None:
+            refuse_coupling(rows.trunk, made_up)
+            made_up = rows.trunk(made_up)
+        refuse_coupling(tail, made_up)
+        classes = tail(made_up).shape[-1]
+    if method.class_weights and len(method.class_weights) != classes:
         raise ValueError(
             f"Expected class_weights for {classes} classes, got {len(method.class_weights)}."
         )
@@ -143,7 +152,7 @@ def _gradient(
     number: int,
     *,
     noise: Noise,
-    work: Work,
+    work: Workload,
 ) -> dict[str, Any]:
     """The right-hand side of the equation at one step."""
     held = {name: value.detach() for name, value in weights.items()}
@@ -167,7 +176,7 @@ def _private_cells(
     rows: Rows,
     units: np.ndarray,
     plan: Plan,
-    work: Work,
+    work: Workload,
 ) -> dict[str, Any]:
     """The sum over a batch, in pieces of one shape; the last is filled up with nobody.
 
@@ -198,7 +207,7 @@ def _public_mean(
     weights: Mapping[str, Any],
     rows: Rows,
     units: np.ndarray,
-    work: Work,
+    work: Workload,
 ) -> dict[str, Any] | None:
     if not len(units):
         return {name: torch.zeros_like(value) for name, value in weights.items()}
@@ -207,7 +216,7 @@ def _public_mean(
 
 
 def _lesson(
-    rows: Rows, units: np.ndarray, work: Work, *, is_public: bool = False
+    rows: Rows, units: np.ndarray, work: Workload, *, is_public: bool = False
 ) -> tuple[Any, tuple[Any, Any]]:
     """What the trained part sees of some units, and what it should say."""
     inputs, targets, shares = gathered(rows, units, is_public=is_public)
@@ -261,60 +270,3 @@ def _optimiser(method: Method, weights: list[Any]) -> Any:
     if method.optimiser == "adam":
         return torch.optim.Adam(weights, lr=method.learning_rate)
     return torch.optim.SGD(weights, lr=method.learning_rate, momentum=0.9)
-
-
-def _save(
-    path: Path, weights: Mapping[str, Any], best: Any, run_id: dict[str, Any], done: int
-) -> None:
-    """All that a run needs to go on; batches and noise are drawn anew, so no state of theirs.
-
-    The steps after it may be run twice, with other noise: the file is as private as the recordings.
-    """
-    state = {
-        "run": json.dumps(run_id),
-        "done": done,
-        "weights": {name: value.detach().cpu() for name, value in weights.items()},
-        "optimiser": best.state_dict(),
-    }
-    stream = io.BytesIO()
-    torch.save(state, stream)
-    data = stream.getvalue()
-    atomic.write_whole(path, hashlib.sha256(data).digest() + data, is_private=True)
-
-
-def _resume(
-    path: Path | None, weights: Mapping[str, Any], best: Any, run_id: dict[str, Any]
-) -> int:
-    if path is None or not path.is_file():
-        return 0
-    held = path.read_bytes()
-    if hashlib.sha256(held[_DIGEST:]).digest() != held[:_DIGEST]:
-        raise BadInput(f"Expected a whole checkpoint in {path}, got a damaged one; delete it.")
-    state = torch.load(io.BytesIO(held[_DIGEST:]), weights_only=True)
-    is_same = json.loads(state["run"]) == run_id
-    if not is_same:
-        raise BadInput(
-            f"Expected the checkpoint of this very run in {path}, got another run's; delete it or "
-            "choose another output."
-        )
-    with torch.no_grad():
-        for name, value in weights.items():
-            value.copy_(state["weights"][name])
-    best.load_state_dict(state["optimiser"])
-    return int(state["done"])
-
-
-def _identity(plan: Plan, method: Method, tail: Any, trunk: Any | None) -> dict[str, Any]:
-    """What makes a run this run: its plan, its method, and the network but for what is trained."""
-    frozen, shapes = hashlib.sha256(), {}
-    trained = {name for name, held in tail.named_parameters() if held.requires_grad}
-    for name, held in tail.state_dict().items():
-        shapes[name] = list(held.shape)
-        if name not in trained:
-            frozen.update(held.detach().cpu().contiguous().numpy().tobytes())
-    for held in trunk.state_dict().values() if trunk is not None else ():
-        frozen.update(held.detach().cpu().contiguous().numpy().tobytes())
-    known = {"plan": asdict(plan), "method": method.name, "fields": method.fields()}
-    known |= {"weights": shapes, "frozen": frozen.hexdigest()}
-    found: dict[str, Any] = json.loads(json.dumps(known))
-    return found

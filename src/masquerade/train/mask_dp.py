@@ -29,10 +29,6 @@ class MaskDp(Masked):
 
     form: Literal["independent", "as_published"] = "independent"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_choices("form")
-
     @property
     def shares_batch(self) -> bool:
         """One batch for both parts, as published."""

@@ -33,7 +33,6 @@ class Masked(Method):
         super().__post_init__()
         _check.positive(weight=self.weight)
         _check.count(public_batch=self.public_batch)
-        self._check_choices("private")
 
     @property
     def public_weight(self) -> float:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import typing
-from abc import ABC
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from functools import lru_cache
+from typing import ClassVar, Literal
 
-from masquerade import _check, _json, catalog
+from masquerade import _check
 from masquerade._round import shown
 from masquerade.account.power import power_of
 from masquerade.events import DpEvent, NoGuaranteeDpEvent
-from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, units_help
-from masquerade.mechanism import Shapes
+from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName
+from masquerade.mechanism import Shapes, Stated
 from masquerade.train.plan import Plan, calibrated
+from masquerade.train.promise import Promised, check_seed
 from masquerade.train.sampling import Poisson
 from masquerade.wording import delta_caveat
 
-_UNITS = (UnitName.VIDEO, UnitName.SUBJECT)
 _NUMERICS = (
     "each contribution is clipped a hair below the bound in float64, truncated on a grid and "
     "summed as whole numbers; Gaussian noise exactly sampled on that grid, batches by 64-bit "
@@ -28,7 +26,7 @@ _NUMERICS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(ABC):
+class Method(Promised):
     """How a model is learned; every field is public.
 
     Args:
@@ -50,13 +48,11 @@ class Method(ABC):
     """
 
     HEADLINE: ClassVar[Relation] = Relation.ZERO_OUT
+    UNITS: ClassVar[tuple[UnitName, ...]] = (UnitName.VIDEO, UnitName.SUBJECT)
+    WHERE: ClassVar[str] = "in training"
     HAS_PRIVATE: ClassVar[bool] = True
     HAS_PUBLIC: ClassVar[bool] = False
 
-    epsilon: float
-    delta: float = 1e-5
-    unit: str | None = None
-    relation: str | None = None
     batch: int = 32
     epochs: float = 20.0
     clip_norm: float = 1.0
@@ -70,21 +66,12 @@ class Method(ABC):
     public_seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.epsilon != math.inf:
-            _check.positive(epsilon=self.epsilon)
-        _check.delta(delta=self.delta)
+        super().__post_init__()
         _check.positive(epochs=self.epochs, clip_norm=self.clip_norm)
         _check.positive(learning_rate=self.learning_rate)
         _check.count(batch=self.batch, segments=self.segments, recordings=self.recordings)
         if not 0 <= self.warmup < 1:
             raise ValueError(f"Expected warmup from 0 to below 1, got warmup={self.warmup}.")
-        if self.unit is None:
-            raise ValueError(
-                "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
-                + units_help(_UNITS)
-            )
-        if _check.choice(UnitName, unit=self.unit) not in _UNITS:
-            raise ValueError(f"Expected unit video or subject in training, got unit={self.unit}.")
         if self.relation is not None and (
             _check.choice(Relation, relation=self.relation) is Relation.ADD_REMOVE
         ):
@@ -92,33 +79,10 @@ class Method(ABC):
                 "Expected zero_out or replace_one in training, got add_remove: the number of units "
                 "is public and decides the plan, so it cannot be what neighbours differ in."
             )
-        self._check_choices("optimiser", "part")
-        is_whole = isinstance(self.public_seed, int) and not isinstance(self.public_seed, bool)
-        if not is_whole or not 0 <= self.public_seed < 2**32:
-            raise ValueError(
-                f"Expected public_seed to be a whole number from 0 to below 2^32, got "
-                f"public_seed={self.public_seed!r}."
-            )
+        check_seed(self.public_seed)
+        object.__setattr__(self, "class_weights", tuple(self.class_weights))
         for number, weight in enumerate(self.class_weights):
             _check.not_negative(**{f"class_weights[{number}]": weight})
-
-    def _check_choices(self, *names: str) -> None:
-        """Refuse a word that is not among those of its field."""
-        hints = typing.get_type_hints(type(self))
-        for name in names:
-            choices = typing.get_args(hints[name])
-            if getattr(self, name) not in choices:
-                raise ValueError(_check.unknown(name, getattr(self, name), choices))
-
-    @property
-    def name(self) -> str:
-        """The method's name: its file's."""
-        return catalog.name_of(self)
-
-    @property
-    def met(self) -> Relation:
-        """The relation whose epsilon is met."""
-        return self.HEADLINE if self.relation is None else Relation(self.relation)
 
     @property
     def shares_batch(self) -> bool:
@@ -134,12 +98,6 @@ class Method(ABC):
     def public_side(self) -> str:
         """What of each recording is used without noise: nothing, people or background."""
         return "nothing"
-
-    def fields(self) -> dict[str, Any]:
-        """The public fields, as plain JSON values."""
-        found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        found["epsilon"] = None if self.epsilon == math.inf else self.epsilon
-        return dict(_json.encode(found))
 
     def plan(self, units: int) -> Plan:
         """What a run over this many units does; known before any of them is read."""
@@ -197,10 +155,10 @@ class Method(ABC):
             else power_of(plan.event(), relation=self.met, epsilon=epsilon, delta=self.delta),
         )
 
-    def stated(self, shapes: Shapes) -> tuple[Guarantee, DpEvent]:
+    def stated(self, shapes: Shapes) -> Stated:
         """What a receipt with these public shapes, the number of units, must say."""
-        plan = self.plan(shapes[0][0])
-        return self.guarantee(plan), self.event(plan)
+        plan = planned(self, shapes[0][0])
+        return Stated(guarantee=self.guarantee(plan), event=self.event(plan))
 
     def _public(self, plan: Plan) -> tuple[str, ...]:
         sampler = plan.sampler
@@ -225,3 +183,9 @@ class Method(ABC):
 
     def _claimed(self) -> str | None:
         return None
+
+
+@lru_cache(maxsize=64)
+def planned(method: Method, units: int) -> Plan:
+    """A method's plan, reckoned once."""
+    return method.plan(units)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
-
-torch = require("torch", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,11 +27,11 @@ class Rows:
         trunk: what is frozen and comes first; None where the rows are its output.
     """
 
-    private: Any
-    public: Any | None
-    targets: Any
+    private: Tensor
+    public: Tensor | None
+    targets: Tensor
     slots: np.ndarray
-    trunk: Any | None = None
+    trunk: nn.Module | None = None
 
     def __post_init__(self) -> None:
         _check.shape("U K", slots=self.slots)
@@ -84,7 +81,9 @@ def slots_of(owners: Sequence[Hashable], *, segments: int, most: int) -> np.ndar
     return found
 
 
-def gathered(rows: Rows, units: np.ndarray, *, is_public: bool = False) -> tuple[Any, Any, Any]:
+def gathered(
+    rows: Rows, units: np.ndarray, *, is_public: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
     """Inputs (B, k, ...), targets (B, k) and shares (B, k) of some units; -1 is nobody.
 
     The shares of a unit add up to 1; rows that only fill up have share 0. Nobody, and a unit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
 
@@ -16,6 +15,9 @@ from masquerade.noise import Noise
 @dataclass(frozen=True, kw_only=True)
 class Poisson:
     """Each unit is in a batch by a secret coin of its own; batches may be empty.
+
+    Amplification by sampling is proved for such batches. Accounting batches of one size from a
+    shuffled list as if they were these is a common mistake [chua2024].
 
     Args:
         units: records or people there are; public.
@@ -51,25 +53,6 @@ class Poisson:
             sampling_prob=self.sampling_prob,
             steps=steps,
             is_revealed=self.is_revealed,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shuffled:
-    """Batches of one size from a shuffled list: usual, and not Poisson.
-
-    Amplification by sampling is proved for Poisson batches. Accounting shuffled ones as if they
-    were is a common mistake [chua2024]; there is no event here that could be read that way.
-    """
-
-    units: int
-    size: int
-
-    def event(self, noise_multiplier: float, steps: int) -> NoReturn:
-        """Refused."""
-        raise ValueError(
-            "Expected Poisson batches, got shuffled ones; their epsilon is not that of Poisson "
-            "sampling. Use Poisson(units=..., expected=...)."
         )
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._torch import Tensor, torch
 from masquerade.noise import Noise
 from masquerade.train.plan import Plan
 
-torch = require("torch", extra="train")
-Tensors: TypeAlias = dict[str, Any]
+Tensors: TypeAlias = dict[str, Tensor]
 Projection: TypeAlias = Callable[[Tensors], Tensors]
 
 
@@ -41,7 +40,7 @@ def noisy(
     return found if project is None else project(found)
 
 
-def _drawn(plan: Plan, noise: Noise, like: Any) -> Any:
+def _drawn(plan: Plan, noise: Noise, like: Tensor) -> Tensor:
     """Noise for all weights at once, in cells, where they lie: the same numbers on any device."""
     if like.device.type == "cuda":
         return noise.gaussian_on(str(like.device), plan.sigma, len(like), grid=plan.grid)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import zip_longest
 
 import numpy as np
 
@@ -28,14 +28,22 @@ class PictureQuality:
         frames: how many were compared.
         height: of a frame, in pixels.
         width: of a frame, in pixels.
-        psnr: in dB, of all pixels of the video together; infinite if nothing was changed.
+        psnr: in dB, of all pixels of the video together [ma2026, Sec. 3.1]; infinite if nothing was
+            changed.
         psnr_of_frames: the mean of the frames' own PSNR; infinite if any frame is unchanged.
         ssim: mean of the frames measured; 1 if they are unchanged.
         ssim_frames: how many frames that is.
         ssim_window: side of SSIM's window in pixels; below 7 where a frame is smaller.
-        flicker_before: mean change from frame to frame of the original, in grey levels.
-        flicker_after: the same of what was made of it. A single frame has none: NaN.
-        perturbation_stability: spread over time of the change made, in grey levels; NaN likewise.
+        flicker_before: mean absolute change from one frame to the next of the original, in grey
+            levels [ma2026, Sec. 3.6].
+        flicker_after: the same of what was made of it. Motion counts too: only against the
+            original's own flicker does it say what a mechanism added. A single frame has none: NaN.
+        perturbation_stability: spread over time of how much a frame was changed, in grey levels
+            [ma2026, Sec. 3.6]; lower is steadier; NaN likewise. The paper takes the standard
+            deviation of the frames' "perturbation energy" and does not define that energy. It is
+            the mean absolute change here, with one degree of freedom taken off: Gaussian noise of 8
+            grey levels on six frames of 192x320 then gives 0.011, where Table 7 prints 0.010; the
+            mean square would give 0.2.
     """
 
     frames: int
@@ -84,53 +92,10 @@ def measure(
         (34.15, 0.0)
     """
     _check.count(every=every)
-    return _walk(before, after, every=every)
-
-
-def psnr(before: Iterable[np.ndarray], after: Iterable[np.ndarray]) -> float:
-    """PSNR in dB of all pixels of two videos together; the measure of [ma2026, Sec. 3.1].
-
-    Example:
-        >>> psnr([np.zeros((2, 2, 3), np.uint8)], [np.full((2, 2, 3), 255, np.uint8)])
-        0.0
-    """
-    return _walk(before, after, every=0).psnr
-
-
-def ssim(before: Iterable[np.ndarray], after: Iterable[np.ndarray], *, every: int = 1) -> float:
-    """Mean over frames of `frame_ssim`, taken of every ``every``-th frame."""
-    return measure(before, after, every=every).ssim
-
-
-def flicker(frames: Iterable[np.ndarray]) -> float:
-    """Mean absolute change from one frame to the next, in grey levels [ma2026, Sec. 3.6].
-
-    Lower is steadier, but motion counts too: only against the original's own flicker does it say
-    what a mechanism added. A single frame has none: NaN.
-
-    Example:
-        >>> flicker([np.full((2, 2, 3), level, np.uint8) for level in (0, 10, 4)])
-        8.0
-    """
-    total = values = 0
-    last: np.ndarray | None = None
-    for frame in _checked(frames):
-        if last is not None:
-            total += _sum(_distance(last, frame))  # [ma2026, Sec. 3.6]
-            values += frame.size
-        last = frame.copy()  # a reader may fill the same array again
-    return total / values if values else math.nan
-
-
-def perturbation_stability(before: Iterable[np.ndarray], after: Iterable[np.ndarray]) -> float:
-    """Spread over time of how much a frame was changed, in grey levels [ma2026, Sec. 3.6].
-
-    The paper takes the standard deviation of the frames' "perturbation energy" and does not define
-    that energy. It is the mean absolute change here, with one degree of freedom taken off: Gaussian
-    noise of 8 grey levels on six frames of 192x320 then gives 0.011, where Table 7 prints 0.010;
-    the mean square would give 0.2. Lower is steadier. A single frame has none: NaN.
-    """
-    return _walk(before, after, every=0).perturbation_stability
+    tally = _Tally()
+    for old, new in _pairs(before, after):
+        tally.add(old, new, with_ssim=tally.frames % every == 0)
+    return tally.quality()
 
 
 def mask_iou_over_time(masks: Iterable[np.ndarray]) -> float:
@@ -218,16 +183,6 @@ def _window_sums(values: np.ndarray, side: int, step: int) -> np.ndarray:
     return across
 
 
-def _walk(
-    before: Iterable[np.ndarray], after: Iterable[np.ndarray], *, every: int
-) -> PictureQuality:
-    """`measure`; with ``every=0`` SSIM is left out and NaN."""
-    tally = _Tally()
-    for old, new in _pairs(before, after):
-        tally.add(old, new, with_ssim=every > 0 and tally.frames % every == 0)
-    return tally.quality()
-
-
 class _Tally:
     """Running sums of one pass."""
 
@@ -266,7 +221,7 @@ class _Tally:
             width=width,
             psnr=_decibels(self.squared, self.frames * values),
             psnr_of_frames=self.decibels / self.frames,
-            ssim=self.similarity / self.ssim_frames if self.ssim_frames else math.nan,
+            ssim=self.similarity / self.ssim_frames,
             ssim_frames=self.ssim_frames,
             ssim_window=ssim_window(height, width),
             flicker_before=self.moved_before / moves if moves else math.nan,
@@ -279,11 +234,8 @@ def _pairs(
     before: Iterable[np.ndarray], after: Iterable[np.ndarray]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Frames of two videos side by side; whatever does not match is refused where it is met."""
-    olds, news = _checked(before, "before"), _checked(after, "after")
-    for place in count():
-        old, new = next(olds, None), next(news, None)
-        if old is None and new is None:
-            return
+    pairs = zip_longest(_checked(before, "before"), _checked(after, "after"))
+    for place, (old, new) in enumerate(pairs):
         if old is None or new is None:
             told = ("more", place) if new is None else (place, "more")
             raise ValueError(
@@ -298,7 +250,7 @@ def _pairs(
         yield old, new
 
 
-def _checked(frames: Iterable[np.ndarray], name: str = "frames") -> Iterator[np.ndarray]:
+def _checked(frames: Iterable[np.ndarray], name: str) -> Iterator[np.ndarray]:
     """The frames, each (H, W, 3) uint8 and all of the first one's size."""
     size: tuple[int, ...] = ()
     for frame in frames:

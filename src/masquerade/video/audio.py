@@ -36,17 +36,11 @@ def copied(
         BadInput: if the file cannot be read.
         ValueError: if the target's format does not take this kind of sound.
     """
-    if path is None:
-        yield lambda seconds: None
-        return
-    opening = contextlib.ExitStack()
-    container, video = opening.enter_context(source.opened(path, max_pixels=formats.MAX_PIXELS))
-    try:  # closed by hand: what goes wrong with the frames is not the fault of this file
-        if not container.streams.audio:
+    with contextlib.nullcontext() if path is None else _opened(path) as found:
+        if found is None:
             yield lambda seconds: None
             return
-        sound = container.streams.audio[0]
-        packets = _shifted(_whole(container, sound), start=_start(video))
+        sound, packets = found
         track = _add(target, sound, suffix=suffix)
         waiting = next(packets, None)
 
@@ -58,8 +52,6 @@ def copied(
                 waiting = next(packets, None)
 
         yield copy
-    finally:
-        opening.close()
 
 
 def check(path: Path, *, suffix: str) -> None:
@@ -72,13 +64,10 @@ def check(path: Path, *, suffix: str) -> None:
     if suffix.lower() in PICTURES:
         raise ValueError(f"Expected no sound for a {suffix}; write a video.")
     form = formats.find(suffix, exact=False)
-    opening = contextlib.ExitStack()
-    container, video = opening.enter_context(source.opened(path, max_pixels=formats.MAX_PIXELS))
-    try:
-        if not container.streams.audio:
+    with _opened(path) as found:
+        if found is None:
             raise BadInput(f"Expected a video with sound to keep, got none in {path}.")
-        sound = container.streams.audio[0]
-        packets = _shifted(_whole(container, sound), start=_start(video))
+        sound, packets = found
         with tempfile.TemporaryFile() as file, _fitting(sound, suffix):
             with av.open(handle.address(file), "w", format=form.container) as trial:
                 track = _add(trial, sound, suffix=suffix)
@@ -88,6 +77,19 @@ def check(path: Path, *, suffix: str) -> None:
                     trial.mux(packet)
         for _ in packets:
             pass  # so that damage further on is found before anything is spent
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[AudioStream, Iterator[av.Packet[Stream]]] | None]:
+    """The first audio stream and its packets, if there is one."""
+    opening = contextlib.ExitStack()
+    container, video = opening.enter_context(source.opened(path, max_pixels=formats.MAX_PIXELS))
+    try:  # closed by hand: what goes wrong with the frames is not the fault of this file
+        if not container.streams.audio:
+            yield None
+            return
+        sound = container.streams.audio[0]
+        yield sound, _shifted(_whole(container, sound), start=_start(video))
     finally:
         opening.close()
 

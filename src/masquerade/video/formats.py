@@ -18,8 +18,8 @@ class Format:
     Args:
         container: FFmpeg's name of the muxer.
         codec: FFmpeg's name of the encoder.
-        pixel_format: for even sizes.
-        odd_format: for odd sizes; H.264 halves chroma only where it can.
+        pixel_format: FFmpeg's name of it.
+        odd_format: for odd sizes, where it is another; H.264 halves chroma only where it can.
         full_range: whether black is 0 rather than 16.
         longest_side: that the codec takes, in pixels.
         narrowest: picture that the codec takes.
@@ -32,7 +32,7 @@ class Format:
     container: str
     codec: str
     pixel_format: str
-    odd_format: str
+    odd_format: str | None = None
     full_range: bool = True
     longest_side: int = 32767
     narrowest: int = 1
@@ -70,16 +70,14 @@ _H264_EXACT = Format(
     container="mp4",
     codec="libx264rgb",
     pixel_format="rgb24",
-    odd_format="rgb24",
     longest_side=16384,
     options={"qp": "0", "preset": "veryfast"},
 )
-_PNG = Format(container="image2pipe", codec="png", pixel_format="rgb24", odd_format="rgb24")
+_PNG = Format(container="image2pipe", codec="png", pixel_format="rgb24")
 _JPEG = Format(
     container="image2pipe",
     codec="mjpeg",
     pixel_format="yuvj444p",
-    odd_format="yuvj444p",
     one_thread=True,
     options={"qmin": "2", "qmax": "2"},
 )
@@ -92,7 +90,6 @@ _LOSSY = {
         container="avi",
         codec="mpeg4",
         pixel_format="yuv420p",
-        odd_format="yuv420p",
         full_range=False,
         longest_side=8191,
         longest_tick=65535,
@@ -103,7 +100,6 @@ _LOSSY = {
         container="webm",
         codec="libvpx-vp9",
         pixel_format="yuv420p",
-        odd_format="yuv420p",
         full_range=False,
         longest_side=16384,
         carries_aspect=False,
@@ -121,7 +117,6 @@ _EXACT = {
         container="matroska",
         codec="ffv1",
         pixel_format="bgr0",
-        odd_format="bgr0",
         carries_aspect=False,
         narrowest=2,
         options={"level": "3", "slicecrc": "1"},
@@ -130,7 +125,6 @@ _EXACT = {
         container="avi",
         codec="utvideo",
         pixel_format="gbrp",
-        odd_format="gbrp",
         carries_aspect=False,
     ),
     ".png": _PNG,

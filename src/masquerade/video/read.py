@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from av import VideoFrame
 from av.container import InputContainer
 from av.video.stream import VideoStream
 
@@ -42,10 +43,16 @@ def frames(
         BadInput: if the file is missing, truncated, damaged, empty, too large, or changes its size.
     """
     with source.opened(path, max_pixels=max_pixels) as (container, stream):
-        to_rgb, turns = colour.ToRgb(), upright.Turns()
-        held = upright.of_picture(path) if source.is_picture(container) else None
+        show = _showing(path, container)
         for frame in source.decoded(container, stream, threads=threads):
-            yield upright.turned(to_rgb(frame), held or turns.of(frame))
+            yield show(frame)
+
+
+def _showing(path: Path, container: InputContainer) -> Callable[[VideoFrame], np.ndarray]:
+    """What makes an upright RGB array of a frame of this file."""
+    to_rgb, turns = colour.ToRgb(), upright.Turns()
+    held = upright.of_picture(path) if source.is_picture(container) else None
+    return lambda frame: upright.turned(to_rgb(frame), held or turns.of(frame))
 
 
 def segment(path: Path, start: int, stop: int) -> np.ndarray:
@@ -103,12 +110,11 @@ def timed_segment(path: Path, start: int, stop: int) -> tuple[np.ndarray, float]
 def _timed(path: Path, start: int, stop: int | None) -> tuple[np.ndarray, float]:
     """Decode all, keep the frames from ``start`` to ``stop``, and watch the time."""
     with source.opened(path) as (container, stream):
-        clock, to_rgb, turns = Clock(), colour.ToRgb(), upright.Turns()
-        held = upright.of_picture(path) if source.is_picture(container) else None
+        clock, show = Clock(), _showing(path, container)
         film, kept = np.empty((0, 0, 0, 3), np.uint8), 0
         for frame in source.decoded(container, stream):
             if start <= clock.count and (stop is None or clock.count < stop):
-                shown = upright.turned(to_rgb(frame), held or turns.of(frame))
+                shown = show(frame)
                 if kept == len(film):  # in place: a list and its stack would take twice the memory
                     film.resize((kept + kept // 4 + 16, *shown.shape), refcheck=False)
                 film[kept] = shown
@@ -165,7 +171,7 @@ def _by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
             return None  # the beginning is as near
         container.seek(index.key_places[place], stream=stream)
         found: list[np.ndarray] = []
-        to_rgb, turns = colour.ToRgb(), upright.Turns()
+        show = _showing(path, container)
         for frame in source.decoded(container, stream):
             if frame.pts is None or (frame.pts < wanted[0] and found):
                 return None
@@ -173,7 +179,7 @@ def _by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
                 continue
             if frame.pts != wanted[len(found)]:
                 return None
-            found.append(upright.turned(to_rgb(frame), turns.of(frame)))
+            found.append(show(frame))
             if len(found) == len(wanted):
                 return found
     return None

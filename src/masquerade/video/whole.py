@@ -27,27 +27,20 @@ def check(stream: BinaryIO, path: Path) -> None:
         BadInput: if the file is empty or shorter than its structure says.
     """
     size = stream.seek(0, os.SEEK_END)
-    stream.seek(0)
-    head = stream.read(12)
+    head = _at(stream, 0, 12)
     if not head:
         raise BadInput(f"Expected a video, got the empty file {path}.")
-    end = size
-    if head[4:8] in _BOXES:
-        end = _end_of_boxes(stream, size)
-    elif head[:4] == b"RIFF":
-        end = _end_of_riff(stream, size)
-    elif head[:4] == b"\x1a\x45\xdf\xa3":
-        end = _end_of_ebml(stream, size)
-    elif head[:8] == _PNG:
-        end = _end_of_png(stream, size)
-    elif head[:2] == b"\xff\xd8":
-        end = _end_of_jpeg(stream, size)
-    elif head[:4] == b"GIF8":
-        end = _end_of_gif(stream, size)
-    elif head[:3] == b"FLV":
-        end = _end_of_flv(stream, size)
-    elif length := _transport_packet(stream):
-        end = -(-size // length) * length
+    ends = {
+        b"RIFF": _end_of_riff,
+        b"\x1a\x45\xdf\xa3": _end_of_ebml,
+        _PNG: _end_of_png,
+        b"\xff\xd8": _end_of_jpeg,
+        b"GIF8": _end_of_gif,
+        b"FLV": _end_of_flv,
+    }
+    known = [end_of for mark, end_of in ends.items() if head.startswith(mark)]
+    end_of = _end_of_boxes if head[4:8] in _BOXES else (*known, _end_of_transport)[0]
+    end = end_of(stream, size)
     stream.seek(0)
     if end > size:
         raise BadInput(
@@ -56,12 +49,16 @@ def check(stream: BinaryIO, path: Path) -> None:
         )
 
 
+def _at(stream: BinaryIO, place: int, count: int) -> bytes:
+    stream.seek(place)
+    return stream.read(count)
+
+
 def _end_of_boxes(stream: BinaryIO, size: int) -> int:
     """ISO base media: boxes one after the other; a length of 0 reaches to the end."""
     place, has_fragments = 0, False
     while place + 8 <= size:
-        stream.seek(place)
-        head = stream.read(16)
+        head = _at(stream, place, 16)
         length, kind = struct.unpack(">I4s", head[:8])
         has_fragments |= kind == b"moof"
         if kind not in _BOXES and has_fragments:
@@ -80,8 +77,7 @@ def _end_of_riff(stream: BinaryIO, size: int) -> int:
     """AVI: RIFF chunks, of 1 GB each in long files; a length of 0 was never filled in."""
     place = 0
     while place + 8 <= size:
-        stream.seek(place)
-        kind, length = struct.unpack("<4sI", stream.read(8))
+        kind, length = struct.unpack("<4sI", _at(stream, place, 8))
         if kind != b"RIFF" or length in (0, 0xFFFFFFFF):
             break
         place += 8 + length
@@ -125,8 +121,7 @@ def _walk(stream: BinaryIO, place: int, stop: int) -> int:
 
 def _element(stream: BinaryIO, place: int) -> tuple[int, int, int] | None:
     """Identifier, start of the content and length (-1: open) of the element at a place."""
-    stream.seek(place)
-    head = stream.read(12).ljust(12, b"\xff")
+    head = _at(stream, place, 12).ljust(12, b"\xff")
     id_bytes = 9 - head[0].bit_length()
     length_bytes = 9 - head[min(id_bytes, 4)].bit_length()
     if id_bytes > 4 or length_bytes > 8:
@@ -142,8 +137,7 @@ def _end_of_png(stream: BinaryIO, size: int) -> int:
     """PNG: chunks up to IEND."""
     place = len(_PNG)
     while place + 8 <= size:
-        stream.seek(place)
-        length, kind = struct.unpack(">I4s", stream.read(8))
+        length, kind = struct.unpack(">I4s", _at(stream, place, 8))
         place += 12 + int(length)
         if kind == b"IEND":
             return place
@@ -154,11 +148,9 @@ def _end_of_jpeg(stream: BinaryIO, size: int) -> int:
     """JPEG: segments up to the first scan, then the marker that ends the picture."""
     place = 2
     while place + 4 <= size:
-        stream.seek(place)
-        marker, length = struct.unpack(">HH", stream.read(4))
+        marker, length = struct.unpack(">HH", _at(stream, place, 4))
         if marker == 0xFFDA:
-            stream.seek(place)
-            return place if b"\xff\xd9" in stream.read() else size + 2
+            return place if b"\xff\xd9" in _at(stream, place, -1) else size + 2
         if marker == 0xFFFF:
             place += 1  # a fill byte
         elif marker < 0xFF00:
@@ -170,11 +162,9 @@ def _end_of_jpeg(stream: BinaryIO, size: int) -> int:
 
 def _end_of_gif(stream: BinaryIO, size: int) -> int:
     """GIF: blocks of sub-blocks up to the trailer."""
-    stream.seek(0)
-    place = 13 + _gif_colours(stream.read(11)[10:])
+    place = 13 + _gif_colours(_at(stream, 10, 1))
     while place < size:
-        stream.seek(place)
-        head = stream.read(10).ljust(10, b"\0")
+        head = _at(stream, place, 10).ljust(10, b"\0")
         if head[0] == 0x3B:
             return place + 1
         if head[0] not in (0x21, 0x2C):
@@ -182,8 +172,7 @@ def _end_of_gif(stream: BinaryIO, size: int) -> int:
         place += 2 if head[0] == 0x21 else 11 + _gif_colours(head[9:])
         length = b"\1"
         while length and length != b"\0":
-            stream.seek(place)
-            length = stream.read(1)
+            length = _at(stream, place, 1)
             place += 1 + sum(length)
     return size + 1
 
@@ -195,26 +184,23 @@ def _gif_colours(flags: bytes) -> int:
 
 def _end_of_flv(stream: BinaryIO, size: int) -> int:
     """FLV: tags, each with its length before and behind it."""
-    stream.seek(5)
-    place = int.from_bytes(stream.read(4), "big") + 4
+    place = int.from_bytes(_at(stream, 5, 4), "big") + 4
     while place < size:
-        stream.seek(place)
-        head = stream.read(4)
+        head = _at(stream, place, 4)
         if head[0] & 0x1F not in (8, 9, 18):
             return place  # let the decoder say what is wrong
         place += 15 + int.from_bytes(head[1:].ljust(3, b"\0"), "big")
     return place
 
 
-def _transport_packet(stream: BinaryIO) -> int:
-    """Length of a packet of a transport stream, of a camera's with a time in front; else 0."""
-    stream.seek(0)
-    head = stream.read(5 * 192)
+def _end_of_transport(stream: BinaryIO, size: int) -> int:
+    """Transport stream: whole packets, a camera's with a time in front; all else ends anywhere."""
+    head = _at(stream, 0, 5 * 192)
     for length, first in ((188, 0), (192, 4)):
         marks = head[first::length]
         if len(marks) > 1 and set(marks) == {0x47}:
-            return length
-    return 0
+            return -(-size // length) * length
+    return size
 
 
 def _damaged_at(place: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import BinaryIO
 import av
 import numpy as np
 from av.bitstream import BitStreamFilterContext
-from av.container import InputContainer, OutputContainer
+from av.container import OutputContainer
 from av.video.reformatter import ColorRange
 from av.video.stream import VideoStream
 
@@ -28,49 +28,64 @@ _NOT_READABLE = "Expected to read back what was written"
 _NO_MESSAGES = "filter_units=remove_types=6"  # x264 writes its settings and threads into one
 
 
-def check(
-    suffix: str,
-    *,
-    frames: int,
-    height: int,
-    width: int,
-    exact: bool = False,
-    rate: Fraction = Fraction(25),
-    aspect: Fraction = Fraction(1),
-) -> None:
-    """Refuse what cannot be written, before anything is computed.
+@dataclass(frozen=True, kw_only=True)
+class Film:
+    """What is written, as everyone may know it before its first frame.
 
-    Raises:
-        ValueError: for an unknown suffix, several frames in a picture, an exact copy in a format
-            that has none, a size or an aspect ratio that the format does not take, or a rate
-            outside (0, 1000].
+    Args:
+        suffix: of the file, such as ".mp4".
+        frames: how many must come; None if nobody knows.
+        height: of each.
+        width: of each.
+        rate: frames a second.
+        aspect: width of a pixel over its height.
+        exact: keep every value; ``read.frames`` then gives back the same arrays.
     """
-    form = formats.find(suffix, exact=exact)
-    _check.count(frames=frames, height=height, width=width)
-    if frames > 1 and suffix.lower() in PICTURES:
-        raise ValueError(
-            f"Expected one frame for a {suffix}, got {frames}; write a video such as .mp4."
-        )
-    if max(height, width) > form.longest_side or height * width > formats.MAX_PIXELS:
-        raise ValueError(
-            f"Expected at most {form.longest_side} pixels a side and {formats.MAX_PIXELS} in all "
-            f"for a {suffix}, got {width}x{height}; scale it down first."
-        )
-    if width < form.narrowest:
-        raise ValueError(
-            f"Expected a width of {form.narrowest} or more for a lossless {suffix}, got {width}; "
-            "write a .mp4."
-        )
-    if not 0 < rate <= _MAX_RATE_HZ:
-        raise ValueError(
-            f"Expected a rate in (0, {_MAX_RATE_HZ}] frames a second, got {rate}; "
-            "give the true one."
-        )
-    if aspect <= 0 or (aspect != 1 and not form.carries_aspect):
-        raise ValueError(
-            f"Expected square pixels for a {'lossless ' * exact}{suffix}, got an aspect ratio of "
-            f"{aspect}; write a .mp4, which keeps it."
-        )
+
+    suffix: str
+    frames: int | None
+    height: int
+    width: int
+    rate: Fraction = Fraction(25)
+    aspect: Fraction = Fraction(1)
+    exact: bool = False
+
+    def check(self) -> None:
+        """Refuse what cannot be written, before anything is computed.
+
+        Raises:
+            ValueError: for an unknown suffix, several frames in a picture, an exact copy in a
+                format that has none, a size or an aspect ratio that the format does not take, or
+                a rate outside (0, 1000].
+        """
+        form, suffix = formats.find(self.suffix, exact=self.exact), self.suffix
+        frames = 1 if self.frames is None else self.frames
+        _check.count(frames=frames, height=self.height, width=self.width)
+        if frames > 1 and suffix.lower() in PICTURES:
+            raise ValueError(
+                f"Expected one frame for a {suffix}, got {frames}; write a video such as .mp4."
+            )
+        pixels = self.height * self.width
+        if max(self.height, self.width) > form.longest_side or pixels > formats.MAX_PIXELS:
+            raise ValueError(
+                f"Expected at most {form.longest_side} pixels a side and {formats.MAX_PIXELS} in "
+                f"all for a {suffix}, got {self.width}x{self.height}; scale it down first."
+            )
+        if self.width < form.narrowest:
+            raise ValueError(
+                f"Expected a width of {form.narrowest} or more for a lossless {suffix}, got "
+                f"{self.width}; write a .mp4."
+            )
+        if not 0 < self.rate <= _MAX_RATE_HZ:
+            raise ValueError(
+                f"Expected a rate in (0, {_MAX_RATE_HZ}] frames a second, got {self.rate}; "
+                "give the true one."
+            )
+        if self.aspect <= 0 or (self.aspect != 1 and not form.carries_aspect):
+            raise ValueError(
+                f"Expected square pixels for a {'lossless ' * self.exact}{suffix}, got an aspect "
+                f"ratio of {self.aspect}; write a .mp4, which keeps it."
+            )
 
 
 def write(
@@ -83,13 +98,8 @@ def write(
     exact: bool = False,
     audio_from: Path | None = None,
     num_frames: int | None = None,
-    threads: int = 0,
 ) -> int:
     """Encode frames to a stream and return how many there were.
-
-    By default visually lossless: H.264 with halved chroma (full chroma for odd sizes), VP9 in a
-    .webm, MPEG-4 in an .avi, all of limited range and with the matrix of ``colour``; full-chroma
-    JPEG. The bytes depend on the frames, the arguments and the number of threads alone.
 
     Args:
         stream: seekable and writable; it stays open.
@@ -100,35 +110,55 @@ def write(
         exact: keep every value; ``read.frames`` then gives back the same arrays.
         audio_from: a video whose first audio stream is copied along, as it is.
         num_frames: how many frames must come.
-        threads: of the encoder; 0 is four, on every machine.
 
     Raises:
         BadInput: if there are no frames, or not as many as ``num_frames``.
-        ValueError: if ``check`` refuses, or a frame has another size or type.
+        ValueError: if `Film.check` refuses, or a frame has another size or type.
     """
     frames = iter(frames)
     first = next(frames, None)
     if first is None:
         raise BadInput(f"Expected {num_frames or 'at least one'} frames to write, got none.")
-    is_picture = suffix.lower() in PICTURES
-    expected = num_frames or 1 + (is_picture and next(frames, None) is not None)
     _check.shape("H W 3", frame=first)
-    if first.dtype != np.uint8:
-        raise ValueError(f"Expected frames of dtype uint8, got {first.dtype}; convert them first.")
-    check(
-        suffix,
-        frames=expected,
-        height=first.shape[0],
-        width=first.shape[1],
-        exact=exact,
+    height, width = first.shape[:2]
+    if suffix.lower() in PICTURES and num_frames is None and next(frames, None) is not None:
+        num_frames = 2  # at least; refused
+    film = Film(
+        suffix=suffix,
+        frames=num_frames,
+        height=height,
+        width=width,
         rate=rate,
         aspect=aspect,
+        exact=exact,
     )
-    if is_picture and audio_from is not None:
-        raise ValueError(f"Expected no sound for a {suffix}, got audio_from; write a video.")
-    form = formats.find(suffix, exact=exact)
-    rate = form.nearest_rate(rate)
-    every = _same(chain([first], frames), shape=first.shape, num_frames=num_frames)
+    with writing(stream, film, audio_from=audio_from) as encoder:
+        for frame in chain([first], frames):
+            encoder.add(frame)
+    return encoder.count
+
+
+@contextlib.contextmanager
+def writing(
+    stream: BinaryIO, film: Film, *, audio_from: Path | None = None, threads: int = 0
+) -> Iterator[Encoder]:
+    """Encode to a stream what is added, frame by frame.
+
+    By default visually lossless: H.264 with halved chroma (full chroma for odd sizes), VP9 in a
+    .webm, MPEG-4 in an .avi, all of limited range and with the matrix of ``colour``; full-chroma
+    JPEG. The bytes depend on the frames, the arguments and the number of threads alone. At the end
+    what was written is read back.
+
+    Args:
+        stream: seekable and writable; it stays open.
+        film: what will come.
+        audio_from: a video whose first audio stream is copied along, as it is.
+        threads: of the encoder; 0 is four, on every machine.
+    """
+    film.check()
+    if film.suffix.lower() in PICTURES and audio_from is not None:
+        raise ValueError(f"Expected no sound for a {film.suffix}, got audio_from; write a video.")
+    form = formats.find(film.suffix, exact=film.exact)
     with handle.as_file(stream) as file:
         with (
             _room(),
@@ -139,13 +169,14 @@ def write(
                 container_options={"fflags": "+bitexact"},
             ) as container,
         ):
-            video = _add_video(container, form, size=first.shape, rate=rate, aspect=aspect)
+            video = _add_video(container, form, film)
             video.codec_context.thread_count = 1 if form.one_thread else threads or _THREADS
-            with audio.copied(audio_from, container, suffix=suffix) as copy_sound:
+            with audio.copied(audio_from, container, suffix=film.suffix) as copy_sound:
                 container.start_encoding()
-                count = _encode(container, video, every, rate=rate, copy_sound=copy_sound)
-        _check_written(file, (count, *first.shape))
-    return count
+                encoder = Encoder(container, video, film, copy_sound=copy_sound)
+                yield encoder
+                encoder.finish()
+        _check_written(file, (encoder.count, film.height, film.width))
 
 
 @contextlib.contextmanager
@@ -161,10 +192,6 @@ def _room() -> Iterator[None]:
         ) from error
 
 
-def _opened(file: BinaryIO) -> AbstractContextManager[tuple[InputContainer, VideoStream]]:
-    return source.opened(Path(f"/dev/fd/{file.fileno()}"), max_pixels=formats.MAX_PIXELS)
-
-
 def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
     """Read back what was written: all packets, and the frames from the last keyframe on.
 
@@ -175,8 +202,9 @@ def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
     """
     tail: list[av.Packet[VideoStream]] = []
     count, size = 0, (0, 0)
+    path = Path(f"/dev/fd/{file.fileno()}")
     try:
-        with _opened(file) as (container, stream):
+        with source.opened(path, max_pixels=formats.MAX_PIXELS) as (container, stream):
             source.prepare(stream, threads=_THREADS)
             for packet in source.packets(container, stream):
                 if packet.is_keyframe:
@@ -193,74 +221,71 @@ def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
         raise OSError(errno.EIO, f"{_NOT_READABLE}, {shape[0]} frames, got {got}; write elsewhere")
 
 
-def _encode(
-    container: OutputContainer,
-    video: VideoStream,
-    frames: Iterator[np.ndarray],
-    *,
-    rate: Fraction,
-    copy_sound: Callable[[Fraction], None],
-) -> int:
-    context = video.codec_context
-    from_rgb = colour.FromRgb(context.pix_fmt or "", height=context.height)
-    is_h264 = context.name.startswith("libx264")
-    silence = BitStreamFilterContext(_NO_MESSAGES, in_stream=video) if is_h264 else None
-    count = 0
+class Encoder:
+    """Takes frames, if they are all alike and as many as announced, and writes their packets."""
 
-    def mux(packets: list[av.Packet[VideoStream]]) -> None:
-        for packet in packets:
-            for kept in silence.filter(packet) if silence else [packet]:
-                kept.stream = video
-                container.mux(kept)
+    def __init__(
+        self,
+        container: OutputContainer,
+        video: VideoStream,
+        film: Film,
+        *,
+        copy_sound: Callable[[Fraction], None],
+    ) -> None:
+        context = video.codec_context
+        self._container, self._video, self._film = container, video, film
+        self._copy_sound, self.count = copy_sound, 0
+        self._rate = formats.find(film.suffix, exact=film.exact).nearest_rate(film.rate)
+        self._from_rgb = colour.FromRgb(context.pix_fmt or "", height=context.height)
+        is_h264 = context.name.startswith("libx264")
+        self._silence = BitStreamFilterContext(_NO_MESSAGES, in_stream=video) if is_h264 else None
 
-    for array in frames:
-        copy_sound(count / rate)
-        frame = from_rgb(array)
-        frame.pts, frame.time_base = count, 1 / rate
-        mux(video.encode(frame))
-        count += 1
-    copy_sound(count / rate)
-    mux(video.encode(None))
-    return count
-
-
-def _same(
-    frames: Iterable[np.ndarray], *, shape: tuple[int, ...], num_frames: int | None
-) -> Iterator[np.ndarray]:
-    """The frames, if they are all alike and as many as announced."""
-    count = 0
-    for frame in frames:
-        if frame.shape != shape or frame.dtype != np.uint8:
+    def add(self, array: np.ndarray) -> None:
+        """The next frame."""
+        shape = (self._film.height, self._film.width, 3)
+        if array.shape != shape or array.dtype != np.uint8:
             raise ValueError(
-                f"Expected frames of shape {shape} and dtype uint8, got {frame.shape} and "
-                f"{frame.dtype} at frame {count}."
+                f"Expected frames of shape {shape} and dtype uint8, got {array.shape} and "
+                f"{array.dtype} at frame {self.count}."
             )
-        count += 1
-        if num_frames is not None and count > num_frames:
-            break
-        yield frame
-    if num_frames is not None and count != num_frames:
-        many = "more" if count > num_frames else str(count)
-        raise BadInput(f"Expected {num_frames} frames to write, got {many}; count them again.")
+        if self.count == self._film.frames:
+            raise self._other_than_announced("more")
+        self._copy_sound(self.count / self._rate)
+        frame = self._from_rgb(array)
+        frame.pts, frame.time_base = self.count, 1 / self._rate
+        self._mux(self._video.encode(frame))
+        self.count += 1
+
+    def finish(self) -> None:
+        """What the codec still holds."""
+        if self._film.frames not in (None, self.count):
+            raise self._other_than_announced(str(self.count))
+        self._copy_sound(self.count / self._rate)
+        self._mux(self._video.encode(None))
+
+    def _mux(self, packets: list[av.Packet[VideoStream]]) -> None:
+        for packet in packets:
+            for kept in self._silence.filter(packet) if self._silence else [packet]:
+                kept.stream = self._video
+                self._container.mux(kept)
+
+    def _other_than_announced(self, got: str) -> BadInput:
+        return BadInput(
+            f"Expected {self._film.frames} frames to write, got {got}; count them again."
+        )
 
 
-def _add_video(
-    container: OutputContainer,
-    form: formats.Format,
-    *,
-    size: tuple[int, ...],
-    rate: Fraction,
-    aspect: Fraction,
-) -> VideoStream:
+def _add_video(container: OutputContainer, form: formats.Format, film: Film) -> VideoStream:
     options = form.options | {"flags": "+bitexact"}
+    rate = form.nearest_rate(film.rate)
     video = container.add_stream(form.codec, rate=rate, options=options)
     if not isinstance(video, VideoStream):
         raise TypeError(f"Expected a video codec, got {form.codec}.")
     context = video.codec_context
-    context.height, context.width = size[:2]
+    context.height, context.width = film.height, film.width
     is_even = context.height % 2 == 0 and context.width % 2 == 0
-    context.pix_fmt = form.pixel_format if is_even else form.odd_format
-    context.sample_aspect_ratio = aspect
+    context.pix_fmt = form.pixel_format if is_even else form.odd_format or form.pixel_format
+    context.sample_aspect_ratio = film.aspect
     if context.pix_fmt in ("yuv420p", "yuv444p"):
         colour.tag(context, height=context.height)
     elif form.full_range:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from masquerade.account.training import PublishedRun
-from masquerade.account.verdict import PublishedClaim, Verdict
+from masquerade.account.verdict import Verdict
 from masquerade.guarantee import Relation
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureProjective(PublishedClaim):
+class FeatureProjectiveClaim(PublishedRun):
     """Feature-projective DP on MPII; delta, batch and epochs are our assumption.
 
     Args:
@@ -27,16 +27,12 @@ class FeatureProjective(PublishedClaim):
     batch: int = 64
     epochs: int = 20
 
-    def __post_init__(self) -> None:
-        PublishedRun(**asdict(self))
-
     def verdict(self) -> Verdict:
         """Judge the claim: text and figure disagree on how batches are drawn."""
-        run = PublishedRun(**asdict(self))
-        zero = run.true_epsilon(Relation.ZERO_OUT, is_revealed=False)
-        replaced = run.true_epsilon(Relation.REPLACE_ONE, is_revealed=False)
-        shared_zero = run.true_epsilon(Relation.ZERO_OUT, is_revealed=True)
-        shared_replaced = run.true_epsilon(Relation.REPLACE_ONE, is_revealed=True)
+        zero = self.true_epsilon(Relation.ZERO_OUT, is_revealed=False)
+        replaced = self.true_epsilon(Relation.REPLACE_ONE, is_revealed=False)
+        shared_zero = self.true_epsilon(Relation.ZERO_OUT, is_revealed=True)
+        shared_replaced = self.true_epsilon(Relation.REPLACE_ONE, is_revealed=True)
         return Verdict(
             paper="feature_projective",
             title="Differentially private 2D human pose estimation",
@@ -55,19 +51,19 @@ class FeatureProjective(PublishedClaim):
                 "accounting, and a public set that does not overlap the private one."
             ),
             arithmetic=(
-                f"assumed: {run.setting()}; a Renyi accountant prints {self.epsilon:g} at z = "
-                f"{run.noise_multiplier:.4f}",
+                f"assumed: {self.setting()}; a Renyi accountant prints {self.epsilon:g} at z = "
+                f"{self.noise_multiplier:.4f}",
                 "neighbours share psi(x) and replace x: the distance is 2C (replace_one)",
                 f"two batches (the algorithm): {zero} (zero_out), {replaced} (replace_one)",
                 f"one batch (the figure): {shared_zero} (zero_out), {shared_replaced} "
                 "(replace_one)",
             ),
             figures={
-                "noise_multiplier": run.noise_multiplier,
+                "noise_multiplier": self.noise_multiplier,
                 "same_batch_zero_out": shared_zero,
                 "same_batch_replace_one": shared_replaced,
             },
         )
 
 
-EXAMPLE = FeatureProjective()
+EXAMPLE = FeatureProjectiveClaim()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from masquerade.account.training import PublishedRun
-from masquerade.account.verdict import PublishedClaim, Verdict
+from masquerade.account.verdict import Verdict
 from masquerade.guarantee import Relation
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskDp(PublishedClaim):
+class MaskDpClaim(PublishedRun):
     """MaskDP on UCF101: one shared Poisson batch for public and private gradients.
 
     Args:
@@ -27,16 +27,12 @@ class MaskDp(PublishedClaim):
     batch: int = 128
     epochs: int = 300
 
-    def __post_init__(self) -> None:
-        PublishedRun(**asdict(self))
-
     def verdict(self) -> Verdict:
         """Judge the claim: the public gradient shows who is in the batch."""
-        run = PublishedRun(**asdict(self))
-        zero = run.true_epsilon(Relation.ZERO_OUT, is_revealed=True)
-        replaced = run.true_epsilon(Relation.REPLACE_ONE, is_revealed=True)
-        apart_zero = run.true_epsilon(Relation.ZERO_OUT, is_revealed=False)
-        apart_replaced = run.true_epsilon(Relation.REPLACE_ONE, is_revealed=False)
+        zero = self.true_epsilon(Relation.ZERO_OUT, is_revealed=True)
+        replaced = self.true_epsilon(Relation.REPLACE_ONE, is_revealed=True)
+        apart_zero = self.true_epsilon(Relation.ZERO_OUT, is_revealed=False)
+        apart_replaced = self.true_epsilon(Relation.REPLACE_ONE, is_revealed=False)
         return Verdict(
             paper="mask_dp",
             title="Activity recognition on avatar-anonymized datasets with masked DP",
@@ -55,9 +51,9 @@ class MaskDp(PublishedClaim):
                 "zero_out and replace_one; the shared batch only with its revealed epsilon."
             ),
             arithmetic=(
-                run.setting(),
+                self.setting(),
                 f"Theorem 1 (Renyi, amplified by sampling, sensitivity C) prints {self.epsilon:g} "
-                f"at z = {run.noise_multiplier:.5f}",
+                f"at z = {self.noise_multiplier:.5f}",
                 "with the batch revealed: delta(eps) = sum_K Bin(K; T, q) "
                 "delta_gauss(eps, sqrt(K) D/z), D = 1 (zero_out) or 2 (replace_one)",
                 f"shared batch: {zero} (zero_out), {replaced} (replace_one)",
@@ -65,11 +61,11 @@ class MaskDp(PublishedClaim):
                 "(replace_one)",
             ),
             figures={
-                "noise_multiplier": run.noise_multiplier,
+                "noise_multiplier": self.noise_multiplier,
                 "independent_zero_out": apart_zero,
                 "independent_replace_one": apart_replaced,
             },
         )
 
 
-EXAMPLE = MaskDp()
+EXAMPLE = MaskDpClaim()

@@ -12,7 +12,7 @@ from masquerade.tradeoff import gaussian_epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ppedcrf(PublishedClaim):
+class PpedcrfClaim(PublishedClaim):
     """PPEDCRF's anchor point.
 
     Args:
@@ -71,4 +71,4 @@ class Ppedcrf(PublishedClaim):
         )
 
 
-EXAMPLE = Ppedcrf()
+EXAMPLE = PpedcrfClaim()

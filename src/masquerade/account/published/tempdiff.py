@@ -12,7 +12,7 @@ from masquerade.account.verdict import PublishedClaim, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tempdiff(PublishedClaim):
+class TempdiffClaim(PublishedClaim):
     """TEMPDIFF on WISDM.
 
     Args:
@@ -102,4 +102,4 @@ def _judge(printed: float, *, at_most: float, at_least: float) -> bool | None:
     return False if at_least > printed else None
 
 
-EXAMPLE = Tempdiff()
+EXAMPLE = TempdiffClaim()

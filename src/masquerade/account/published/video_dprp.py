@@ -19,7 +19,7 @@ from masquerade.tradeoff import gaussian_delta
 
 
 @dataclass(frozen=True, kw_only=True)
-class VideoDprp(PublishedClaim):
+class VideoDprpClaim(PublishedClaim):
     """Video-DPRP with a split of the budget between the projection and its covariance.
 
     Args:
@@ -92,16 +92,16 @@ class VideoDprp(PublishedClaim):
 
     def verdict(self) -> Verdict:
         """Judge the claim: the noise is tens of thousands of times too small."""
-        film = sensitivity.Film(frames=1, height=self.height, width=self.width)
+        frame = (1, self.height, self.width, 3)
         units = (
             Unit(name=UnitName.VALUE),
             Unit(name=UnitName.PIXELS, sites=16),
             Unit(name=UnitName.FRAME),
         )
-        distances = {str(unit): sensitivity.of_array(unit, film) for unit in units}
+        distances = {str(unit): sensitivity.of_array(unit, frame) for unit in units}
         true = {name: up_significant(self.true_epsilon(d), 4) for name, d in distances.items()}
-        frame, theta = distances["frame"], 255 / math.sqrt(self.columns)
-        sound = gaussian_sigma(self.epsilon, delta=self.delta, sensitivity=frame)
+        whole, theta = distances["frame"], 255 / math.sqrt(self.columns)
+        sound = gaussian_sigma(self.epsilon, delta=self.delta, sensitivity=whole)
         dims = self.height * self.width * 3
         return Verdict(
             paper="video_dprp",
@@ -122,8 +122,8 @@ class VideoDprp(PublishedClaim):
             arithmetic=(
                 f"theta = 255/sqrt(k) = 255/sqrt({self.columns}) = {theta:.4f} is used as the "
                 "sensitivity of one frame",
-                f"the sensitivity of one frame is 255 sqrt(d) = 255 sqrt({dims}) = {frame:.0f}, "
-                f"{frame / theta:.0f} times as much",
+                f"the sensitivity of one frame is 255 sqrt(d) = 255 sqrt({dims}) = {whole:.0f}, "
+                f"{whole / theta:.0f} times as much",
                 f"sigma_1 = {self.sigma_1():.4f} as printed; {sound:.0f} would be needed for one "
                 f"frame at ({self.epsilon:g}, {self.delta:g}) with an orthonormal projection",
                 f"sigma_2 = {self.sigma_2():.4f} as printed: log(1.25)/delta stands where "
@@ -142,4 +142,4 @@ class VideoDprp(PublishedClaim):
         )
 
 
-EXAMPLE = VideoDprp()
+EXAMPLE = VideoDprpClaim()

@@ -36,7 +36,7 @@ _SIZE = np.array(textures.LEVEL_SIZES, np.int64)
 _STEPS = np.array([2.0, 8.0, 32.0, 128.0, 512.0])  # of blur / w^3, to the next smaller copy
 
 
-class Seen(NamedTuple):
+class InView(NamedTuple):
     """The quads that may be seen, as linear functions of the sub-pixel's column and row.
 
     Args:
@@ -69,14 +69,14 @@ def draw(place: Place, camera: Camera, light: Light) -> tuple[np.ndarray, np.nda
     texel = np.zeros(shape, np.int32)  # and which of its texture's texels
     texels = textures.pool().texels
     find, mix = (_find_fast, _mix_fast) if HAS_NUMBA else (_find, _mix)
-    find(*seen[:5], texels, near, owner, texel)
-    image = mix(owner, texel, seen.texture, seen.shade, texels)
+    find(seen, texels, near, owner, texel)
+    image = mix(seen, texels, owner, texel)
     rows = np.maximum(near[::2], near[1::2])
     nearest = np.maximum(rows[:, ::2], rows[:, 1::2])
     return image, (1 / nearest).astype(np.float32)
 
 
-def _prepare(quads: Quads, camera: Camera, light: Light) -> Seen:
+def _prepare(quads: Quads, camera: Camera, light: Light) -> InView:
     """What the camera, already of sub-pixels, can see of the quads; near ones first."""
     corners = (quads.corners - np.asarray(camera.eye)) @ camera.axes.T  # (Q, 4, 3)
     across, down = corners[:, 1] - corners[:, 0], corners[:, 3] - corners[:, 0]
@@ -104,7 +104,7 @@ def _prepare(quads: Quads, camera: Camera, light: Light) -> Seen:
     lengths = np.stack([np.linalg.norm(across, axis=1), np.linalg.norm(down, axis=1)], axis=1)
     texels = (quads.repeat[keep] * SIZE_PX / lengths).max(axis=1) / camera.focal_px
     height = np.abs(offset) / np.sqrt(square[:, 0])  # of the eye over the quad's plane
-    return Seen(
+    return InView(
         plan=plan,
         bounds=bounds[keep],
         repeat=quads.repeat[keep],
@@ -141,17 +141,10 @@ def _shade(quads: Quads, light: Light) -> np.ndarray:
 
 
 def _find_loops(
-    plan: np.ndarray,
-    bounds: np.ndarray,
-    repeat: np.ndarray,
-    blur: np.ndarray,
-    texture: np.ndarray,
-    texels: np.ndarray,
-    near: np.ndarray,
-    owner: np.ndarray,
-    texel: np.ndarray,
+    seen: InView, texels: np.ndarray, near: np.ndarray, owner: np.ndarray, texel: np.ndarray
 ) -> None:
     """Fill in the nearest quad of every sub-pixel; plain loops, meant to be compiled."""
+    plan, bounds, repeat, blur, texture, _ = seen
     for q in range(plan.shape[0]):
         w1, a1, b1 = plan[q, 0, 1], plan[q, 1, 1], plan[q, 2, 1]
         for i in range(bounds[q, 2], bounds[q, 3]):
@@ -178,17 +171,10 @@ def _find_loops(
 
 
 def _find(
-    plan: np.ndarray,
-    bounds: np.ndarray,
-    repeat: np.ndarray,
-    blur: np.ndarray,
-    texture: np.ndarray,
-    texels: np.ndarray,
-    near: np.ndarray,
-    owner: np.ndarray,
-    texel: np.ndarray,
+    seen: InView, texels: np.ndarray, near: np.ndarray, owner: np.ndarray, texel: np.ndarray
 ) -> None:
     """As ``_find_loops``, with numpy over each quad's bounding box."""
+    plan, bounds, repeat, blur, texture, _ = seen
     for q, (left, right, top, bottom) in enumerate(bounds):
         rows, columns = np.arange(top, bottom), np.arange(left, right)
         w, a, b = ((p[0] + p[2] * rows)[:, None] + p[1] * columns for p in plan[q])
@@ -210,11 +196,7 @@ def _find(
 
 
 def _mix_loops(
-    owner: np.ndarray,
-    texel: np.ndarray,
-    texture: np.ndarray,
-    shade: np.ndarray,
-    texels: np.ndarray,
+    seen: InView, texels: np.ndarray, owner: np.ndarray, texel: np.ndarray
 ) -> np.ndarray:
     """Picture (H, W, 3) uint8, each pixel the mean of four sub-pixels; meant to be compiled."""
     image = np.zeros((owner.shape[0] // 2, owner.shape[1] // 2, 3), np.uint8)
@@ -226,24 +208,20 @@ def _mix_loops(
                     for x in range(2 * j, 2 * j + 2):
                         q = owner[y, x]
                         if q >= 0:
-                            shown = texels[texture[q], texel[y, x], c] * shade[q, c]
+                            shown = texels[seen.texture[q], texel[y, x], c] * seen.shade[q, c]
                             total += min(shown, 255.0)
                 image[i, j, c] = int(total / 4 + 0.5)
     return image
 
 
-def _mix(
-    owner: np.ndarray,
-    texel: np.ndarray,
-    texture: np.ndarray,
-    shade: np.ndarray,
-    texels: np.ndarray,
-) -> np.ndarray:
+def _mix(seen: InView, texels: np.ndarray, owner: np.ndarray, texel: np.ndarray) -> np.ndarray:
     """As ``_mix_loops``, with numpy."""
     shown = np.zeros((*owner.shape, 3))
     found = owner >= 0
     mine = owner[found]
-    shown[found] = np.minimum(texels[texture[mine], texel[found], :3] * shade[mine], 255.0)
+    shown[found] = np.minimum(
+        texels[seen.texture[mine], texel[found], :3] * seen.shade[mine], 255.0
+    )
     total = shown[::2, ::2] + shown[::2, 1::2] + shown[1::2, ::2] + shown[1::2, 1::2]
     return np.asarray(total / 4 + 0.5).astype(np.uint8)
 

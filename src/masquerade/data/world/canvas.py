@@ -6,7 +6,7 @@ functions change the canvas that they are given, which is always one that the ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +17,16 @@ Canvas = np.ndarray  # (SIZE_PX, SIZE_PX, 4), the last is alpha
 
 _CENTRES = (np.arange(SIZE_PX) + 0.5) / SIZE_PX
 Y, X = np.meshgrid(_CENTRES, _CENTRES, indexing="ij")
+
+
+def drawn(
+    makers: Mapping[str, Callable[[np.random.Generator], Canvas]], seed: int
+) -> dict[str, Canvas]:
+    """What each maker draws, from a randomness of its own."""
+    return {
+        name: make(np.random.default_rng([seed, number]))
+        for number, (name, make) in enumerate(makers.items())
+    }
 
 
 def blank(colour: Colour | None = None) -> Canvas:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from masquerade.data.world import street_furniture as s
-from masquerade.data.world.layout import is_clear, scattered
-from masquerade.data.world.solids import Piece, Quad, Tint, Vector, card, flat, placed
+from masquerade.data.world.layout import is_clear, one, scattered
+from masquerade.data.world.solids import Piece, Quad, Tint, Vector, card, flat, placed, repeated
 from masquerade.data.world.street_prints import NUM_FACADES, NUM_SHOPS
 
 Rng = np.random.Generator
@@ -28,34 +28,23 @@ def lay_out(kind: str, *, rng: Rng) -> list[Piece]:
     return [*(piece for piece in KINDS[kind](rng) if is_clear(piece)), _sky(rng)]
 
 
-def _one(names: tuple[str, ...], rng: Rng) -> str:
-    return names[rng.integers(len(names))]
-
-
 def _paint(rng: Rng) -> Tint:
-    return s.PAINTS[rng.integers(len(s.PAINTS))]
+    return one(s.PAINTS, rng)
 
 
 def _sky(rng: Rng) -> Piece:
-    texture, d, h = _one(("sky_clear", "sky_cloudy"), rng), _SKY_M, _SKY_HIGH_M
-    sides: tuple[tuple[Vector, Vector], ...] = (
-        ((-d, d, h), (2 * d, 0, 0)),
-        ((-d, -d, h), (0, 2 * d, 0)),
-        ((d, d, h), (0, -2 * d, 0)),
-        ((d, -d, h), (-2 * d, 0, 0)),
+    texture, d, h = one(("sky_clear", "sky_cloudy"), rng), _SKY_M, _SKY_HIGH_M
+    edges: tuple[tuple[Vector, Vector, Vector], ...] = (
+        ((-d, d, h), (2 * d, 0, 0), (0, 0, -h)),
+        ((-d, -d, h), (0, 2 * d, 0), (0, 0, -h)),
+        ((d, d, h), (0, -2 * d, 0), (0, 0, -h)),
+        ((d, -d, h), (-2 * d, 0, 0), (0, 0, -h)),
+        ((-d, -d, h), (2 * d, 0, 0), (0, 2 * d, 0)),
     )
-    walls = [
-        Quad(corner=corner, across=across, down=(0, 0, -h), texture=texture, is_bright=True)
-        for corner, across in sides
+    return [
+        Quad(corner=corner, across=across, down=down, texture=texture, is_bright=True)
+        for corner, across, down in edges
     ]
-    top = Quad(
-        corner=(-d, -d, h),
-        across=(2 * d, 0, 0),
-        down=(0, 2 * d, 0),
-        texture=texture,
-        is_bright=True,
-    )
-    return [*walls, top]
 
 
 def _ground(texture: str, tint: Tint, rng: Rng) -> Piece:
@@ -79,14 +68,14 @@ def _row(
 
 def _tree(rng: Rng, names: tuple[str, ...] = _TREES) -> Piece:
     height = float(rng.uniform(3.5, 6.5))
-    return s.tree(_one(names, rng), height=height, spread=height * float(rng.uniform(0.55, 0.8)))
+    return s.tree(one(names, rng), height=height, spread=height * float(rng.uniform(0.55, 0.8)))
 
 
 def _street(rng: Rng) -> list[Piece]:
     far = float(rng.uniform(4.6, 7.0))
     kerb = far - float(rng.uniform(2.0, 2.6))
     pieces = [_ground("asphalt", _GREY, rng)]
-    paving = _one(("slabs", "tiles", "cobbles", "soft_checker"), rng)
+    paving = one(("slabs", "tiles", "cobbles", "soft_checker"), rng)
     pieces.append(
         flat((120, far - kerb), (0, (far + kerb) / 2, 0.01), paving, tint=_PAVED, tile=1.5)
     )
@@ -103,7 +92,7 @@ def _street(rng: Rng) -> list[Piece]:
         if rng.uniform() < 0.6:
             pieces.append(placed(thing, (x, kerb - 1.0, 0)))
         x += float(rng.uniform(5.0, 6.5))
-    small: list[Piece] = [s.sign(_one(("sign_round", "sign_square"), rng)), s.lamp_post(height=3.6)]
+    small: list[Piece] = [s.sign(one(("sign_round", "sign_square"), rng)), s.lamp_post(height=3.6)]
     small += [
         s.bicycle(),
         s.bin_(tint=_paint(rng)),
@@ -117,7 +106,7 @@ def _street(rng: Rng) -> list[Piece]:
 
 def _park(rng: Rng) -> list[Piece]:
     pieces = [_ground("grass", _LAWN, rng)]
-    path = _one(("gravel", "slabs", "cobbles", "asphalt"), rng)
+    path = one(("gravel", "slabs", "cobbles", "asphalt"), rng)
     turn = float(rng.uniform(-50, 50))
     pieces.append(
         placed(
@@ -149,9 +138,9 @@ def _park(rng: Rng) -> list[Piece]:
 
 
 def _courtyard(rng: Rng) -> list[Piece]:
-    pieces = [_ground(_one(("cobbles", "slabs", "gravel", "old_brick"), rng), _PAVED, rng)]
+    pieces = [_ground(one(("cobbles", "slabs", "gravel", "old_brick"), rng), _PAVED, rng)]
     back, side = float(rng.uniform(4.5, 7)), float(rng.uniform(5.0, 7))
-    surface = _one(("brick", "old_brick", "rubble", "blocks", "siding"), rng)
+    surface = one(("brick", "old_brick", "rubble", "blocks", "siding"), rng)
     tint: Tint = (0.98, 0.86, 0.76)
     sides = (((0.0, back, 0.0), 0.0), ((-side, 7.0, 0.0), 90.0), ((side, 7.0, 0.0), -90.0))
     for at, turn in sides:
@@ -175,7 +164,7 @@ def _courtyard(rng: Rng) -> list[Piece]:
 
 def _on_wall(at: float, rng: Rng) -> Piece:
     """A door, a window, ivy or graffiti on a wall whose front is at y = 0."""
-    kind = _one(
+    kind = one(
         ("door_two", "door_plain", "window_cross", "window_tall", "ivy", "ivy", "graffiti"), rng
     )
     if kind.startswith("door"):
@@ -187,7 +176,7 @@ def _on_wall(at: float, rng: Rng) -> Piece:
 
 
 def _square(rng: Rng) -> list[Piece]:
-    pieces = [_ground(_one(("slabs", "cobbles", "checker", "soft_checker"), rng), _PAVED, rng)]
+    pieces = [_ground(one(("slabs", "cobbles", "checker", "soft_checker"), rng), _PAVED, rng)]
     back = float(rng.uniform(10, 15))
     if rng.uniform() < 0.5:
         hall = s.house(
@@ -214,7 +203,7 @@ def _car_park(rng: Rng) -> list[Piece]:
     near = float(rng.uniform(3.2, 4.2))
     for row in (near, near + 10.5):
         bays = flat((45, 5.0), (0, row + 2.5, 0.006), "bays")
-        pieces.append([_repeated(bays[0], 18)])
+        pieces.append(repeated(bays, 18))
         for k in range(-7, 8):
             if rng.uniform() < 0.62:
                 car = s.car(tint=_paint(rng), has_tail=bool(rng.uniform() < 0.5))
@@ -222,7 +211,7 @@ def _car_park(rng: Rng) -> list[Piece]:
     back = near + float(rng.uniform(17, 20))
     style = rng.uniform()
     if style < 0.4:
-        surface = _one(("ribs", "concrete", "blocks"), rng)
+        surface = one(("ribs", "concrete", "blocks"), rng)
         pieces.append(placed(s.wall(50, 7, surface=surface, tint=_STUCCO[1], tile=3), (0, back, 0)))
         pieces.append(card((7, 2), (float(rng.uniform(-8, 8)), back - 0.1, 4), "sign_square"))
     elif style < 0.7:
@@ -241,27 +230,16 @@ def _car_park(rng: Rng) -> list[Piece]:
     )
 
 
-def _repeated(quad: Quad, times: float) -> Quad:
-    return Quad(
-        corner=quad.corner,
-        across=quad.across,
-        down=quad.down,
-        texture=quad.texture,
-        repeat=(times, 1.0),
-    )
-
-
 def _playground(rng: Rng) -> list[Piece]:
     pieces = [_ground("grass", _LAWN, rng)]
-    cover, tint = [
-        ("gravel", _SAND),
-        ("carpet", _SAND),
-        ("soft_checker", (0.84, 0.62, 0.54)),
-        ("tiles", (0.6, 0.68, 0.64)),
-    ][rng.integers(4)]
+    covers = (
+        *(("gravel", _SAND), ("carpet", _SAND)),
+        *(("soft_checker", (0.84, 0.62, 0.54)), ("tiles", (0.6, 0.68, 0.64))),
+    )
+    cover, tint = one(covers, rng)
     pieces.append(flat((15, 13), (0, 2.5, 0.006), cover, tint=tint, tile=2.0))
     far = float(rng.uniform(8, 10))
-    rail = _one(("pickets", "railing", "wire"), rng)
+    rail = one(("pickets", "railing", "wire"), rng)
     pieces.append(placed(s.fence(rail, 30, height=1.1), (0, far, 0)))
     toys = [
         s.swing(tint=_paint(rng)),

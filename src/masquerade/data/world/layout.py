@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,7 +17,13 @@ _FARTHEST_M = 7.5  # of any camera
 _BESIDE_M = 0.5  # free on either side of a line of sight
 _LOW_M, _HIGH_M = 0.05, 2.3  # what is flatter or hangs higher stands in nobody's way
 
+Choice = TypeVar("Choice")
 Item = tuple[float, Piece]  # how much of a wall it takes, and what it is
+
+
+def one(choices: Sequence[Choice], rng: np.random.Generator) -> Choice:
+    """One of them, each as likely."""
+    return choices[int(rng.integers(len(choices)))]
 
 
 def azimuth_deg(view: int) -> float:

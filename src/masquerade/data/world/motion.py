@@ -19,7 +19,7 @@ Keys = Sequence[tuple[float, Mapping[str, float]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Style:
+class MotionStyle:
     """How a person moves.
 
     Args:
@@ -43,9 +43,9 @@ class Style:
     is_left_handed: bool = False
 
 
-def any_style(rng: np.random.Generator) -> Style:
+def any_style(rng: np.random.Generator) -> MotionStyle:
     """A person's style."""
-    return Style(
+    return MotionStyle(
         tempo=float(np.exp(rng.uniform(-0.2, 0.2))),
         amplitude=float(np.exp(rng.uniform(-0.22, 0.18))),
         asymmetry=float(rng.uniform(-0.15, 0.15)),
@@ -57,7 +57,9 @@ def any_style(rng: np.random.Generator) -> Style:
     )
 
 
-def perform(activity: str, style: Style, seconds: float, *, rng: np.random.Generator) -> np.ndarray:
+def perform(
+    activity: str, style: MotionStyle, seconds: float, *, rng: np.random.Generator
+) -> np.ndarray:
     """Joint angles (T, angles) at ``RATE_HZ`` of one take.
 
     What repeats begins anywhere in its cycle; what happens once happens early enough to be seen.
@@ -76,7 +78,7 @@ def perform(activity: str, style: Style, seconds: float, *, rng: np.random.Gener
     return mirrored(pose) if taken.is_left_handed and activity in _HANDED else pose
 
 
-def _standing(time: np.ndarray, style: Style, rng: np.random.Generator) -> np.ndarray:
+def _standing(time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> np.ndarray:
     """At ease, with the small sway that nobody can suppress."""
     pose = np.zeros((len(time), len(ANGLES)))
 
@@ -95,14 +97,14 @@ def _standing(time: np.ndarray, style: Style, rng: np.random.Generator) -> np.nd
     return pose
 
 
-def _walk(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _walk(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
     rate = 0.95 * style.tempo
     gait = _Gait(rate=rate, reach=0.36, lift=1.0, swing=0.42, elbow=0.15)
     _stride(pose, time, style, gait, rng=rng)
     _add(pose, pelvis_pitch=0.03, tilt=0.02)
 
 
-def _run(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _run(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
     rate = 1.4 * style.tempo
     gait = _Gait(rate=rate, reach=0.42, lift=1.75, swing=0.60, elbow=1.30)
     _stride(pose, time, style, gait, rng=rng)
@@ -123,7 +125,7 @@ class _Gait:
 
 
 def _stride(
-    pose: np.ndarray, time: np.ndarray, style: Style, gait: _Gait, *, rng: np.random.Generator
+    pose: np.ndarray, time: np.ndarray, style: MotionStyle, gait: _Gait, *, rng: np.random.Generator
 ) -> None:
     """Legs and arms of walking and running; leaves twice the phase in ``hop`` for a run."""
     phase = 2 * np.pi * (gait.rate * time + rng.random())
@@ -146,7 +148,7 @@ def _stride(
         pose[:, ANGLES.index("hop")] = 2 * phase + 0.6
 
 
-def _jump(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _jump(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
     height = 0.22 * style.amplitude * style.bounce**0.5
     flight = 2 * np.sqrt(2 * height / _GRAVITY)  # a ball thrown up takes as long
     crouch, landing = 0.48 / style.tempo, 0.46 / style.tempo
@@ -174,7 +176,7 @@ def _jump(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Gener
         _add_side(pose, side, flat=-airborne, ankle=-0.5 * airborne)
 
 
-def _wave(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _wave(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
     beat = 0.5 + 0.5 * np.sin(2 * np.pi * (1.7 * style.tempo * time + rng.random()))
     up = _once(time, rng, [(0.0, 0.0), (0.45 / style.tempo, 1.0)], early=0.3)
     wide = beat * min(style.amplitude, 1.2)
@@ -184,7 +186,7 @@ def _wave(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Gener
     _add(pose, spine_roll=-0.05 * up, head_yaw=-0.1 * up)
 
 
-def _clap(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _clap(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
     beat = 0.5 + 0.5 * np.sin(2 * np.pi * (1.9 * style.tempo * time + rng.random()))
     up = _once(time, rng, [(0.0, 0.0), (0.4 / style.tempo, 1.0)], early=0.3)
     gap = beat * style.amplitude  # 0 is palm on palm
@@ -195,7 +197,9 @@ def _clap(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Gener
     _add(pose, head_pitch=0.05 * up, spine_pitch=0.03 * up * gap)
 
 
-def _punch(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _punch(
+    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
+) -> None:
     cycle = 0.95 / style.tempo
     turn = (time / cycle + rng.random()) % 1
     hit = _least_jerk(turn, [(0.0, 0.0), (0.25, 0.0), (0.50, 1.0), (0.58, 1.0), (1.0, 0.0)])
@@ -210,7 +214,7 @@ def _punch(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Gene
     _add(pose, hip_r=-0.22 * ready, knee_r=0.22 * ready, spine_pitch=0.08 * ready + 0.10 * size)
 
 
-def _kick(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _kick(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
     cycle = 1.3 / style.tempo
     turn = (time / cycle + rng.random()) % 1
     marks = (0.0, 0.20, 0.42, 0.52, 0.75, 1.0)
@@ -226,7 +230,9 @@ def _kick(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Gener
     _add(pose, arm_side_l=-0.1 * lift, knee_l=0.15 * lift, hip_l=0.05 * lift, spine_yaw=0.2 * hip)
 
 
-def _drink(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _drink(
+    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
+) -> None:
     tempo = style.tempo
     stops = (0.0, 0.6, 0.85, 1.5, 2.1, 2.5)
     cycle = stops[-1] / tempo
@@ -242,11 +248,15 @@ def _sit_keys(tempo: float) -> tuple[tuple[float, float], ...]:
     return ((0.0, 0.0), (1.15 / tempo, 1.0))
 
 
-def _sit_down(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _sit_down(
+    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
+) -> None:
     _seat(pose, _once(time, rng, _sit_keys(style.tempo), early=0.35), rng)
 
 
-def _stand_up(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _stand_up(
+    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
+) -> None:
     _seat(pose, 1 - _once(time, rng, _sit_keys(style.tempo), early=0.35), rng)
 
 
@@ -261,7 +271,9 @@ def _seat(pose: np.ndarray, down: np.ndarray, rng: np.random.Generator) -> None:
     _add(pose, head_pitch=-0.25 * lean)
 
 
-def _pick_up(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _pick_up(
+    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
+) -> None:
     tempo = style.tempo
     stops = (0.0, 0.75, 0.95, 1.70, 2.0)
     cycle = stops[-1] / tempo
@@ -277,7 +289,7 @@ def _pick_up(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Ge
     _add(pose, arm_l=0.25 * down, elbow_l=0.25 * down, spine_yaw=0.15 * down, head_pitch=0.1 * down)
 
 
-def _fall(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _fall(pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator) -> None:
     down = _once(time, rng, [(0.0, 0.0), (0.35, 0.12), (0.95, 1.0)], early=0.45)
     give = np.clip(4 * down * (1 - down), 0, 1)
     way = int(rng.integers(3)) - 1
@@ -295,11 +307,13 @@ def _fall(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Gener
     _add(pose, spine_pitch=0.2 * give, spine_yaw=0.3 * way * give)
 
 
-def _stand(pose: np.ndarray, time: np.ndarray, style: Style, rng: np.random.Generator) -> None:
+def _stand(
+    pose: np.ndarray, time: np.ndarray, style: MotionStyle, rng: np.random.Generator
+) -> None:
     """Nothing but the sway."""
 
 
-_ACTS: dict[str, Callable[[np.ndarray, np.ndarray, Style, np.random.Generator], None]] = {
+_ACTS: dict[str, Callable[[np.ndarray, np.ndarray, MotionStyle, np.random.Generator], None]] = {
     "walk": _walk,
     "run": _run,
     "jump": _jump,

@@ -26,26 +26,8 @@ _MAKING = 5  # a change in what is made from the same plan makes everyone make i
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
-    """The size of a world.
-
-    Args:
-        seed: another number is another world.
-        subjects: people who are filmed.
-        places: where they can be.
-        correlation: the chance that an activity happens at one of its own places; 0 to 1.
-        bystanders: the chance that a second person stands by in a video.
-        shares_subjects: whether everybody may be in every split.
-        videos: how many.
-        frames: of a video.
-        height: of a frame, in pixels.
-        width: of a frame, in pixels.
-        rate_hz: frames a second.
-        photos: how many.
-        photo_px: height and width of a photo.
-        wearers: people who wear sensors; the first of them are those who are filmed.
-        signal_hz: samples a second.
-    """
+class WorldPlan:
+    """The size of a world, in the words of `Stage`, whose documentation says what each means."""
 
     seed: int = 0
     subjects: int = 42
@@ -144,7 +126,7 @@ def people(split: str, count: int) -> list[int]:
     return [number for number in range(count) if split in ("all", _TURNS[number % len(_TURNS)])]
 
 
-def take(world: World, number: int, *, kind: str) -> Take:
+def take(world: WorldPlan, number: int, *, kind: str) -> Take:
     """The plan of video or photo ``number``."""
     count = world.videos if kind == "videos" else world.photos
     rng = np.random.default_rng((world.seed, 2, ("videos", "photos").index(kind), number))

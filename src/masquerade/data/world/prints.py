@@ -13,6 +13,7 @@ from masquerade.data.world.canvas import (
     Y,
     blank,
     disc,
+    drawn,
     fill,
     grain,
     rect,
@@ -25,10 +26,7 @@ Rng = np.random.Generator
 
 def every(seed: int) -> dict[str, Canvas]:
     """All prints by name."""
-    made = {}
-    for number, (name, draw) in enumerate(_DRAWN.items()):
-        made[name] = draw(np.random.default_rng([seed, number]))
-    return made
+    return drawn(_DRAWN, seed)
 
 
 def _view(rng: Rng, *, panes: tuple[int, int], has_blinds: bool = False) -> Canvas:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from masquerade.data.world import furniture as f
-from masquerade.data.world.layout import Item
+from masquerade.data.world.layout import Item, one
 from masquerade.data.world.posters import NUM_POSTERS
-from masquerade.data.world.rooms import Kind
+from masquerade.data.world.rooms import RoomKind
 from masquerade.data.world.solids import Piece, Tint, placed
 
 Rng = np.random.Generator
@@ -20,16 +20,12 @@ _CURTAINS = ("curtain_warm", "curtain_cool", "curtain_pale")
 _BOOKS = ("books_three", "books_four", "books_five")
 
 
-def _one(names: tuple[str, ...], rng: Rng) -> str:
-    return names[rng.integers(len(names))]
-
-
 def _wood(rng: Rng) -> Tint:
-    return f.WOODS[rng.integers(len(f.WOODS))]
+    return one(f.WOODS, rng)
 
 
 def _cloth(rng: Rng) -> Tint:
-    return f.CLOTHS[rng.integers(len(f.CLOTHS))]
+    return one(f.CLOTHS, rng)
 
 
 def _shuffled(items: list[Item], rng: Rng) -> list[Item]:
@@ -50,18 +46,18 @@ def _poster(rng: Rng) -> Item:
 
 def _window(rng: Rng, views: tuple[str, ...], curtains: tuple[str, ...] = ("",)) -> Item:
     width, height = float(rng.uniform(1.1, 1.8)), float(rng.uniform(1.1, 1.4))
-    curtain = _one(curtains, rng)
-    piece = f.window(width, height, view=_one(views, rng), curtain=curtain)
+    curtain = one(curtains, rng)
+    piece = f.window(width, height, view=one(views, rng), curtain=curtain)
     return width + (0.8 if curtain else 0.2), piece
 
 
 def _books(rng: Rng) -> Item:
     width, height = float(rng.uniform(0.9, 1.6)), float(rng.uniform(1.5, 2.2))
-    return width, f.case((width, 0.34, height), _one(_BOOKS, rng), tint=_wood(rng))
+    return width, f.case((width, 0.34, height), one(_BOOKS, rng), tint=_wood(rng))
 
 
 def _plant(rng: Rng) -> Item:
-    leaves = _one(("plant_broad", "plant_thin"), rng)
+    leaves = one(("plant_broad", "plant_thin"), rng)
     return 0.8, f.plant(leaves, height=float(rng.uniform(0.9, 1.7)), tint=_wood(rng))
 
 
@@ -71,8 +67,8 @@ def _clock() -> Item:
 
 def _kitchen(rng: Rng) -> list[Item]:
     width = float(rng.uniform(1.8, 3.0))
-    front = _one(("cupboard_white", "cupboard_wood", "cupboard_green"), rng)
-    tiles = _one(("metro_tiles", "small_tiles", "tiles"), rng)
+    front = one(("cupboard_white", "cupboard_wood", "cupboard_green"), rng)
+    tiles = one(("metro_tiles", "small_tiles", "tiles"), rng)
     has_stove = rng.uniform() < 0.8
     run = f.counter(width, front=front, top=_wood(rng), wall=tiles, has_stove=has_stove)
     fridge = 0.75, f.case((0.7, 0.65, float(rng.uniform(1.5, 1.9))), "fridge", tint=f.PALE)
@@ -87,13 +83,13 @@ def _kitchen_middle(rng: Rng) -> list[Piece]:
 
 def _living_room(rng: Rng) -> list[Item]:
     width = float(rng.uniform(1.7, 2.3))
-    cloth = _one(("weave", "tartan", "pinstripes", "plaster"), rng)
+    cloth = one(("weave", "tartan", "pinstripes", "plaster"), rng)
     couch = _over((width, f.sofa(width, tint=_cloth(rng), cloth=cloth)), _poster(rng))
     shown = _over((1.6, f.television(tint=_wood(rng))), _poster(rng))
     fire = 1.7, f.fireplace(tint=_wood(rng))
     window = _window(rng, ("window_cross", "window_tall"), _CURTAINS)
     lamp = 0.6, f.floor_lamp(tint=(1.2, 1.1, 0.9))
-    first = [couch, shown, fire][rng.integers(3)]
+    first = one([couch, shown, fire], rng)
     rest = [_books(rng), window, lamp, _plant(rng), _poster(rng), couch]
     return _shuffled([first, *_shuffled(rest, rng)[:4]], rng)
 
@@ -101,7 +97,7 @@ def _living_room(rng: Rng) -> list[Item]:
 def _living_middle(rng: Rng) -> list[Piece]:
     low = f.table(1.0, 0.6, tint=_wood(rng), height=0.42)
     chair = placed(f.sofa(0.95, tint=_cloth(rng), cloth="weave"), (0, 0.4, 0))
-    pattern = _one(("diamonds", "lozenges", "rings", "tartan"), rng)
+    pattern = one(("diamonds", "lozenges", "rings", "tartan"), rng)
     return [f.rug(2.6, 2.0, pattern=pattern, tint=_cloth(rng)), chair, low]
 
 
@@ -120,7 +116,7 @@ def _office_middle(rng: Rng) -> list[Piece]:
 
 
 def _corridor(rng: Rng) -> list[Item]:
-    leaf = _one(("door_panels", "door_plain", "door_glass", "door_two"), rng)
+    leaf = one(("door_panels", "door_plain", "door_glass", "door_two"), rng)
     doors = [(1.2, f.door(leaf)) for _ in range(2)]
     notices = 1.5, f.hung("notices", 1.4, 0.9)
     lockers = 1.6, f.case((1.6, 0.45, 1.8), "lockers", tint=f.STEEL)
@@ -139,7 +135,7 @@ def _nothing(rng: Rng) -> list[Piece]:
 
 
 def _classroom(rng: Rng) -> list[Item]:
-    board = 2.5, f.hung(_one(("blackboard", "blackboard", "whiteboard"), rng), 2.4, 1.2)
+    board = 2.5, f.hung(one(("blackboard", "blackboard", "whiteboard"), rng), 2.4, 1.2)
     window = _window(rng, ("window_tall", "window_wide", "window_cross"))
     rest = [window, _poster(rng), _poster(rng), _books(rng), _clock(), window]
     return [board, *_shuffled(rest, rng)] if rng.uniform() < 0.7 else _shuffled(rest, rng)
@@ -181,7 +177,7 @@ def _hospital(rng: Rng) -> list[Item]:
 
 
 def _bedroom(rng: Rng) -> list[Item]:
-    cover = _one(("tartan", "flowers", "wide_stripes", "diamonds", "weave"), rng)
+    cover = one(("tartan", "flowers", "wide_stripes", "diamonds", "weave"), rng)
     width = float(rng.uniform(1.2, 1.8))
     bed = width + 0.1, f.bed(width, cover=cover, tint=_cloth(rng), wood=_wood(rng))
     robe = 1.6, f.case((1.5, 0.6, 2.1), "wardrobe", tint=_wood(rng))
@@ -197,12 +193,12 @@ def _bedroom(rng: Rng) -> list[Item]:
 
 
 def _bedroom_middle(rng: Rng) -> list[Piece]:
-    pattern = _one(("diamonds", "lozenges", "wide_stripes"), rng)
+    pattern = one(("diamonds", "lozenges", "wide_stripes"), rng)
     return [f.rug(2.4, 1.8, pattern=pattern, tint=_cloth(rng)), f.chair(tint=_cloth(rng))]
 
 
-KINDS: dict[str, Kind] = {
-    "kitchen": Kind(
+KINDS: dict[str, RoomKind] = {
+    "kitchen": RoomKind(
         walls=_PAPERS[:3],
         floors=_STONE,
         along=_kitchen,
@@ -210,15 +206,15 @@ KINDS: dict[str, Kind] = {
         sides=(3.2, 4.4),
         back=(3.0, 4.0),
     ),
-    "living_room": Kind(
+    "living_room": RoomKind(
         walls=_PAPERS,
         floors=_WOODEN + _SOFT,
         along=_living_room,
         between=_living_middle,
         lower=("", "", "panels"),
     ),
-    "office": Kind(walls=_HARD, floors=_SOFT, along=_office, between=_office_middle),
-    "corridor": Kind(
+    "office": RoomKind(walls=_HARD, floors=_SOFT, along=_office, between=_office_middle),
+    "corridor": RoomKind(
         walls=_HARD,
         floors=_STONE,
         along=_corridor,
@@ -227,7 +223,7 @@ KINDS: dict[str, Kind] = {
         sides=(2.3, 2.6),
         back=(6.0, 9.0),
     ),
-    "classroom": Kind(
+    "classroom": RoomKind(
         walls=_HARD,
         floors=_WOODEN + _STONE,
         along=_classroom,
@@ -236,7 +232,7 @@ KINDS: dict[str, Kind] = {
         sides=(3.4, 4.6),
         back=(3.2, 4.4),
     ),
-    "gym": Kind(
+    "gym": RoomKind(
         walls=("brick", "blocks", "siding", "concrete"),
         floors=("narrow_planks", "planks", "herringbone"),
         along=_gym,
@@ -246,7 +242,7 @@ KINDS: dict[str, Kind] = {
         sides=(4.2, 5.5),
         back=(4.0, 6.0),
     ),
-    "hospital_room": Kind(
+    "hospital_room": RoomKind(
         walls=("plaster", "tiles", "metro_tiles"),
         floors=("soft_checker", "tiles", "gravel"),
         along=_hospital,
@@ -255,7 +251,7 @@ KINDS: dict[str, Kind] = {
         sides=(3.5, 4.6),
         back=(4.0, 4.7),
     ),
-    "bedroom": Kind(
+    "bedroom": RoomKind(
         walls=_PAPERS,
         floors=_WOODEN + _SOFT,
         along=_bedroom,

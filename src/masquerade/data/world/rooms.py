@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade.data.world import furniture as f
-from masquerade.data.world.layout import Item, is_clear, lined_up, scattered
+from masquerade.data.world.layout import Item, is_clear, lined_up, one, scattered
 from masquerade.data.world.solids import Piece, Quad, Tint, Vector, flat, placed
 
 Rng = np.random.Generator
@@ -34,7 +34,7 @@ class Room:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class RoomKind:
     """What makes a kind of room: coverings, things along the walls, things between them."""
 
     walls: tuple[str, ...]
@@ -47,18 +47,18 @@ class Kind:
     back: tuple[float, float] = (2.7, 3.8)
 
 
-def furnish(plan: Kind, *, rng: Rng) -> list[Piece]:
+def furnish(plan: RoomKind, *, rng: Rng) -> list[Piece]:
     """All pieces of a room of that kind."""
     room = Room(
         left=float(rng.uniform(*plan.sides)),
         right=float(rng.uniform(*plan.sides)),
         back=float(rng.uniform(*plan.back)),
         height=float(rng.uniform(*plan.height)),
-        wall=_one(plan.walls, rng),
-        lower=_one(plan.lower, rng),
-        floor=_one(plan.floors, rng),
-        wall_tint=_WALLS[rng.integers(len(_WALLS))],
-        floor_tint=_FLOORS[rng.integers(len(_FLOORS))],
+        wall=one(plan.walls, rng),
+        lower=one(plan.lower, rng),
+        floor=one(plan.floors, rng),
+        wall_tint=one(_WALLS, rng),
+        floor_tint=one(_FLOORS, rng),
     )
     pieces: list[Piece] = []
     spans = {"back": (-room.left + 0.1, room.right - 0.1)}
@@ -73,10 +73,6 @@ def furnish(plan: Kind, *, rng: Rng) -> list[Piece]:
     turns = (0.0, 90.0, 180.0, -90.0)
     pieces += scattered(plan.between(rng), bounds=bounds, taken=pieces, turns=turns, rng=rng)
     return [*(piece for piece in pieces if is_clear(piece)), *_shell(room, rng)]
-
-
-def _one(names: tuple[str, ...], rng: Rng) -> str:
-    return names[rng.integers(len(names))]
 
 
 def _against(piece: Piece, wall: str, at: float, room: Room) -> Piece:

@@ -66,16 +66,12 @@ class Quads:
 def stacked(pieces: Iterable[Piece], *, textures: dict[str, int]) -> Quads:
     """The quads of all pieces as arrays."""
     quads = [quad for piece in pieces for quad in piece]
-    return Quads(
-        corner=np.array([quad.corner for quad in quads], np.float64),
-        across=np.array([quad.across for quad in quads], np.float64),
-        down=np.array([quad.down for quad in quads], np.float64),
-        texture=np.array([textures[quad.texture] for quad in quads], np.int64),
-        repeat=np.array([quad.repeat for quad in quads]),
-        tint=np.array([quad.tint for quad in quads]),
-        is_open=np.array([quad.is_open for quad in quads]),
-        is_bright=np.array([quad.is_bright for quad in quads]),
-    )
+    edges = ("corner", "across", "down")
+    found = {name: np.array([getattr(q, name) for q in quads], np.float64) for name in edges}
+    others = ("repeat", "tint", "is_open", "is_bright")
+    found |= {name: np.array([getattr(q, name) for q in quads]) for name in others}
+    texture = np.array([textures[q.texture] for q in quads], np.int64)
+    return Quads(**found, texture=texture)
 
 
 def box(
@@ -167,6 +163,11 @@ def flat(
             tint=tint,
         )
     ]
+
+
+def repeated(piece: Sequence[Quad], times: float) -> Piece:
+    """The piece with its textures so many times across."""
+    return [replace(quad, repeat=(times, 1.0)) for quad in piece]
 
 
 def placed(piece: Sequence[Quad], at: Vector, *, turn_deg: float = 0.0) -> Piece:

@@ -20,7 +20,7 @@ from joblib import Parallel, delayed
 
 from masquerade import assets
 from masquerade.data.world import places, plan, sensors, subjects, takes
-from masquerade.data.world.plan import World
+from masquerade.data.world.plan import WorldPlan
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.people import bodies
@@ -37,18 +37,18 @@ FIELDS = {
 _TOGETHER = 6  # recordings that one process makes before it reports
 
 
-def folder(world: World, kind: str) -> Path:
+def folder(world: WorldPlan, kind: str) -> Path:
     """Where the recordings of that kind lie, or will lie."""
     name = f"{kind}-{world.fingerprint(kind, FIELDS[kind])}"
     return assets.cache_folder() / "stage" / name
 
 
-def is_made(world: World, kind: str) -> bool:
+def is_made(world: WorldPlan, kind: str) -> bool:
     """Whether they are in the cache."""
     return (folder(world, kind) / "labels.json").is_file()
 
 
-def make(world: World, kind: str, *, progress: Progress, num_processes: int = 0) -> Path:
+def make(world: WorldPlan, kind: str, *, progress: Progress, num_processes: int = 0) -> Path:
     """Make all recordings of a kind, unless they are there already; give their folder.
 
     Args:
@@ -80,7 +80,7 @@ def make(world: World, kind: str, *, progress: Progress, num_processes: int = 0)
 @cache
 def opened(path: Path, kind: str) -> dict[str, np.ndarray]:
     """The arrays of a folder, read as they are needed."""
-    names = ("values", "activity", "ends") if kind == "signals" else _layout(World(), kind)
+    names = ("values", "activity", "ends") if kind == "signals" else _layout(WorldPlan(), kind)
     try:
         return {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in names}
     except (OSError, ValueError) as error:
@@ -97,7 +97,7 @@ def labels(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _fill(world: World, kind: str, part: Path, progress: Progress, processes: int) -> None:
+def _fill(world: WorldPlan, kind: str, part: Path, progress: Progress, processes: int) -> None:
     numbers = np.arange({"videos": world.videos, "photos": world.photos}.get(kind, world.wearers))
     if kind != "signals":
         for name, (shape, dtype) in _layout(world, kind).items():
@@ -105,10 +105,11 @@ def _fill(world: World, kind: str, part: Path, progress: Progress, processes: in
                 part / f"{name}.npy", mode="w+", dtype=dtype, shape=(len(numbers), *shape)
             )
     chunks = np.array_split(numbers, -(-len(numbers) // _TOGETHER))
-    work = {"videos": _make_videos, "photos": _make_photos, "signals": _make_signals}[kind]
     pool = Parallel(n_jobs=min(processes, len(chunks)), return_as="generator")
     known: list[dict[str, Any]] = []
-    made: Iterator[Any] = pool(delayed(work)(world, chunk.tolist(), part) for chunk in chunks)
+    made: Iterator[Any] = pool(
+        delayed(_made)(world, kind, chunk.tolist(), part) for chunk in chunks
+    )
     signals = []
     for found, arrays in made:
         known += found
@@ -121,7 +122,7 @@ def _fill(world: World, kind: str, part: Path, progress: Progress, processes: in
     (part / "labels.json").write_text(json.dumps(known))
 
 
-def _layout(world: World, kind: str) -> Layout:
+def _layout(world: WorldPlan, kind: str) -> Layout:
     """Shape and type of one recording's arrays."""
     joints = len(bodies.JOINTS)
     time: tuple[int, ...] = (world.frames,) if kind == "videos" else ()
@@ -149,7 +150,7 @@ def unpacked(bits: np.ndarray, height: int, width: int) -> np.ndarray:
     return flat.reshape(*bits.shape[:-1], height, width).astype(bool)
 
 
-def video_arrays(film: takes.Film) -> dict[str, np.ndarray]:
+def video_arrays(film: takes.StagedFilm) -> dict[str, np.ndarray]:
     """What is kept of a film: the mask of all people, the joints of the one who acts."""
     return {
         "frames": film.frames,
@@ -160,7 +161,7 @@ def video_arrays(film: takes.Film) -> dict[str, np.ndarray]:
     }
 
 
-def photo_arrays(film: takes.Film) -> dict[str, np.ndarray]:
+def photo_arrays(film: takes.StagedFilm) -> dict[str, np.ndarray]:
     """What is kept of a photo."""
     found = {name: array[0] for name, array in video_arrays(film).items()}
     head = film.head_box[0, 0]
@@ -170,7 +171,9 @@ def photo_arrays(film: takes.Film) -> dict[str, np.ndarray]:
     }
 
 
-def take_labels(world: World, take: plan.Take, visible: np.ndarray | None = None) -> dict[str, Any]:
+def take_labels(
+    world: WorldPlan, take: plan.Take, visible: np.ndarray | None = None
+) -> dict[str, Any]:
     """Labels of a video or photo; ``visible`` (T, J) says whether the face is seen."""
     subject = subjects.make(take.subject, seed=world.seed)
     face = {}
@@ -188,21 +191,13 @@ def take_labels(world: World, take: plan.Take, visible: np.ndarray | None = None
     }
 
 
-def _make_videos(
-    world: World, numbers: list[int], part: Path
-) -> tuple[list[dict[str, Any]], list[Any]]:
-    return _make_films(world, numbers, part, "videos")
-
-
-def _make_photos(
-    world: World, numbers: list[int], part: Path
-) -> tuple[list[dict[str, Any]], list[Any]]:
-    return _make_films(world, numbers, part, "photos")
-
-
-def _make_films(
-    world: World, numbers: list[int], part: Path, kind: str
-) -> tuple[list[dict[str, Any]], list[Any]]:
+def _made(
+    world: WorldPlan, kind: str, numbers: list[int], part: Path
+) -> tuple[list[dict[str, Any]], list[tuple[np.ndarray, np.ndarray]]]:
+    """Labels of some recordings; films are in their files then, signals are given back."""
+    if kind == "signals":
+        signals = [takes.session(world, number) for number in numbers]
+        return [wearer_labels(world, number) for number in numbers], signals
     held = {name: np.load(part / f"{name}.npy", mmap_mode="r+") for name in _layout(world, kind)}
     found = []
     for number in numbers:
@@ -215,16 +210,7 @@ def _make_films(
     return found, []
 
 
-def _make_signals(
-    world: World, numbers: list[int], _: Path
-) -> tuple[list[dict[str, Any]], list[tuple[np.ndarray, np.ndarray]]]:
-    return (
-        [wearer_labels(world, number) for number in numbers],
-        [takes.session(world, number) for number in numbers],
-    )
-
-
-def wearer_labels(world: World, number: int) -> dict[str, Any]:
+def wearer_labels(world: WorldPlan, number: int) -> dict[str, Any]:
     """Labels of a session."""
     subject = subjects.make(number, seed=world.seed)
     return {

@@ -5,10 +5,23 @@ Every function gives a piece around (0, 0) with its front towards -y.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from masquerade.data.world.furniture import BLACK, OAK, PALE, STEEL
-from masquerade.data.world.solids import Piece, Quad, Tint, box, card, flat, placed
+from masquerade.data.world.layout import one
+from masquerade.data.world.solids import (
+    Piece,
+    Quad,
+    Tint,
+    Vector,
+    box,
+    card,
+    flat,
+    placed,
+    repeated,
+)
 
 PAINTS: tuple[Tint, ...] = (
     (0.75, 0.78, 0.82),
@@ -26,20 +39,13 @@ def house(width: float, height: float, *, facade: str, shop: str, tint: Tint) ->
     low = 3.4 if shop else 0.0
     faces = {"front": facade, "back": "", "bottom": ""}
     upper = box((width, 6.0, height - low), (0, 3.0, low), "plaster", tint=tint, faces=faces)
-    upper[0] = _tinted(upper[0], tint)
-    piece = list(upper)
+    piece = [replace(upper[0], tint=tint), *upper[1:]]
     if shop:
         faces = {"front": shop, "back": "", "top": "", "bottom": ""}
         piece += box((width, 6.0, low), (0, 3.0, 0), "blocks", tint=tint, faces=faces, tile=1.5)
         piece += box((width, 0.15, 0.14), (0, -0.07, low), "plaster", tint=PALE)
     piece += box((width + 0.3, 0.3, 0.3), (0, -0.1, height), "plaster", tint=PALE)
     return piece
-
-
-def _tinted(quad: Quad, tint: Tint) -> Quad:
-    return Quad(
-        corner=quad.corner, across=quad.across, down=quad.down, texture=quad.texture, tint=tint
-    )
 
 
 def wall(width: float, height: float, *, surface: str, tint: Tint, tile: float = 1.6) -> Piece:
@@ -80,7 +86,7 @@ def car(*, tint: Tint, has_tail: bool = False) -> Piece:
     left, right = ("car_tail", "car_nose") if has_tail else ("car_nose", "car_tail")
     faces = {"left": left, "right": right}
     piece = box((4.2, 1.7, 0.62), (0, 0, 0.28), "plaster", tint=tint, faces=faces)
-    piece[2:4] = [_tinted(quad, tint) for quad in piece[2:4]]
+    piece[2:4] = [replace(quad, tint=tint) for quad in piece[2:4]]
     shift = 0.25 if has_tail else -0.25
     sides = {"front": "cabin_side", "back": "cabin_side", "left": "cabin_end", "right": "cabin_end"}
     piece += box((2.2, 1.5, 0.5), (-shift, 0, 0.9), "plaster", tint=tint, faces=sides)
@@ -130,18 +136,8 @@ def bin_(*, tint: Tint) -> Piece:
 
 def fence(texture: str, width: float, *, height: float) -> Piece:
     """A fence one can see through."""
-    quad = card((width, height), (0, 0, 0), texture, is_open=True)[0]
     across = max(1.0, round(width / (1.2 * height)))
-    return [
-        Quad(
-            corner=quad.corner,
-            across=quad.across,
-            down=quad.down,
-            texture=texture,
-            repeat=(across, 1.0),
-            is_open=True,
-        )
-    ]
+    return repeated(card((width, height), (0, 0, 0), texture, is_open=True), across)
 
 
 def bicycle() -> Piece:
@@ -183,15 +179,7 @@ def swing(*, tint: Tint) -> Piece:
     piece = box((3.0, 0.12, 0.12), (0, 0, 2.3), "plaster", tint=tint)
     for x in (-1.45, 1.45):
         for y in (-0.7, 0.7):
-            leg = Quad(
-                corner=(x - 0.06, 0, 2.35),
-                across=(0.12, 0, 0),
-                down=(0, y, -2.35),
-                texture="plaster",
-                tint=tint,
-                is_open=True,
-            )
-            piece.append(leg)
+            piece.append(_sheet((x - 0.06, 0, 2.35), (0.12, 0, 0), (0, y, -2.35), tint))
     for x in (-0.6, 0.6):
         piece += box((0.5, 0.2, 0.05), (x, 0, 0.5), "dark")
         for side in (-0.22, 0.22):
@@ -208,23 +196,14 @@ def slide(*, tint: Tint) -> Piece:
     piece += box((1.2, 1.2, 0.08), (0, 0, 1.2), "planks", tint=OAK)
     piece += box((1.2, 0.05, 0.5), (0, -0.6, 1.28), "ribs", tint=tint)
     piece += box((1.5, 1.5, 0.3), (0, 0, 2.3), "siding", tint=tint)
-    chute = Quad(
-        corner=(-2.6, 0.3, 0.15),
-        across=(2.0, 0, 1.1),
-        down=(0, -0.6, 0),
-        texture="plaster",
-        tint=tint,
-        is_open=True,
-    )
-    side = Quad(
-        corner=(-2.6, -0.3, 0.32),
-        across=(2.0, 0, 1.1),
-        down=(0, 0, -0.2),
-        texture="plaster",
-        tint=tint,
-        is_open=True,
-    )
+    chute = _sheet((-2.6, 0.3, 0.15), (2.0, 0, 1.1), (0, -0.6, 0), tint)
+    side = _sheet((-2.6, -0.3, 0.32), (2.0, 0, 1.1), (0, 0, -0.2), tint)
     return [*piece, chute, side]
+
+
+def _sheet(corner: Vector, across: Vector, down: Vector, tint: Tint) -> Quad:
+    """A thin plate that is seen from both sides."""
+    return Quad(corner=corner, across=across, down=down, texture="plaster", tint=tint, is_open=True)
 
 
 def climbing_frame(*, tint: Tint) -> Piece:
@@ -250,9 +229,9 @@ def terrace(
     x = -length / 2
     while x < length / 2:
         width = float(rng.uniform(4.5, 7.5))
-        facade = facades[rng.integers(len(facades))]
-        shop = shops[rng.integers(len(shops))] if shops else ""
-        tint = tints[rng.integers(len(tints))]
+        facade = one(facades, rng)
+        shop = one(shops, rng) if shops else ""
+        tint = one(tints, rng)
         height = float(rng.uniform(7, 12))
         front = house(width, height, facade=facade, shop=shop, tint=tint)
         houses.append(placed(front, (x + width / 2, float(rng.uniform(-0.2, 0.2)), 0)))

@@ -13,6 +13,7 @@ from masquerade.data.world.canvas import (
     Y,
     blank,
     disc,
+    drawn,
     fill,
     grain,
     rect,
@@ -29,9 +30,7 @@ _STONE: Colour = (0.8, 0.78, 0.73)
 
 def every(seed: int) -> dict[str, Canvas]:
     """All of them by name; ``facade_00`` and ``shop_00`` and so on are numbered."""
-    made = {}
-    for number, (name, draw) in enumerate(_DRAWN.items()):
-        made[name] = draw(np.random.default_rng([seed, number]))
+    made = drawn(_DRAWN, seed)
     for number in range(NUM_FACADES):
         made[f"facade_{number:02}"] = _facade(np.random.default_rng([seed, 2000 + number]), number)
     for number in range(NUM_SHOPS):

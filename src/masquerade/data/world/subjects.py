@@ -30,7 +30,7 @@ class Subject:
     name: str
     shape: Shape
     look: look.Look
-    style: motion.Style
+    style: motion.MotionStyle
     is_feminine: bool
 
     @property

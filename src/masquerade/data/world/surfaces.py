@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from masquerade.data.world.canvas import SIZE_PX, Canvas, X, Y, cells, grain, of_grey, rough
+from masquerade.data.world.canvas import SIZE_PX, Canvas, X, Y, cells, drawn, grain, of_grey, rough
 
 MEAN = 0.68
 Rng = np.random.Generator
@@ -18,11 +18,10 @@ Rng = np.random.Generator
 
 def every(seed: int) -> dict[str, Canvas]:
     """All surfaces by name."""
-    made = {}
-    for number, (name, draw) in enumerate(_DRAWN.items()):
-        grey = draw(np.random.default_rng([seed, number]))
-        made[name] = of_grey(np.clip(grey + MEAN - grey.mean(), 0.04, 1.0))
-    return made
+    return {
+        name: of_grey(np.clip(grey + MEAN - grey.mean(), 0.04, 1.0))
+        for name, grey in drawn(_DRAWN, seed).items()
+    }
 
 
 def _plaster(rng: Rng) -> np.ndarray:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from masquerade.data.world import backdrop, motion, places, sensors, subjects
-from masquerade.data.world.plan import Take, World
+from masquerade.data.world.plan import Take, WorldPlan
 from masquerade.people import bodies, figure, skeleton
 from masquerade.people.camera import Camera, Light
 from masquerade.people.skeleton import RATE_HZ, Posed
@@ -21,7 +20,7 @@ _FADE_S = 0.6  # between two activities of a session
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Film:
+class StagedFilm:
     """One video and all that is true about it; N people, the one who acts first.
 
     Args:
@@ -49,7 +48,7 @@ class Film:
     rows: np.ndarray
 
 
-def film(world: World, take: Take) -> Film:
+def film(world: WorldPlan, take: Take) -> StagedFilm:
     """Play and draw a video."""
     rng = np.random.default_rng((world.seed, 3, take.number))
     place, camera, light = _set_up(world, take, rng=rng)
@@ -60,14 +59,14 @@ def film(world: World, take: Take) -> Film:
     return _drawn(people, _rows(world), place=place, camera=camera, light=light)
 
 
-def empty(world: World, take: Take) -> np.ndarray:
+def empty(world: WorldPlan, take: Take) -> np.ndarray:
     """(H, W, 3): the place of a video as it is without people."""
     rng = np.random.default_rng((world.seed, 3, take.number))
     return backdrop.draw(*_set_up(world, take, rng=rng))[0]
 
 
 def _set_up(
-    world: World, take: Take, *, rng: np.random.Generator
+    world: WorldPlan, take: Take, *, rng: np.random.Generator
 ) -> tuple[places.Place, Camera, Light]:
     place = _place(take.place, world.seed)
     size = {"height": world.height, "width": world.width}
@@ -76,7 +75,7 @@ def _set_up(
     return place, camera, places.lit(place, rng=rng)
 
 
-def photo(world: World, take: Take) -> Film:
+def photo(world: WorldPlan, take: Take) -> StagedFilm:
     """One frame of a take, framed around the person."""
     rng = np.random.default_rng((world.seed, 4, take.number))
     place = _place(take.place, world.seed)
@@ -90,7 +89,7 @@ def photo(world: World, take: Take) -> Film:
     return _drawn([(person, posed)], rows, place=place, camera=framed, light=light)
 
 
-def portrait(world: World, number: int) -> Film:
+def portrait(world: WorldPlan, number: int) -> StagedFilm:
     """Somebody's head from near by, looking about."""
     rng = np.random.default_rng((world.seed, 7, number))
     place = _place(int(rng.integers(world.places)), world.seed)
@@ -112,7 +111,7 @@ def portrait(world: World, number: int) -> Film:
     return _drawn([person], _rows(world), place=place, camera=near, light=light)
 
 
-def session(world: World, wearer: int) -> tuple[np.ndarray, np.ndarray]:
+def session(world: WorldPlan, wearer: int) -> tuple[np.ndarray, np.ndarray]:
     """What a person's sensors read in a session of all activities, in an order of their own.
 
     Returns:
@@ -136,7 +135,7 @@ def session(world: World, wearer: int) -> tuple[np.ndarray, np.ndarray]:
     return values, label[sensors.times(len(pose), rate_hz=world.signal_hz)]
 
 
-def worn(world: World, take: Take) -> np.ndarray:
+def worn(world: WorldPlan, take: Take) -> np.ndarray:
     """(T, 3) m/s2 at the acting person's wrist, at ``signal_hz``, while a video is made."""
     rng = np.random.default_rng((world.seed, 3, take.number))
     _set_up(world, take, rng=rng)  # draws what the film draws
@@ -149,7 +148,7 @@ def worn(world: World, take: Take) -> np.ndarray:
     return values[(at >= rows[0]) & (at <= rows[-1]), :3]
 
 
-def _rows(world: World) -> np.ndarray:
+def _rows(world: WorldPlan) -> np.ndarray:
     """The rows of a motion that the frames of a video show."""
     after = np.rint(np.arange(world.frames) * RATE_HZ / world.rate_hz).astype(int)
     return np.asarray(round(_PAD_S * RATE_HZ) + after)
@@ -172,7 +171,7 @@ def _joined(poses: list[np.ndarray], labels: list[int]) -> tuple[np.ndarray, np.
     return np.concatenate(whole), np.concatenate(label)
 
 
-def _played(world: World, take: Take, seconds: float, *, rng: np.random.Generator) -> Posed:
+def _played(world: WorldPlan, take: Take, seconds: float, *, rng: np.random.Generator) -> Posed:
     """How the person acts, in the middle of the stage."""
     subject, body = subjects.make(take.subject, seed=world.seed), _body(take.subject, world.seed)
     pose = motion.perform(take.activity, subject.style, seconds + 2 * _PAD_S, rng=rng)
@@ -184,8 +183,8 @@ def _played(world: World, take: Take, seconds: float, *, rng: np.random.Generato
 
 
 def _standing_by(
-    world: World, someone: int, seconds: float, *, rng: np.random.Generator
-) -> tuple[figure.Figure, Posed]:
+    world: WorldPlan, someone: int, seconds: float, *, rng: np.random.Generator
+) -> tuple[figure.Person, Posed]:
     subject, body = subjects.make(someone, seed=world.seed), _body(someone, world.seed)
     pose = motion.perform("stand", subject.style, seconds + 2 * _PAD_S, rng=rng)
     posed = skeleton.solve(pose, body, heading=float(rng.uniform(0, 2 * np.pi)))
@@ -199,13 +198,13 @@ def _moved(posed: Posed, step: np.ndarray) -> Posed:
 
 
 def _drawn(
-    people: list[tuple[figure.Figure, Posed]],
+    people: list[tuple[figure.Person, Posed]],
     rows: np.ndarray,
     *,
     place: places.Place,
     camera: Camera,
     light: Light,
-) -> Film:
+) -> StagedFilm:
     model = bodies.model()
     behind = backdrop.draw(place, camera, light)
     cast = [(person, posed.at(rows)) for person, posed in people]
@@ -214,17 +213,15 @@ def _drawn(
         for time in range(len(rows))
     ]
 
-    def over_time(of: Callable[[figure.Drawn], np.ndarray], axis: int) -> np.ndarray:
-        return np.stack([of(one) for one in drawn], axis=axis)
-
-    return Film(
-        frames=over_time(lambda one: one.image, 0),
-        owner=over_time(lambda one: one.owner, 0),
-        joints=over_time(lambda one: one.joints, 1),
+    of_people = {
+        name: np.stack([getattr(one, name) for one in drawn], axis=1)
+        for name in ("joints", "visible", "head_box", "box")
+    }
+    return StagedFilm(
+        frames=np.stack([one.image for one in drawn]),
+        owner=np.stack([one.owner for one in drawn]),
         joints_3d=np.stack([figure.joints_3d(model, *one) for one in cast]),
-        visible=over_time(lambda one: one.visible, 1),
-        head_box=over_time(lambda one: one.head_box, 1),
-        box=over_time(lambda one: one.box, 1),
+        **of_people,
         camera=camera,
         posed=tuple(posed for _, posed in people),
         rows=rows,
@@ -248,7 +245,7 @@ def _body(number: int, seed: int) -> bodies.Body:
 
 
 @lru_cache(maxsize=64)
-def _figure(number: int, seed: int) -> figure.Figure:
+def _figure(number: int, seed: int) -> figure.Person:
     look = subjects.make(number, seed=seed).look
     return figure.figure(bodies.model(), _body(number, seed), look)
 

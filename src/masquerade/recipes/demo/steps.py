@@ -8,12 +8,12 @@ import numpy as np
 
 from masquerade.account import epsilon
 from masquerade.account.calibrate import sampled_gaussian
-from masquerade.doors.outputs import IfStanding, receipt_path
-from masquerade.doors.releasing import Options, make_mechanism, release_file
+from masquerade.doors.publish import IfStanding, receipt_path
+from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
 from masquerade.recipes import bench
-from masquerade.recipes.demo.part import Part
+from masquerade.recipes.demo.chapter import Chapter
 from masquerade.report import page, plot
 from masquerade.wording import explain
 
@@ -35,7 +35,7 @@ def of_a_day(*, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(np.round(drawn).clip(0, MOST))
 
 
-def released(folder: Path, *, seed: int) -> Part:
+def released(folder: Path, *, seed: int) -> Chapter:
     """A day, written to a private file and released from it."""
     private, target = folder / PRIVATE, folder / "steps.csv"
     original = of_a_day(rng=np.random.default_rng(seed))
@@ -48,7 +48,7 @@ def released(folder: Path, *, seed: int) -> Part:
     receipt = release_file(private, target, mechanism, options=again).receipt
     drawn = _drawn(original, np.loadtxt(target, skiprows=1))
     said = page.paragraphs(["Generated data, so the original can be shown beside it."])
-    return Part(
+    return Chapter(
         sections=[
             page.Section(
                 title="A released signal", body=said + page.figure(drawn), has_originals=True
@@ -79,7 +79,7 @@ def _drawn(original: np.ndarray, released: np.ndarray) -> str:
     return plot.svg(lines, axes)
 
 
-def noise(told: bench.Told = bench.quiet) -> Part:
+def noise(told: bench.Told = bench.quiet) -> Chapter:
     """Epsilon against the noise multiplier, for the relations."""
     curves = [
         ("zero_out", Relation.ZERO_OUT, False),
@@ -104,4 +104,4 @@ def noise(told: bench.Told = bench.quiet) -> Part:
     )
     drawn = page.figure(plot.svg(bench.curves(points), axes))
     said = page.paragraphs(["zero_out and add_remove coincide here."])
-    return Part(sections=[page.Section(title="Epsilon against noise", body=drawn + said)])
+    return Chapter(sections=[page.Section(title="Epsilon against noise", body=drawn + said)])

@@ -14,8 +14,7 @@ import numpy as np
 from masquerade import catalog
 from masquerade._round import shown as rounded
 from masquerade.doors.answer import Answer
-from masquerade.doors.expecting import Sight, expected
-from masquerade.doors.releasing import make_mechanism, release_value
+from masquerade.doors.recording import make_mechanism, release_value
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.files import atomic
 from masquerade.guarantee import Guarantee
@@ -23,6 +22,7 @@ from masquerade.mechanism import Mechanism
 from masquerade.recipes import bench
 from masquerade.recipes.stage import world
 from masquerade.recordings import Video
+from masquerade.release.expecting import Sight, expected
 from masquerade.utility import picture
 from masquerade.utility.picture import PictureQuality
 from masquerade.video import write as writer

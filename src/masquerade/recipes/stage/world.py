@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import BinaryIO
 
 from masquerade.collection import Kind
 from masquerade.data.stage import Stage
@@ -40,12 +39,10 @@ def write(path: Path | str, video: Video | None = None) -> Path:
     """Write the clip, or another video, to a file such as ``clip.mp4``; give back its path."""
     video, path = video or clip(), Path(path)
     rate = Fraction(video.rate_hz).limit_denominator(1001)
-
-    def save(stream: BinaryIO) -> None:
-        writer.write(stream, iter(video.frames), suffix=path.suffix, rate=rate)
-
-    with atomic.staged(path, save) as (_, commit):
-        commit()
+    with atomic.staged(path) as part:
+        writer.write(part.stream, iter(video.frames), suffix=path.suffix, rate=rate)
+        part.seal()
+        part.name()
     return path
 
 

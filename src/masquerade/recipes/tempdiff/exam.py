@@ -12,27 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._torch import torch
 from masquerade.collection import Collection
-from masquerade.doors import teaching, training
-from masquerade.doors.lessons import Memory
-from masquerade.doors.signals import labelled_windows, public_windows, read
-from masquerade.doors.worn import Worn
 from masquerade.errors import BadInput
+from masquerade.nets.channels import normalisation
+from masquerade.nets.lstm import LstmNetwork
 from masquerade.noise import Noise
 from masquerade.recipes import bench
 from masquerade.recordings import Signal
-from masquerade.train import loop
+from masquerade.train import learner, loop
 from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.ensemble import student, teachers, votes
+from masquerade.train.ensemble import student, teach, teachers, votes
 from masquerade.train.ensemble.method import Ensemble
+from masquerade.train.memory import Memory
+from masquerade.train.worn import labelled_windows, public_windows, read
 
-torch = require("torch", extra="train")
 WINDOWS = 32  # of one person in a step of DP-SGD, spread over their recordings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class World:
+class SignalParts:
     """What an experiment has: signals in three parts.
 
     Args:
@@ -50,7 +49,7 @@ class World:
     classes: int
 
     @classmethod
-    def of(cls, parts: dict[str, Collection[Any]]) -> World:
+    def of(cls, parts: dict[str, Collection[Any]]) -> SignalParts:
         """Read all three parts."""
         return cls(
             private=parts["train"],
@@ -68,7 +67,7 @@ class World:
     @property
     def scale(self) -> tuple[np.ndarray, np.ndarray]:
         """The public normalisation."""
-        return teachers.normalisation([signal.values for signal in self.public])
+        return normalisation([signal.values for signal in self.public])
 
     def asked(self, window: int, count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Public windows that one activity fills, in a public order, and that activity."""
@@ -123,7 +122,7 @@ class Taught:
 
 
 def taught(
-    world: World,
+    world: SignalParts,
     method: Ensemble,
     *,
     queries: int,
@@ -131,7 +130,7 @@ def taught(
     journal: bench.Journal | None = None,
 ) -> Taught:
     """Train the teachers of a method and ask them, unless the journal has their votes."""
-    split = teaching.split_of_signals(world.private, world.signals, method)
+    split = teach.partition_of(world.private, world.signals, method)
     asked, truth = world.asked(max(method.windows), queries, seed=method.public_seed)
     if len(truth) < method.queries:
         raise BadInput(
@@ -139,23 +138,24 @@ def taught(
             f"{len(truth)}; lower --queries or name more public subjects."
         )
 
-    def ask() -> Any:
-        public = world.scale
-        lessons = teachers.lessons_of(world.signals, split, classes=world.classes, public=public)
-        return teaching.votes_of(
-            lessons,
-            asked,
-            method,
-            world.classes,
-            device=device,
-            progress=lambda done, total: None,
-        ).tolist()
-
+    school = teach.School(
+        method=replace(method, normalise="public"),
+        signals=world.signals,
+        known=world.public,
+        units=(),
+        partition=split,
+        windows=asked,
+        asked=np.arange(len(asked)),
+        classes=world.classes,
+        device=device,
+        tell=bench.quiet,
+    )
     name = f"votes of {method.name}, {method.teachers} teachers"
+    found = (journal or bench.Journal()).measured(name, lambda: school.votes().tolist())
     return Taught(
         method=method,
         reach=split.max_teachers_per_subject,
-        votes=np.array((journal or bench.Journal()).measured(name, ask)),
+        votes=np.array(found),
         queries=asked,
         truth=truth,
         classes=world.classes,
@@ -205,10 +205,10 @@ class Exam:
     tested: np.ndarray
     truth: np.ndarray
     classes: int
-    course: student.Course
+    course: student.StudentCourse
 
     @classmethod
-    def of(cls, world: World, method: Ensemble) -> Exam:
+    def of(cls, world: SignalParts, method: Ensemble) -> Exam:
         """For students of one window length."""
         window = max(method.windows)
         tested, truth = labelled_windows(world.tested, window, classes=world.classes)
@@ -218,7 +218,7 @@ class Exam:
             tested=tested,
             truth=truth,
             classes=world.classes,
-            course=teaching.course_of(method),
+            course=teach.student_course(method),
         )
 
     def share(self, net: Any) -> float:
@@ -255,15 +255,15 @@ def private_accuracy(
 ) -> float:
     """An LSTM that DP-SGD trained on the private signals themselves."""
     torch.set_num_threads(1)
-    network = Worn(public=public, window=exam.tested.shape[1], hidden=exam.course.hidden)
-    ways = training.Ways(
-        memory=Memory(device=device), work=loop.Work(physical=min(16, method.batch))
+    network = LstmNetwork(window=exam.tested.shape[1], hidden=exam.course.hidden)
+    ways = learner.Ways(
+        memory=Memory(device=device), work=loop.Workload(physical=min(16, method.batch))
     )
-    net, _, _ = training.train(private, method, network, ways=ways)
-    return exam.share(net)
+    with learner.read(private, method, network, public=public, ways=ways) as reading:
+        return exam.share(reading.learn(Noise()))
 
 
-def open_accuracy(exam: Exam, world: World, *, seed: int) -> float:
+def open_accuracy(exam: Exam, world: SignalParts, *, seed: int) -> float:
     """An LSTM that learned all private windows with their true labels: no privacy."""
     windows, truth = labelled_windows(world.signals, exam.tested.shape[1], classes=world.classes)
     return student_accuracy(exam, windows, truth, seed=seed, is_alone=True)

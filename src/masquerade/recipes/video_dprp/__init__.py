@@ -13,13 +13,13 @@ from masquerade import _check
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.doors.answer import Answer
-from masquerade.doors.lessons import classes_of
-from masquerade.doors.training import Network, make_method
-from masquerade.nets import mvit
+from masquerade.doors.models import make_method
+from masquerade.nets.network import Network, network_class
 from masquerade.recipes import bench, seen
 from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import run as runs
-from masquerade.recipes.video_dprp.rows import DELTA, Row, Setting, Spec, all_rows
+from masquerade.recipes.video_dprp.rows import DELTA, ResultRow, Setting, Spec, all_rows
+from masquerade.train.units import classes_of
 
 _QUICK = 300  # training recordings
 
@@ -81,7 +81,7 @@ class VideoDprpTables:
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet
-    ) -> tuple[list[Row], Setting]:
+    ) -> tuple[list[ResultRow], Setting]:
         """Every row, measured, and on what."""
         data = seen.sized(data) if isinstance(data, Stage) else data
         train, test = self._kept(data)
@@ -90,7 +90,7 @@ class VideoDprpTables:
         rows = runs.measure(self, (train, test), specs, journal=journal, told=told)
         return rows, Setting(
             shape=shape,
-            seen=mvit.NORMALISATION[self.network].frames,
+            seen=self.begun.length,
             train=len(train),
             test=len(test),
             classes=len(classes_of(data)),
@@ -112,7 +112,7 @@ class VideoDprpTables:
     @property
     def begun(self) -> Network:
         """The network and its public weights; its head begins with zeros."""
-        return Network(network=self.network, weights=self.weights)
+        return network_class(self.network)(**{"weights": self.weights})
 
     def method(self, spec: Spec) -> Any:
         """A row's training method; its noise meets epsilon under replace_one, like releases."""

@@ -21,7 +21,7 @@ _FRAME, _VIDEO = Unit(name=UnitName.FRAME), Unit(name=UnitName.VIDEO)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promise:
+class RowPromise:
     """What holds for one release or one run.
 
     Args:
@@ -49,13 +49,13 @@ class Promise:
     said: str = "no privacy at all"
 
 
-def of_release(mechanism: Mechanism, shapes: Iterable[Shape]) -> Promise:
+def of_release(mechanism: Mechanism, shapes: Iterable[Shape]) -> RowPromise:
     """The worst over the recordings: each frame and each person's data is in one of them."""
     several = sorted(set(shapes))
     guarantees = [mechanism.guarantee(shape) for shape in several]
     worst = max(guarantees, key=lambda found: found.epsilon or 0.0)
     if worst.epsilon is None or worst.delta is None:
-        return Promise(said=f"{worst.kind.value}: nothing is proved, for no unit")
+        return RowPromise(said=f"{worst.kind.value}: nothing is proved, for no unit")
     nominal = float(getattr(mechanism, "epsilon", worst.epsilon))
     if worst.published_claim is not None:
         return _claimed(nominal, worst, worst.published_claim)
@@ -70,7 +70,7 @@ def of_release(mechanism: Mechanism, shapes: Iterable[Shape]) -> Promise:
             f"{worst.unit}-level: one {worst.unit} of a recording of {length} frames; not a "
             f"video-level number, which would be {_finite(video)} (replace_one)"
         )
-    return Promise(
+    return RowPromise(
         nominal=nominal,
         epsilon=worst.epsilon,
         unit=str(worst.unit),
@@ -82,10 +82,10 @@ def of_release(mechanism: Mechanism, shapes: Iterable[Shape]) -> Promise:
     )
 
 
-def _claimed(nominal: float, guarantee: Guarantee, claim: str) -> Promise:
+def _claimed(nominal: float, guarantee: Guarantee, claim: str) -> RowPromise:
     """No epsilon of the row's own: the claim, its mark, and what its noise really gives."""
     holds = shown(guarantee.epsilon or math.inf)
-    return Promise(
+    return RowPromise(
         nominal=nominal,
         claim=claim,
         said=f"{claim.partition(':')[0]}; this noise really gives epsilon {holds} for one "
@@ -105,13 +105,13 @@ def _finite(value: float) -> str:
     return shown(value) if math.isfinite(value) else "without bound"
 
 
-def of_training(method: Method, plan: Plan) -> Promise:
+def of_training(method: Method, plan: Plan) -> RowPromise:
     """What a run promises, under both relations; none without noise."""
     if plan.noise_multiplier == 0:
-        return Promise()
+        return RowPromise()
     zero_out, replaced = _both(plan)
     proved = zero_out if method.met is Relation.ZERO_OUT else replaced
-    return Promise(
+    return RowPromise(
         nominal=method.epsilon,
         epsilon=proved,
         unit=str(method.unit),

@@ -16,7 +16,7 @@ import numpy as np
 from masquerade import _json, catalog
 from masquerade.mechanism import Mechanism, Shape
 from masquerade.recipes import bench
-from masquerade.recipes.video_dprp.promises import Promise
+from masquerade.recipes.video_dprp.promises import RowPromise
 
 DELTA = 1e-4
 EPSILONS = (2.0, 5.0, 8.0)
@@ -92,7 +92,7 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ResultRow:
     """One row, measured.
 
     Args:
@@ -105,7 +105,7 @@ class Row:
     """
 
     spec: Spec
-    promise: Promise
+    promise: RowPromise
     raw: Score = Score()
     released: Score = Score()
     changed: float | None = None
@@ -118,11 +118,11 @@ class Row:
         return {name: _json.encode(getattr(self, name)) for name in kept}
 
     @classmethod
-    def of(cls, spec: Spec, held: Mapping[str, Any]) -> Row:
+    def of(cls, spec: Spec, held: Mapping[str, Any]) -> ResultRow:
         """From what a journal holds."""
         return cls(
             spec=spec,
-            promise=_json.decode(Promise, held["promise"]),
+            promise=_json.decode(RowPromise, held["promise"]),
             raw=_json.decode(Score, held["raw"]),
             released=_json.decode(Score, held["released"]),
             changed=held["changed"],

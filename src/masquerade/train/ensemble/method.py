@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
-from abc import ABC
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from masquerade import _check, _json, catalog
+from masquerade import _check
 from masquerade._round import shown
 from masquerade.account.power import power_of
 from masquerade.events import DpEvent
-from masquerade.guarantee import Guarantee, Kind, Relation, Unit, UnitName, units_help
-from masquerade.mechanism import Shapes
+from masquerade.guarantee import Guarantee, Kind, Relation, Unit, UnitName
+from masquerade.mechanism import Shapes, Stated
 from masquerade.train.ensemble import votes
 from masquerade.train.ensemble.partition import By
 from masquerade.train.ensemble.votes import Ballot
+from masquerade.train.promise import Promised, check_seed
 from masquerade.wording import delta_caveat
 
-_UNITS = (UnitName.SUBJECT, UnitName.SHARD)
 _NUMERICS = (
     "votes are whole numbers; noise exactly sampled, from ChaCha20 keyed by the operating system "
     "(so the guarantee is computational); only the winning class leaves"
@@ -28,7 +26,7 @@ _NUMERICS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ensemble(ABC):
+class Ensemble(Promised):
     """How teachers learn from private signals and a student from their noisy votes.
 
     Args:
@@ -56,9 +54,9 @@ class Ensemble(ABC):
         public_seed: of public randomness: first weights, orders, which windows are asked.
     """
 
-    epsilon: float
-    delta: float = 1e-5
-    unit: str | None = None
+    UNITS: ClassVar[tuple[UnitName, ...]] = (UnitName.SUBJECT, UnitName.SHARD)
+    WHERE: ClassVar[str] = "with votes"
+
     relation: Literal["replace_one", "zero_out"] = "replace_one"
     queries: int = 200
     aggregator: Literal["gnmax", "lnmax", "gumbel", "confident"] = "gnmax"
@@ -78,14 +76,11 @@ class Ensemble(ABC):
     public_seed: int = 0
 
     def __post_init__(self) -> None:
-        _check.positive(epsilon=self.epsilon)
+        super().__post_init__()
         _check.finite(epsilon=self.epsilon)
-        _check.delta(delta=self.delta)
         _check.count(queries=self.queries, shards=self.shards, hidden=self.hidden)
         _check.count(teacher_epochs=self.teacher_epochs, student_epochs=self.student_epochs)
-        seed = self.public_seed
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-            raise ValueError(f"Expected public_seed to be a whole number >= 0, got {seed!r}.")
+        check_seed(self.public_seed)
         if not 0 < self.confidence <= 1:
             raise ValueError(f"Expected confidence in (0, 1], got {self.confidence}.")
         self._check_windows()
@@ -95,18 +90,6 @@ class Ensemble(ABC):
                 "Expected --threshold exactly with --aggregator confident, got "
                 f"aggregator={self.aggregator} and threshold={self.threshold}."
             )
-        hints = typing.get_type_hints(type(self))
-        for name in ("relation", "aggregator", "by", "teacher", "normalise", "unlabelled"):
-            choices = typing.get_args(hints[name])
-            if getattr(self, name) not in choices:
-                raise ValueError(_check.unknown(name, getattr(self, name), choices))
-        if self.unit is None:
-            raise ValueError(
-                "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
-                + units_help(_UNITS)
-            )
-        if _check.choice(UnitName, unit=self.unit) not in _UNITS:
-            raise ValueError(f"Expected unit subject or shard with votes, got unit={self.unit}.")
 
     def _check_windows(self) -> None:
         object.__setattr__(self, "windows", tuple(self.windows))
@@ -118,19 +101,9 @@ class Ensemble(ABC):
             )
 
     @property
-    def name(self) -> str:
-        """The method's name: its file's."""
-        return catalog.name_of(self)
-
-    @property
     def teachers(self) -> int:
         """M x N."""
         return self.shards * len(self.windows)
-
-    def fields(self) -> dict[str, Any]:
-        """The public fields, as plain JSON values."""
-        found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return dict(_json.encode(found))
 
     def ballot(self, reach: int) -> Ballot:
         """How votes are counted, with the noise that the promise needs.
@@ -144,16 +117,16 @@ class Ensemble(ABC):
         """All labels, for an accountant that reads it under ``relation``."""
         return self.ballot(reach).event(relation)
 
-    def stated(self, shapes: Shapes) -> tuple[Guarantee, DpEvent]:
+    def stated(self, shapes: Shapes) -> Stated:
         """What a receipt with these public shapes, teachers and reach, must say."""
         teachers, reach = shapes[0]
         if teachers != self.teachers:
             raise ValueError(f"it has {self.teachers} teachers, not {teachers}")
-        return self.guarantee(reach), self.event(reach, Relation(self.relation))
+        return Stated(guarantee=self.guarantee(reach), event=self.event(reach, self.met))
 
     def guarantee(self, reach: int) -> Guarantee:
         """What is promised for the labels, and so for the student."""
-        ballot, relation = self.ballot(reach), Relation(self.relation)
+        ballot, relation = self.ballot(reach), self.met
         epsilon = ballot.epsilon(self.delta)
         return Guarantee(
             kind=Kind.FORMAL,

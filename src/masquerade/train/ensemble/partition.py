@@ -40,7 +40,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recording:
+class Extent:
     """What is public about a recording: its length, and whose it is."""
 
     length: int
@@ -63,7 +63,7 @@ class Partition:
 
 
 def partition(
-    recordings: Sequence[Recording], *, shards: int, windows: Sequence[int], by: By
+    recordings: Sequence[Extent], *, shards: int, windows: Sequence[int], by: By
 ) -> Partition:
     """Split recordings among ``shards`` x ``len(windows)`` teachers.
 
@@ -77,7 +77,7 @@ def partition(
         BadInput: if a teacher would get nothing, or less than one window.
 
     Example:
-        >>> four = [Recording(length=60, subject=name) for name in "abcd"]
+        >>> four = [Extent(length=60, subject=name) for name in "abcd"]
         >>> partition(four, shards=2, windows=(5, 6), by="subject").max_teachers_per_subject
         1
         >>> partition(four, shards=4, windows=(5, 6), by="subject").max_teachers_per_subject
@@ -146,7 +146,7 @@ def windows_of(
 
 
 def _groups(
-    recordings: Sequence[Recording], stretches: Sequence[Stretch], by: By
+    recordings: Sequence[Extent], stretches: Sequence[Stretch], by: By
 ) -> list[list[Stretch]]:
     """Pieces that stay together: a person's, or each recording by itself."""
     if by != "subject":
@@ -195,7 +195,7 @@ def _cut(stretches: Sequence[Stretch], parts: int) -> list[list[Stretch]]:
     return found
 
 
-def _reach(recordings: Sequence[Recording], teachers: Sequence[Sequence[Stretch]]) -> int:
+def _reach(recordings: Sequence[Extent], teachers: Sequence[Sequence[Stretch]]) -> int:
     reached: dict[str, set[int]] = defaultdict(set)
     for number, held in enumerate(teachers):
         for stretch in held:

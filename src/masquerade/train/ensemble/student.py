@@ -8,16 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from masquerade import _check
 from masquerade._optional import require
+from masquerade._torch import nn, torch
 from masquerade.errors import BadInput
+from masquerade.nets import lstm_stack
+from masquerade.nets.lstm import LSTM
 from masquerade.train.ensemble.features import features
 
-torch = require("torch", extra="train")
 Progress: TypeAlias = Callable[[int, int], None]
 Unlabelled: TypeAlias = Literal["forest", "self", "none"]
 _BATCH = 256
@@ -26,7 +28,7 @@ _TREES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class StudentCourse:
     """How a student learns.
 
     Args:
@@ -57,9 +59,9 @@ def learn(
     *,
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: Course,
+    course: StudentCourse,
     progress: Progress,
-) -> Any:
+) -> LSTM:
     """A network that takes windows as they were recorded.
 
     Args:
@@ -92,7 +94,7 @@ def learn(
     return _fitted(windows, labels, classes, normalisation, course, progress)
 
 
-def probabilities(net: Any, windows: np.ndarray) -> np.ndarray:
+def probabilities(net: nn.Module, windows: np.ndarray) -> np.ndarray:
     """(N, K) of windows as they were recorded."""
     device = next(net.parameters()).device
     net.eval()
@@ -109,7 +111,7 @@ def _by_forest(
     labels: np.ndarray,
     rest: np.ndarray,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: Course,
+    course: StudentCourse,
 ) -> np.ndarray:
     """(R, K): the share of trees for each class; few labels teach a forest more than a network."""
     forests = require("sklearn.ensemble", extra="train")
@@ -131,16 +133,15 @@ def _fitted(
     labels: np.ndarray,
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
-    course: Course,
+    course: StudentCourse,
     progress: Progress,
-) -> Any:
-    stacks = require("masquerade.nets.lstm_stack", extra="train")
+) -> LSTM:
     rows = np.flatnonzero(labels >= 0)
     mean, scale = normalisation
     values = ((windows[rows] - mean) / scale).astype(np.float32)
     torch.manual_seed(course.seed)
-    stack = stacks.Stack(1, windows.shape[2], classes, hidden=course.hidden).to(course.device)
-    stacks.fit(
+    stack = lstm_stack.drawn(1, windows.shape[2], classes, hidden=course.hidden).to(course.device)
+    lstm_stack.fit(
         stack,
         values[None],
         labels[rows][None],

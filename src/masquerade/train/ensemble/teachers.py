@@ -10,16 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import joblib
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
+from masquerade.nets.channels import normalisation
 from masquerade.recordings import Signal
 from masquerade.train.ensemble.features import features
 from masquerade.train.ensemble.partition import Partition, windows_of
+
+if TYPE_CHECKING:
+    from masquerade._torch import torch
+    from masquerade.nets import lstm_stack
+else:
+    torch = Later("torch", extra="train")
+    lstm_stack = Later("masquerade.nets.lstm_stack", extra="train")
 
 Progress: TypeAlias = Callable[[int, int], None]
 _OVERLAP = 2  # a window begins every half window
@@ -28,7 +36,7 @@ _OVERLAP = 2  # a window begins every half window
 class Estimator(Protocol):
     """Anything that learns classes from rows of numbers, as scikit-learn's classifiers do."""
 
-    def fit(self, rows: np.ndarray, classes: np.ndarray) -> Any:
+    def fit(self, rows: np.ndarray, classes: np.ndarray) -> object:
         """Learn."""
 
     def predict(self, rows: np.ndarray) -> np.ndarray:
@@ -53,7 +61,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class TeacherCourse:
     """How LSTM teachers learn."""
 
     hidden: int = 64
@@ -65,7 +73,7 @@ class Course:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Private:
+class Statistics:
     """Statistics of the teachers: exact functions of private data, never to be published.
 
     Args:
@@ -75,13 +83,6 @@ class Private:
 
     agreement: float
     failed: int
-
-
-def normalisation(values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and scale of each channel over arrays whose last axis is channels."""
-    flat = np.concatenate([each.reshape(-1, each.shape[-1]) for each in values])
-    scale = flat.std(axis=0)
-    return flat.mean(axis=0), np.where(scale > 0, scale, 1.0).astype(np.float32)
 
 
 @np.errstate(all="ignore")
@@ -120,7 +121,7 @@ def votes_by_lstm(
     queries: np.ndarray,
     *,
     classes: int,
-    course: Course,
+    course: TeacherCourse,
     progress: Progress,
 ) -> np.ndarray:
     """(T, Q): the vote of each teacher for each query; teachers of one window learn together.
@@ -186,10 +187,10 @@ def counts_of(votes: np.ndarray, classes: int) -> np.ndarray:
     return np.stack([(votes == number).sum(axis=0) for number in range(classes)], axis=1)
 
 
-def private_statistics(votes: np.ndarray, classes: int) -> Private:
+def private_statistics(votes: np.ndarray, classes: int) -> Statistics:
     """How much teachers agree, and how many learned nothing; for made-up data and rehearsals."""
     share = counts_of(votes, classes).max(axis=1) / len(votes)
-    return Private(
+    return Statistics(
         agreement=float(share.mean()),
         failed=int((votes == votes[:, :1]).all(axis=1).sum()) if votes.shape[1] > 1 else 0,
     )
@@ -211,11 +212,9 @@ def _stacked(
     queries: np.ndarray,
     numbers: Sequence[int],
     classes: int,
-    course: Course,
+    course: TeacherCourse,
 ) -> np.ndarray:
     """The votes of teachers of one window length."""
-    torch = require("torch", extra="train")
-    stacks = require("masquerade.nets.lstm_stack", extra="train")
     most = max(1, max(len(lesson.classes) for lesson in lessons))
     window, channels = lessons[0].values.shape[1], queries.shape[2]
     values = np.zeros((len(lessons), most, window, channels), np.float32)
@@ -226,9 +225,9 @@ def _stacked(
         values[number, :size], targets[number, :size] = lesson.values, lesson.classes
         present[number, :size] = True
     torch.manual_seed(course.seed)
-    stack = stacks.Stack(len(lessons), channels, classes, hidden=course.hidden)
+    stack = lstm_stack.drawn(len(lessons), channels, classes, hidden=course.hidden)
     stack = stack.to(course.device)
-    stacks.fit(
+    lstm_stack.fit(
         stack,
         values,
         targets,

@@ -9,7 +9,7 @@ giving a tie to the first class). Gumbel noise takes no grid: its winner is draw
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -150,22 +150,16 @@ def calibrated(
     cap: int | None = None,
 ) -> Ballot:
     """A ballot whose epsilon, as it is printed, is at most the target and close to it."""
-    terms = Terms(
+    rough = Ballot(
         aggregator=aggregator,
         queries=queries,
-        shards_per_subject=teachers_per_subject,
-        threshold_std=threshold_std,
-        cap=cap,
-    )
-    return Ballot(
-        aggregator=aggregator,
-        queries=queries,
-        scale=scale_for(terms, epsilon=epsilon, delta=delta),
+        scale=1.0,
         teachers_per_subject=teachers_per_subject,
         threshold=threshold,
         threshold_std=threshold_std,
         cap=cap,
     )
+    return replace(rough, scale=scale_for(rough._terms(), epsilon=epsilon, delta=delta))
 
 
 @lru_cache(maxsize=256)

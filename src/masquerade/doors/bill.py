@@ -1,0 +1,95 @@
+"""Who pays for what is published: nobody, or the accounts that hold a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from masquerade.ledger import Content, Ledger
+from masquerade.ledger.store import OutOfReach
+from masquerade.mechanism import Mechanism
+from masquerade.noise import Noise
+from masquerade.receipt import Receipt
+
+
+class NoBill:
+    """There is no ledger: nothing is owed, and nobody can tell what was paid for before."""
+
+    def __init__(self) -> None:
+        self.charged: dict[str, Any] = {}
+        self.spent = ""
+
+    def reserve(self) -> None:
+        """Nothing."""
+
+    def vouches_for(self, receipt: Receipt) -> None:
+        """Nobody can tell."""
+
+    def settle(self, receipt: Receipt) -> None:
+        """Nothing."""
+
+
+class RecordingBill:
+    """What is owed for one recording under a mechanism.
+
+    Args:
+        ledger: that is charged.
+        content: of the recording, computed when it is asked for.
+        mechanism: what is done.
+        with_sound: whether the sound of a video leaves with it.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        content: Callable[[], Content],
+        mechanism: Mechanism,
+        *,
+        with_sound: bool = False,
+    ) -> None:
+        self._ledger, self._content = ledger, content
+        self._mechanism, self._with_sound = mechanism, with_sound
+        self.charged: dict[str, Any] = {}
+        self.spent = ""
+
+    def reserve(self) -> None:
+        """Charge every account that holds the recording; the spend is on disk afterwards."""
+        content = self._content()
+        self.spent = "What was reserved for it is spent."
+        found = self._ledger.reserve(content, self._mechanism, with_sound=self._with_sound)
+        self.charged = {"ledger_sequence": found.sequence, "ledger_head": found.head}
+
+    def vouches_for(self, receipt: Receipt) -> bool:
+        """Whether the receipt's spend was recorded here, for this very recording."""
+        return self._ledger.vouches_for(receipt, self._content())
+
+    def settle(self, receipt: Receipt) -> Exception | None:
+        """Record the output; where the ledger is out of reach, that may wait."""
+        try:
+            self._ledger.settle(receipt)
+        except OutOfReach as error:
+            return error
+        return None
+
+
+def refuse_rehearsal(ledger: Ledger | None, noise: Noise) -> None:
+    """A rehearsal protects nothing, so nothing is charged for it."""
+    if ledger is not None and noise.is_rehearsal:
+        raise ValueError(
+            "Expected live noise under a ledger, got a rehearsal; leave out the seed or the ledger."
+        )
+
+
+def bill_of(
+    ledger: Ledger | None,
+    noise: Noise,
+    content: Callable[[], Content],
+    mechanism: Mechanism,
+    *,
+    with_sound: bool = False,
+) -> NoBill | RecordingBill:
+    """The ledger's, or one of nothing."""
+    refuse_rehearsal(ledger, noise)
+    if ledger is None:
+        return NoBill()
+    return RecordingBill(ledger, content, mechanism, with_sound=with_sound)

@@ -1,0 +1,227 @@
+"""What is to be done with a folder: its recordings, where each output goes, and what may not be."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from masquerade._printed import counted
+from masquerade.doors import publish
+from masquerade.doors.source import SUFFIXES
+from masquerade.errors import BadInput, exit_code
+from masquerade.files import opaque
+from masquerade.video import written_suffix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One file of a folder.
+
+    Args:
+        source: the private file.
+        target: its output.
+        place: in the order of the private names; of use to rehearsals alone.
+    """
+
+    source: Path
+    target: Path
+    place: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a file.
+
+    Args:
+        source: the private file.
+        target: its output, if it stands.
+        already_done: whether it stood there before.
+        error: why it failed, if it did.
+        exit_code: that this failure asks for.
+    """
+
+    source: Path
+    target: Path | None = None
+    already_done: bool = False
+    error: str | None = None
+    exit_code: int = 0
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {
+            "source": str(self.source),
+            "output": None if self.target is None else str(self.target),
+            "already_done": self.already_done,
+            "error": self.error,
+            "exit_code": self.exit_code,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """How the files of a folder are worked on.
+
+    Args:
+        jobs: files at a time; by default as many as there are processors.
+        backend: loky (processes of this machine), threading, dask or ray.
+        suffix: of all outputs, such as .mkv; by default that of each input, or .mp4 or .png where
+            that cannot be written.
+        keep_names: publish the names of files and folders as they are; they may identify people.
+            Otherwise outputs get opaque names, and a private list tells which is which.
+        names: where that list stands; by default beside the source folder.
+    """
+
+    jobs: int | None = None
+    backend: str = "loky"
+    suffix: str | None = None
+    keep_names: bool = False
+    names: Path | None = None
+
+    def list_of(self, source: Path, target: Path) -> Path | None:
+        """The private list of names, if there is one."""
+        if self.keep_names:
+            return None
+        return self.names or opaque.list_path(source.resolve(), target.resolve())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is to be done with a folder.
+
+    Args:
+        target: the folder of outputs.
+        jobs: every recording and where its output goes.
+        lost: folders that cannot be looked into.
+        left_alone: how many files are no recordings.
+        hidden: how many recordings are, or stand in a folder that is; they are left alone, too.
+        names: opaque ones by private path, where names are not kept.
+    """
+
+    target: Path
+    jobs: list[Job]
+    lost: list[Outcome]
+    left_alone: int
+    hidden: int
+    names: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> list[str]:
+        """What is not released, in words."""
+        said = {
+            "of no kind that is read": self.left_alone,
+            "hidden, or in a hidden folder": self.hidden,
+        }
+        return [f"Left alone: {counted(n, 'file')} {what}." for what, n in said.items() if n]
+
+
+def plan(source: Path, target: Path, work: Work) -> Plan:
+    """Every file and where its output goes; nothing is written."""
+    check_folders(source, target)
+    source, target = source.resolve(), target.resolve()
+    every, lost, hidden = _everything(source)
+    files = [path for path in every if _is_recording(path)]
+    if not files and not lost:
+        raise BadInput(f"Expected recordings in {source}; {_instead(len(every), hidden)}")
+    known = [str(path.relative_to(source)) for path in files]
+    book = work.list_of(source, target)
+    names = opaque.names_of(known, book) if book is not None else {}
+    jobs = []
+    for place, (path, name) in enumerate(zip(files, known, strict=True)):
+        stem = names.get(name) or str(Path(name).with_suffix(""))
+        end = work.suffix or written_suffix(path.suffix)
+        end = end.lower() if names else end
+        jobs.append(Job(source=path, target=target / f"{stem}{end}", place=place))
+    if len({job.target for job in jobs}) < len(jobs):
+        raise ValueError(
+            "Expected names that stay apart, got two files of one name and different suffixes; "
+            "leave out --suffix or --keep-names."
+        )
+    _refuse_meeting(source, jobs)
+    left = len(every) - len(files)
+    return Plan(target=target, jobs=jobs, lost=lost, left_alone=left, hidden=hidden, names=names)
+
+
+def check_folders(source: Path, target: Path) -> None:
+    """Two folders, neither in the other: what is private and what is published stay apart."""
+    source, target = source.resolve(), target.resolve()
+    if not source.is_dir():
+        raise BadInput(f"Expected a folder at {source}; there is none.")
+    if target.is_relative_to(source):
+        raise ValueError(f"Expected the output outside of {source}, got {target}.")
+    if source.is_relative_to(target):
+        raise ValueError(
+            f"Expected the private folder outside of what is published, got {source} in {target}; "
+            "choose an output folder of its own."
+        )
+    if target.exists() and not target.is_dir():
+        raise ValueError(f"Expected a folder for the outputs, got the file {target}.")
+
+
+def about_names(names: Path | None) -> str:
+    """What the names of outputs tell, and where the private list of them stands."""
+    if names is None:
+        return "Names are published as they are and may identify people."
+    return f"Names are opaque; which is which stands in {names}, which is private."
+
+
+def _refuse_meeting(source: Path, jobs: list[Job]) -> None:
+    """No output and no receipt may be a private file, by whatever link it is reached."""
+    private = {publish.stamp(job.source) for job in jobs} - {None}
+    for job in jobs:
+        if job.target.parent.resolve().is_relative_to(source):
+            raise ValueError(f"Expected the output outside of {source}, got {job.target}.")
+        for name in (job.target, publish.rehearsal_name(job.target)):
+            for path in (name, publish.receipt_path(name)):
+                if publish.stamp(path) in private:
+                    raise ValueError(
+                        f"Expected outputs apart from the private files, got {path}, which is one "
+                        "of them; choose another folder."
+                    )
+
+
+def _is_recording(path: Path) -> bool:
+    """By its name; a link to nowhere is a bad one, and a pipe or a device is none."""
+    return path.suffix.lower() in SUFFIXES and (path.is_file() or path.is_symlink())
+
+
+def _instead(others: int, hidden: int) -> str:
+    if not others and not hidden:
+        return "it is empty."
+    return (
+        f"there is none among its {counted(others + hidden, 'file')}. These are read, unless they "
+        f"are hidden: {' '.join(SUFFIXES)}."
+    )
+
+
+def _everything(folder: Path) -> tuple[list[Path], list[Outcome], int]:
+    """All files in order of their names, what cannot be seen, and how many recordings are hidden.
+
+    Hidden is what has a name that begins with a dot, or stands in such a folder.
+    """
+    hidden = 0
+    files: list[Path] = []
+    lost: list[Outcome] = []
+
+    def lose(path: Path, said: str) -> None:
+        lost.append(Outcome(source=path, error=said, exit_code=exit_code(BadInput())))
+
+    def is_hidden(path: Path) -> bool:
+        return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+    def miss(error: OSError) -> None:
+        if is_hidden(Path(str(error.filename))):
+            return
+        said = f"Expected a folder that can be read ({error.strerror}); nothing in it was released."
+        lose(Path(str(error.filename)), said)
+
+    for place, folders, names in os.walk(folder, onerror=miss):
+        for name in folders:
+            if (linked := Path(place, name)).is_symlink() and not is_hidden(linked):
+                lose(linked, "Expected a folder, got a link to one; release it by itself.")
+        found = [Path(place, name) for name in names]
+        hidden += sum(is_hidden(path) and _is_recording(path) for path in found)
+        files += [path for path in found if not is_hidden(path)]
+    return sorted(files), lost, hidden

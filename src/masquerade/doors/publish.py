@@ -1,0 +1,311 @@
+"""The one way out: whatever is published takes these steps, in this order.
+
+place    where it goes, what may be refused beforehand, whether it stands already
+probe    what it is in public words: its shape, and so its guarantee and its event
+reserve  what it costs, under a bill: the spend is on disk before anything else happens
+stage    write it under a temporary name beside its target
+receipt  what was done and what is promised, tied to the bytes
+settle   the bill, for this output and no other
+name     the receipt first, then the output
+
+A crash anywhere leaves the budget spent and nothing half-published; no output ever stands without
+its receipt and its recorded spend. Recordings, folders of them, models and students differ in what
+they write, and in nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from masquerade.doors.receipt import check_receipt
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+from masquerade.files.signature import SUFFIX as SIGNATURE
+from masquerade.mechanism import Shapes
+from masquerade.noise import Noise
+from masquerade.receipt import SUFFIX, Promise, Receipt, Release, write_receipt
+
+
+class IfStanding(StrEnum):
+    """What to do when the output stands there already."""
+
+    REFUSE = "refuse"
+    RESUME = "resume"
+    OVERWRITE = "overwrite"
+
+
+class Publishable(Protocol):
+    """What can be published: it was probed, is known by public words, and can write itself."""
+
+    @property
+    def promise(self) -> Promise:
+        """The mechanism or the method, as the receipt has it."""
+
+    @property
+    def shapes(self) -> Shapes:
+        """The public numbers that, with its fields, decide what is promised."""
+
+    @property
+    def saved(self) -> Mapping[str, Any]:
+        """How it is written, as the receipt has it; empty where there is no choice."""
+
+    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        """Do the work, and write what may be seen."""
+
+
+class Bill(Protocol):
+    """Who pays. A null one (`doors.bill.NoBill`) stands where there is no ledger."""
+
+    @property
+    def charged(self) -> Mapping[str, Any]:
+        """What the receipt says of the ledger; empty until something is reserved."""
+
+    @property
+    def spent(self) -> str:
+        """What a stop in the middle leaves, in words; empty if nothing."""
+
+    def reserve(self) -> None:
+        """Charge; the spend is on disk when this returns."""
+
+    def vouches_for(self, receipt: Receipt) -> bool | None:
+        """Whether this very thing was paid for with that receipt; None if nobody can tell."""
+
+    def settle(self, receipt: Receipt) -> Exception | None:
+        """Record which output the charge is for; what could not be recorded but may wait."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where an output goes, held against everybody else.
+
+    Args:
+        target: the final name.
+        if_standing: what to do with an output that stands there.
+    """
+
+    target: Path
+    if_standing: IfStanding = IfStanding.REFUSE
+
+    @property
+    def replaces(self) -> bool:
+        """Whether an output that stands there makes room."""
+        return self.if_standing is IfStanding.OVERWRITE
+
+    @property
+    def stands(self) -> bool:
+        """Whether an output stands there and stays."""
+        return self.target.exists() and not self.replaces
+
+    @contextlib.contextmanager
+    def staged(self) -> Iterator[tuple[atomic.Part, atomic.Part]]:
+        """The output and its receipt, under temporary names."""
+        if not self.replaces:  # a run was stopped before its output had its name
+            _forget_receipt(self.target)
+        beside = receipt_path(self.target)
+        with (
+            atomic.staged(self.target, replaces=self.replaces) as output,
+            atomic.staged(beside, replaces=self.replaces) as receipt,
+        ):
+            yield output, receipt
+
+    def name(self, output: atomic.Part, receipt: atomic.Part) -> None:
+        """Both complete on disk; then the receipt gets its name, then the output."""
+        receipt.seal()
+        try:
+            if self.replaces:
+                self.target.unlink(missing_ok=True)  # never an old output beside a new receipt
+                _forget_receipt(self.target)
+            receipt.name()
+            output.name()
+        except BaseException as error:
+            has_name = self.target.exists() and not isinstance(error, FileExistsError)
+            if not has_name and (self.replaces or receipt.is_named):
+                _forget_receipt(self.target)  # of an output that nobody will see
+            raise
+
+
+@contextlib.contextmanager
+def placed(
+    target: Path,
+    *,
+    noise: Noise,
+    source: Path | None = None,
+    if_standing: IfStanding = IfStanding.REFUSE,
+) -> Iterator[Place]:
+    """Refuse what can be refused of the place beforehand, and hold it.
+
+    Args:
+        target: where the output should go; a rehearsal says so in its name.
+        noise: a rehearsal's or not.
+        source: the private file, which no output may replace.
+        if_standing: what to do with an output that stands there.
+    """
+    target = final_name(target, noise)
+    check_room(target, source)
+    with atomic.alone(target):
+        place = Place(target=target, if_standing=if_standing)
+        if place.replaces and target.exists():
+            _refuse_stranger(target)
+        yield place
+
+
+def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Release[Path]:
+    """Reserve, stage, receipt, settle, name; or recognise what stands there already."""
+    target, old = place.target, stamp(place.target)
+    if place.stands:
+        receipt = recognised(thing, place, bill)
+        late = bill.settle(receipt)  # a crash may have come before it
+        return _settled(Release(value=target, receipt=receipt, stood=True), late)
+    try:
+        bill.reserve()
+        with place.staged() as (output, beside):
+            thing.write(output.stream, noise)
+            receipt = write_receipt(
+                thing.promise,
+                shapes=thing.shapes,
+                noise=noise,
+                output_sha256=output.seal(),
+                **thing.saved,
+                **bill.charged,
+            )
+            beside.stream.write(receipt.to_json().encode())
+            late = bill.settle(receipt)
+            place.name(output, beside)
+    except Exception as error:
+        if bill.charged:
+            error.add_note(bill.spent)
+        raise
+    except KeyboardInterrupt as stop:
+        spent = f" {bill.spent}" * bool(bill.spent)
+        raise type(stop)(f"Interrupted; {_left(target, old)}.{spent}") from stop
+    return _settled(Release(value=target, receipt=receipt), late)
+
+
+def recognised(thing: Publishable, place: Place, bill: Bill) -> Receipt:
+    """The receipt of an output that this very work has made before.
+
+    Raises:
+        FileExistsError: if it is of other work, or if nobody can tell.
+    """
+    target = place.target
+    remedy = "Choose another name, or --overwrite to release (and spend) again."
+    try:
+        receipt = check_receipt(target)
+    except ValueError as error:
+        raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
+    same = (receipt.mechanism, receipt.fields) == (thing.promise.name, thing.promise.fields())
+    same = same and all(getattr(receipt, name) == value for name, value in thing.saved.items())
+    if not same or receipt.shapes != thing.shapes:
+        raise FileExistsError(f"{target} is the output of another release. {remedy}")
+    is_paid = bill.vouches_for(receipt)
+    if is_paid is False:
+        raise FileExistsError(
+            f"{target} was released from another file or outside this ledger. {remedy}"
+        )
+    if is_paid is None and place.if_standing is not IfStanding.RESUME:
+        raise FileExistsError(
+            f"{target} stands there with a good receipt; without a ledger nobody can tell which "
+            f"file it was made from. --resume to keep it. {remedy}"
+        )
+    return receipt
+
+
+def _settled(done: Release[Path], late: Exception | None) -> Release[Path]:
+    if late is None:
+        return done
+    raise type(late)(
+        f"{done.value} stands and its spend is recorded, but that it stands could not be: {late} "
+        "Run the same command again to settle it; nothing more is spent."
+    ) from late
+
+
+def _left(target: Path, old: tuple[int, int] | None) -> str:
+    """What a stop has left of an output, where an ``old`` one may have stood before."""
+    now = stamp(target)
+    if now != old:
+        return f"{target} stands" if now else f"nothing was published, and the old {target} is gone"
+    return "nothing was published" + f"; the old {target} stands" * (old is not None)
+
+
+def receipt_path(target: Path) -> Path:
+    """Where the receipt of an output stands: its full name plus a suffix."""
+    return target.with_name(target.name + SUFFIX)
+
+
+def final_name(target: Path, noise: Noise) -> Path:
+    """The output's name; a rehearsal says so in it."""
+    return rehearsal_name(target) if noise.is_rehearsal else target
+
+
+def rehearsal_name(target: Path) -> Path:
+    """What a rehearsal's output would be called."""
+    return target.with_suffix(f".rehearsal{target.suffix}")
+
+
+def stamp(path: Path) -> tuple[int, int] | None:
+    """Which file stands under a name, by whatever link; another one has another stamp."""
+    try:
+        held = path.stat()
+    except OSError:
+        return None
+    return held.st_dev, held.st_ino
+
+
+def check_link(path: Path) -> None:
+    """Refuse a symbolic link that leads back to itself."""
+    try:
+        path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected a place for the output, got {path}, a symbolic link that leads back to "
+            "itself; remove it, or choose another name."
+        ) from error
+
+
+def check_room(target: Path, source: Path | None = None) -> None:
+    """Everything about the output's place that can be refused before anything is read."""
+    check_link(target)
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
+    for path in (target, receipt_path(target)):
+        is_there = path.exists() and source is not None and source.exists()
+        if is_there and source is not None and path.samefile(source):  # links, and any case
+            raise ValueError(
+                f"Expected another name for the output than the input {source}, got {path}."
+            )
+        if path.is_dir():
+            raise ValueError(f"Expected room for a file at {path}; there is a folder.")
+        if path.is_symlink() and not path.exists():
+            raise ValueError(f"Expected room for a file at {path}; a link to nowhere is there.")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise BadInput(f"Expected a folder that can be written, got {target.parent}.") from error
+
+
+def _refuse_stranger(target: Path) -> None:
+    """Only what was released makes room for a new release: a file without a receipt may be private.
+
+    Raises:
+        FileExistsError: if there is no receipt beside it.
+    """
+    try:
+        Receipt.from_json(receipt_path(target).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileExistsError(
+            f"{target} stands there without a receipt, so it is no output of ours and is not "
+            "replaced. Move it away, or choose another name."
+        ) from error
+
+
+def _forget_receipt(target: Path) -> None:
+    beside = receipt_path(target)
+    beside.unlink(missing_ok=True)
+    beside.with_name(beside.name + SIGNATURE).unlink(missing_ok=True)

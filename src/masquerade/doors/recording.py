@@ -1,0 +1,330 @@
+"""Publish one recording: an array, a signal, a video or a file, with its receipt."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from masquerade import _check, catalog, video
+from masquerade.compute import device
+from masquerade.doors.bill import bill_of
+from masquerade.doors.progress import bars
+from masquerade.doors.publish import Bill, IfStanding, placed, publish, receipt_path
+from masquerade.doors.source import Film, Limits, Recording, Saving, Table, find
+from masquerade.errors import BadInput
+from masquerade.files import arrays, atomic
+from masquerade.ledger import Content, Ledger
+from masquerade.mechanism import Mechanism, Shapes, Streams, Value, arrays_of, shapes_of
+from masquerade.noise import Noise
+from masquerade.receipt import Release, canonical_sha256, write_receipt
+from masquerade.release import expecting
+from masquerade.video import audio, read, write
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How files are read and written.
+
+    Args:
+        heading: whether a .csv begins with the names of its columns, which are published.
+        saving: exact or visually lossless output, and whether the sound is kept.
+        if_standing: refuse, resume (keep an output of the same mechanism and shape) or overwrite.
+        device: cpu or cuda.
+        is_watched: whether a progress bar is shown.
+        limits: on the size of a file when it is unpacked.
+        accept_grey: write a video even where nothing is to be seen in it.
+    """
+
+    heading: bool = False
+    saving: Saving = field(default_factory=Saving)
+    if_standing: IfStanding = IfStanding.REFUSE
+    device: str = "cpu"
+    is_watched: bool = True
+    limits: Limits = field(default_factory=Limits)
+    accept_grey: bool = False
+
+    def __post_init__(self) -> None:
+        chosen = _check.choice(IfStanding, if_standing=self.if_standing)
+        object.__setattr__(self, "if_standing", chosen)
+
+
+def make_mechanism(name: str, **fields: Any) -> Mechanism:
+    """The mechanism of that name with these fields.
+
+    Example:
+        >>> make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame").name
+        'gaussian_noise'
+    """
+    mechanism: Mechanism = type(catalog.example("release", name))(**fields)
+    return mechanism
+
+
+def release_value(
+    value: Value,
+    mechanism: Mechanism,
+    *,
+    noise: Noise | None = None,
+    ledger: Ledger | None = None,
+) -> Release[Value]:
+    """Release an array, a tuple of arrays (jointly), a `Signal` or a `Video`.
+
+    Args:
+        value: the private input; it is left alone.
+        mechanism: what to do with it.
+        noise: where the noise comes from; by default the operating system.
+        ledger: charged before the mechanism runs, if one is given.
+    """
+    noise, shapes = noise or Noise(), shapes_of(value)
+    mechanism.guarantee(shapes)
+    mechanism.check(value)
+    bill = bill_of(ledger, noise, partial(Content.of, value), mechanism)
+    bill.reserve()
+    try:
+        published = mechanism.apply(value, noise)
+    except Exception as error:
+        if bill.charged:
+            error.add_note(bill.spent)
+        raise
+    digest = canonical_sha256(published)
+    receipt = write_receipt(
+        mechanism, shapes=shapes, noise=noise, output_sha256=digest, **bill.charged
+    )
+    if late := bill.settle(receipt):
+        raise late
+    return Release(value=published, receipt=receipt)
+
+
+def release_file(
+    source: Path | str,
+    target: Path | str,
+    mechanism: Mechanism,
+    *,
+    noise: Noise | None = None,
+    ledger: Ledger | None = None,
+    options: Options | None = None,
+) -> Release[Path]:
+    """Release a video, a picture or an array file; the receipt is written beside the output.
+
+    Releasing twice spends twice, so an output that stands there is refused. Under a ledger one
+    that was made from this very file is recognised and left alone; without a ledger nobody can
+    tell what it was made from, and ``options.if_standing`` decides. A rehearsal is written as
+    ``NAME.rehearsal.SUFFIX``.
+
+    Args:
+        source: the private file.
+        target: the output; its receipt stands beside it.
+        mechanism: what to do.
+        noise: where the noise comes from; by default the operating system.
+        ledger: charged before the mechanism runs, if one is given.
+        options: how files are read, written and treated when they stand there already.
+
+    Raises:
+        BadInput: if the source cannot be used.
+        BudgetExceeded: if the ledger cannot afford it.
+        FileExistsError: if the target stands there without a receipt of this very release.
+        ValueError: if nothing is to be seen in the output and ``options`` do not accept that.
+    """
+    source, noise, options = Path(source), noise or Noise(), options or Options()
+    atomic.sweep(Path(target).parent)
+    with placed(Path(target), noise=noise, source=source, if_standing=options.if_standing) as place:
+        found = find(source, heading=options.heading, limits=options.limits)
+        made = released(found, mechanism, place.target, options)
+        if not (place.stands or options.accept_grey or noise.is_rehearsal):
+            expecting.refuse_grey(mechanism, source, found.shapes)
+        bill = made.bill(ledger, noise)
+        with device.on(options.device):
+            return publish(made, place, noise=noise, bill=bill)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Released(ABC):
+    """A recording under a mechanism, for `doors.publish`.
+
+    Args:
+        found: the private file.
+        mechanism: what is done.
+        suffix: of the output.
+        options: how it is written.
+    """
+
+    found: Recording
+    mechanism: Mechanism
+    suffix: str
+    options: Options
+
+    @property
+    def shapes(self) -> Shapes:
+        """The public shapes of what is released."""
+        return self.found.shapes
+
+    def bill(self, ledger: Ledger | None, noise: Noise) -> Bill:
+        """Who pays for it."""
+        has_sound = self.options.saving.keep_sound
+        return bill_of(
+            ledger, noise, lambda: self.found.content, self.mechanism, with_sound=has_sound
+        )
+
+    @abstractmethod
+    def check(self, target: Path) -> None:
+        """Refuse what cannot be released or written, before anything is spent."""
+
+    @abstractmethod
+    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        """Run the mechanism and write what it gives."""
+
+    @property
+    def promise(self) -> Mechanism:
+        """The mechanism's."""
+        return self.mechanism
+
+    @property
+    def saved(self) -> Mapping[str, Any]:
+        """What the receipt says of the saving."""
+        return {"is_exact": self.options.saving.exact, "kept_sound": self.options.saving.keep_sound}
+
+
+def released(found: Recording, mechanism: Mechanism, target: Path, options: Options) -> Released:
+    """What a mechanism makes of a recording; refuses what cannot be released or written."""
+    kind = ReleasedFilm if isinstance(found, Film) else ReleasedTable
+    made: Released = kind(
+        found=found,  # type: ignore[arg-type]
+        mechanism=mechanism,
+        suffix=target.suffix,
+        options=options,
+    )
+    made.check(target)
+    return made
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedTable(Released):
+    """An array file under a mechanism: all at once."""
+
+    found: Table
+
+    def check(self, target: Path) -> None:
+        """The mechanism takes the values, and the target's format can hold them."""
+        if self.options.saving.keep_sound:
+            raise ValueError("Expected a video to keep the sound of, got an array file.")
+        self.mechanism.guarantee(self.shapes)
+        self.mechanism.check(self.found.value)
+        arrays.writer(target, self.found.table)
+
+    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        """Release all numbers, then write them."""
+        table = self.found.table
+        released = arrays_of(self.mechanism.apply(self.found.value, noise))
+        made = arrays.ArrayFile(arrays=released, names=table.names, columns=table.columns)
+        arrays.writer(Path(f"released{self.suffix}"), made)(stream)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedFilm(Released):
+    """A video under a mechanism: decoded, released and encoded frame by frame.
+
+    Memory does not grow with the length.
+    """
+
+    found: Film
+
+    def check(self, target: Path) -> None:
+        """The mechanism works frame by frame, and the target's format can hold them."""
+        mechanism, path = self.mechanism, self.found.path
+        if not isinstance(mechanism, Streams):
+            raise ValueError(f"Expected a mechanism for videos, got {mechanism.name}.")
+        _check_export(mechanism, path, target)
+        if target.suffix.lower() not in video.WRITABLE:
+            raise ValueError(
+                f"Expected a video to become a video, got {target.name}; choose one of "
+                f"{', '.join(sorted(video.WRITABLE))}."
+            )
+        if self.options.saving.keep_sound:
+            audio.check(path, suffix=target.suffix)
+        guarantee = mechanism.guarantee(self.shapes)
+        if self.options.saving.keep_sound:
+            guarantee.with_sound()
+        mechanism.check(np.empty((1, *self.shapes[0][1:]), np.uint8))
+        self.film.check()
+
+    @property
+    def film(self) -> write.Film:
+        """What is written, in public words."""
+        contents = self.found.contents
+        frames, height, width, _ = contents.shape
+        return write.Film(
+            suffix=self.suffix,
+            frames=frames,
+            height=height,
+            width=width,
+            rate=contents.rate,
+            aspect=contents.aspect,
+            exact=self.options.saving.exact,
+        )
+
+    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        """Read, release and write as one stream."""
+        assert isinstance(self.mechanism, Streams)  # `check` has seen to it
+        found, shape = self.found, self.found.contents.shape
+        same = _Unchanged(found)
+        frames = map(same.seen, read.frames(found.path, max_pixels=found.max_pixels))
+        sound = found.path if self.options.saving.keep_sound else None
+        with (
+            bars(is_shown=self.options.is_watched) as progress,
+            write.writing(
+                stream, self.film, audio_from=sound, threads=self.options.saving.threads
+            ) as encoder,
+        ):
+            task = progress.add_task("releasing", total=shape[0])
+            for frame in self.mechanism.stream(frames, shape, noise):
+                encoder.add(frame)
+                progress.advance(task)
+            same.check(rest=frames)
+
+
+class _Unchanged:
+    """The frames that were probed, and charged for; files may change under our hands."""
+
+    def __init__(self, film: Film) -> None:
+        self._film, self._count = film, 0
+        is_charged = "content" in film.__dict__
+        self._charged = Content.watch(film.contents.shape) if is_charged else None
+
+    def seen(self, frame: np.ndarray) -> np.ndarray:
+        """The next frame, if it can be one of them."""
+        shape = self._film.contents.shape
+        if frame.shape != shape[1:] or self._count == shape[0]:
+            raise self._changed()
+        self._count += 1
+        if self._charged is not None:
+            self._charged.add(frame)
+        return frame
+
+    def check(self, *, rest: Iterator[np.ndarray]) -> None:
+        """All of them were the same, and there are no more."""
+        for _ in rest:
+            pass
+        is_same = self._charged is None or self._charged.content() == self._film.content
+        if self._count != self._film.contents.frames or not is_same:
+            raise self._changed()
+
+    def _changed(self) -> BadInput:
+        return BadInput(
+            f"Expected {self._film.path} to stay as it was; it changed while it was read."
+        )
+
+
+def _check_export(mechanism: Mechanism, source: Path, target: Path) -> None:
+    """What a mechanism writes for its owner must not stand where the public output goes."""
+    export = getattr(mechanism, "export", None)
+    taken = (source, target, receipt_path(target))
+    if export is not None and Path(export).resolve() in [path.resolve() for path in taken]:
+        raise ValueError(
+            f"Expected a place of its own for the private export, got {export}, which is the "
+            "input, the output or its receipt; choose another name."
+        )

@@ -1,0 +1,80 @@
+"""What a network must offer to be trained here: one entry, one file.
+
+What it learns from follows from its ``KIND``. Its fields are flags of the command line.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from masquerade import catalog
+from masquerade.collection import Kind
+from masquerade.recordings import Signal
+
+
+class Network(ABC):
+    """A network before it is trained: how it begins, is cut in two, is fed and is read again."""
+
+    KIND: ClassVar[Kind]
+    IN_WORDS: ClassVar[str]  # after "Expected no --flag with"
+
+    @property
+    def name(self) -> str:
+        """The network's name: its file's."""
+        return catalog.name_of(self)
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Frames, or samples, of a recording that it sees at once."""
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What a model's file says of it, whatever it learns from."""
+        return {"network": self.name}
+
+    @abstractmethod
+    def check(self, part: str, precision: str) -> None:
+        """Refuse what it cannot be trained by."""
+
+    @abstractmethod
+    def make(self, classes: int, *, seed: int, public: Sequence[Signal] = ()) -> Any:
+        """The network before it is trained.
+
+        Args:
+            classes: numbers that come out.
+            seed: of what is random in it; public.
+            public: recordings that it may be made by, without noise.
+        """
+
+    @abstractmethod
+    def split(self, net: Any, part: str) -> tuple[Any, Any]:
+        """What is frozen and comes first, and what is trained."""
+
+    @abstractmethod
+    def prepare(self, segments: np.ndarray) -> Any:
+        """Stretches of a recording, each of its length, as a tensor that it takes."""
+
+    def told(self, net: Any) -> dict[str, Any]:
+        """What a model's file must say beside `said` so that it can be read again."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def load(cls, path: Path, said: Mapping[str, Any]) -> Any:
+        """A trained network from a model's file, and what that says."""
+
+
+def network_class(name: str) -> type[Network]:
+    """The entry of that name.
+
+    Raises:
+        ValueError: if there is none; the message lists those there are.
+    """
+    found: type[Network] = type(catalog.example("nets", name))
+    return found

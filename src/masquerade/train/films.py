@@ -1,0 +1,120 @@
+"""Videos as rows: their views and segments, as a network wants to see them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from masquerade._torch import torch
+from masquerade.collection import Collection
+from masquerade.errors import BadInput
+from masquerade.nets.network import Network
+from masquerade.recordings import Video
+from masquerade.train import views
+from masquerade.train.faults import unnamed
+from masquerade.train.method import Method
+from masquerade.train.units import classes_of
+from masquerade.train.views import Private
+
+_BATCH = 8
+
+
+class Films:
+    """Turns private videos into what a network's trunk is given, one at a time.
+
+    Args:
+        method: which of their pixels are public, and how many segments are taken.
+        network: that sees them.
+        classes: the public list.
+    """
+
+    def __init__(self, method: Method, network: Network, classes: Sequence[str]) -> None:
+        self.method, self._network, self._classes = method, network, classes
+        self._private = Private(getattr(method, "private", Private.BACKGROUND.value))
+        self._masks: list[Any] = []
+        self._known: dict[bytes, bytes] = {}
+
+    def rows(self, recording: Any) -> tuple[dict[str, Any], list[int]]:
+        """Its segments in each view, and their classes."""
+        video = video_of(recording)
+        shown = {"private": video.frames}
+        if self.method.HAS_PUBLIC:
+            shown["public"] = views.public_view(video, self._private)
+            self._masks.append(video.person_mask)
+            _refuse_two_masks(video, self._known)
+        if not self.method.HAS_PRIVATE:
+            shown["private"] = shown["public"]
+        with unnamed():
+            target = _target(video, self._classes)
+        count, length = self.method.segments, self._network.length
+        cut = {
+            view: self._network.prepare(views.segments(frames, count=count, length=length))
+            for view, frames in shown.items()
+        }
+        return cut, [target] * count
+
+    @property
+    def mask_sha256(self) -> str | None:
+        """Fingerprint of the masks so far, where they are used."""
+        return views.fingerprint(self._masks) if self._masks else None
+
+
+def guesses(
+    net: Any,
+    network: Network,
+    collection: Collection[Any],
+    *,
+    progress: Callable[[int, int], None],
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a network says of every recording's middle segment, and what is right."""
+    device = next(net.parameters()).device
+    found: list[int] = []
+    right: list[int] = []
+    held: list[Any] = []
+    for index, (film, target) in enumerate(_films_of(collection, network)):
+        held.append(film)
+        right.append(target)
+        if len(held) == _BATCH or index + 1 == len(collection):
+            with torch.no_grad():
+                found += net(torch.cat(held).to(device)).argmax(dim=1).tolist()
+            held.clear()
+        progress(index + 1, len(collection))
+    if not right:
+        raise BadInput("Expected at least one recording to test on, got none.")
+    return np.array(found), np.array(right)
+
+
+def _films_of(collection: Collection[Any], network: Network) -> Iterator[tuple[Any, int]]:
+    names = classes_of(collection)
+    for index in range(len(collection)):
+        video = video_of(collection[index])
+        cut = views.segments(video.frames, count=1, length=network.length)
+        yield network.prepare(cut), _target(video, names)
+
+
+def video_of(recording: Any) -> Video:
+    """A recording that must be a video."""
+    if not isinstance(recording, Video):
+        raise BadInput(f"Expected videos to learn from, got {type(recording).__name__}s.")
+    return recording
+
+
+def _refuse_two_masks(video: Video, known: dict[bytes, bytes]) -> None:
+    """A recording that is listed twice has one mask: two could together show all of it."""
+    content = hashlib.sha256(repr(video.frames.shape).encode())
+    content.update(video.frames.tobytes())
+    found = views.mark(video)
+    if known.setdefault(content.digest(), found) != found:
+        raise BadInput(
+            "Expected one mask with a recording that is listed twice, got two: what is private "
+            "under one would be used without noise under the other. List it once."
+        )
+
+
+def _target(video: Video, names: Sequence[str]) -> int:
+    if video.activity not in names:
+        raise BadInput("Expected an activity of the list with every recording, got another.")
+    return names.index(video.activity)

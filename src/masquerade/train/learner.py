@@ -1,0 +1,241 @@
+"""Private training in plain sequence: read every recording, know the cost, then learn.
+
+What a run costs is known from the number of units, before it learns anything. Whoever publishes the
+model reserves the budget between `read` and `Reading.learn`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from masquerade._torch import torch
+from masquerade.collection import Collection, Kind
+from masquerade.mechanism import Shapes
+from masquerade.nets.network import Network
+from masquerade.noise import Noise
+from masquerade.recordings import Signal
+from masquerade.train import loop, worn
+from masquerade.train.faults import private_item
+from masquerade.train.films import Films
+from masquerade.train.memory import Memory, Sink
+from masquerade.train.method import Method, planned
+from masquerade.train.plan import Plan
+from masquerade.train.promise import WithMasks
+from masquerade.train.rows import Rows, slots_of
+from masquerade.train.units import classes_of, owner_of, units_of
+from masquerade.train.worn import Wearers
+
+Tell: TypeAlias = Callable[[str, int, int], None]  # what is done, how far, of how much
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ways:
+    """How the work is done; nothing here changes what is promised."""
+
+    memory: Memory = field(default_factory=Memory)
+    work: loop.Workload = field(default_factory=loop.Workload)
+
+    @property
+    def precision(self) -> loop.Precision:
+        """The lower one of both."""
+        return self.work.precision if self.memory.precision == "float32" else self.memory.precision
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """Recordings that were read, and a run over them that can begin.
+
+    Args:
+        method: how it learns.
+        plan: what it does and costs.
+        rows: that it learns from. Private.
+        units: the unit of each recording.
+        mask_sha256: fingerprint of the masks, where they are used.
+        net: the network as it began; it is trained in place.
+        tail: the part of it that is trained.
+        work: how the run is worked off.
+        tell: is told how far it is.
+    """
+
+    method: Method
+    plan: Plan
+    rows: Rows
+    units: tuple[int, ...]
+    mask_sha256: str | None
+    net: Any
+    tail: Any
+    work: loop.Workload
+    tell: Tell
+
+    @property
+    def shapes(self) -> Shapes:
+        """The public number of units."""
+        return ((self.rows.units,),)
+
+    @property
+    def promise(self) -> Method | WithMasks:
+        """What the receipt is made from."""
+        if self.mask_sha256 is None:
+            return self.method
+        return WithMasks(method=self.method, mask_sha256=self.mask_sha256)
+
+    def learn(self, noise: Noise) -> Any:
+        """The trained network."""
+        loop.run(
+            self.tail,
+            self.rows,
+            self.method,
+            self.plan,
+            noise=noise,
+            work=self.work,
+            progress=lambda done, total: self.tell("training", done, total),
+        )
+        return self.net
+
+
+def check(method: Method, network: Network, precision: loop.Precision = "float32") -> None:
+    """Refuse a network that cannot be trained so, before anything is read."""
+    if network.KIND is Kind.SIGNALS:
+        worn.check_method(method)
+    network.check(method.part, precision)
+
+
+@contextlib.contextmanager
+def read(
+    collection: Collection[Any],
+    method: Method,
+    network: Network,
+    *,
+    public: Collection[Any] | Sequence[Signal] = (),
+    ways: Ways | None = None,
+    tell: Tell = lambda what, done, total: None,
+) -> Iterator[Reading]:
+    """Read every recording once; what is kept on disk is removed afterwards.
+
+    Args:
+        collection: the private training recordings.
+        method: how they are learned from.
+        network: what is trained.
+        public: recordings of other people, used without noise; for worn sensors alone.
+        ways: how the work is done.
+        tell: called with what is done, how far, and of how much.
+    """
+    ways = ways or Ways()
+    names = classes_of(collection)
+    if method.class_weights and len(method.class_weights) != len(names):
+        raise ValueError(
+            f"Expected class_weights for {len(names)} classes, got {len(method.class_weights)}."
+        )
+    check(method, network, ways.precision)
+    reader: Films | Wearers
+    if network.KIND is Kind.SIGNALS:
+        known = worn.public_signals(public, network)
+        reader = Wearers(method, network, names, known)
+    else:
+        known, reader = (), Films(method, network, names)
+    net = network.make(len(names), seed=method.public_seed, public=known)
+    begun = _begun(net, network) if ways.work.checkpoint else ""
+    trunk, tail = network.split(net.to(ways.memory.device), method.part)
+    marks = hashlib.sha256() if ways.work.checkpoint else None
+    with rows_of(collection, reader, trunk, memory=ways.memory, tell=tell, marks=marks) as (
+        rows,
+        units,
+    ):
+        loop.check_network(tail, rows, method)  # as the loop will, before anybody is charged
+        name = f"{ways.work.name} {begun} {marks.hexdigest()}" if marks else ""
+        yield Reading(
+            method=method,
+            plan=planned(method, rows.units),
+            rows=rows,
+            units=units,
+            mask_sha256=reader.mask_sha256,
+            net=net,
+            tail=tail,
+            work=replace(ways.work, name=name),
+            tell=tell,
+        )
+
+
+@contextlib.contextmanager
+def rows_of(
+    collection: Collection[Any],
+    reader: Films | Wearers,
+    trunk: Any,
+    *,
+    memory: Memory,
+    tell: Tell = lambda what, done, total: None,
+    marks: Any | None = None,
+) -> Iterator[tuple[Rows, tuple[int, ...]]]:
+    """What a frozen trunk gives for every recording, and the unit of each.
+
+    Args:
+        collection: of private recordings.
+        reader: makes of each what the trunk is given.
+        trunk: what is frozen and comes first.
+        memory: where its output is kept until this ends.
+        tell: called with what is done, how far, and of how much.
+        marks: a hash that takes in every recording as it is read.
+    """
+    method, sinks = reader.method, dict[str, Sink]()
+    targets: list[int] = []
+    owners: list[str | int] = []
+    try:
+        for index in range(len(collection)):
+            recording = private_item(collection, index)
+            if marks is not None:
+                marks.update(_content(recording))
+            views, classes = reader.rows(recording)
+            for view, inputs in views.items():
+                sink = sinks.setdefault(view, Sink(len(collection) * method.segments, memory))
+                with torch.no_grad(), loop.lowered(memory.device, memory.precision):
+                    sink.add(trunk(inputs.to(memory.device)))
+            targets += classes
+            name = collection.labels[index].name
+            owners.append(owner_of(recording, index, str(method.unit), name))
+            tell("reading", index + 1, len(collection))
+        most = method.recordings if method.unit == "subject" else 1
+        slots = slots_of(owners, segments=method.segments, most=most)
+        is_empty = np.array(targets) < 0
+        yield (
+            Rows(
+                private=sinks["private"].tensor(),
+                public=sinks["public"].tensor() if method.HAS_PUBLIC else None,
+                targets=torch.tensor(targets, device=memory.device).clamp(min=0),
+                slots=np.where((slots >= 0) & is_empty[np.maximum(slots, 0)], -1, slots),
+            ),
+            units_of(owners),
+        )
+    finally:
+        for sink in sinks.values():
+            sink.close()
+
+
+def _begun(net: Any, network: Network) -> str:
+    """A hash of a network before it is trained: with another one a checkpoint is another run's."""
+    found = hashlib.sha256(json.dumps(network.said, sort_keys=True).encode())
+    for value in net.state_dict().values():
+        found.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()
+
+
+def _content(recording: Any) -> bytes:
+    """A hash of a recording, its mask and its labels; it stays in the checkpoint, which is private.
+
+    With any other one a checkpoint would be of a run that learned from somebody else.
+    """
+    found = hashlib.sha256()
+    for each in dataclasses.fields(recording):
+        held = getattr(recording, each.name)
+        is_array = isinstance(held, np.ndarray)
+        said = (each.name, held.shape, str(held.dtype)) if is_array else (each.name, held)
+        found.update(repr(said).encode())
+        found.update(held.tobytes() if is_array else b"")
+    return found.digest()

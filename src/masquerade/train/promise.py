@@ -1,0 +1,117 @@
+"""What methods and ensembles have in common: public fields, and a promise that follows from them.
+
+A receipt keeps the name, the fields and a few public numbers (``shapes``); all that it promises can
+be computed from these again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from masquerade import _check, _json, catalog
+from masquerade.guarantee import Relation, UnitName, units_help
+from masquerade.mechanism import Shapes, Stated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promised(ABC):
+    """Something that learns; every field is public.
+
+    Args:
+        epsilon: of all that is published.
+        delta: with it.
+        unit: what is protected.
+        relation: whose epsilon is met; the headline if None.
+    """
+
+    HEADLINE: ClassVar[Relation] = Relation.REPLACE_ONE
+    UNITS: ClassVar[tuple[UnitName, ...]]
+    WHERE: ClassVar[str]  # after "Expected unit video or subject"
+
+    epsilon: float
+    delta: float = 1e-5
+    unit: str | None = None
+    relation: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon != math.inf:
+            _check.positive(epsilon=self.epsilon)
+        _check.delta(delta=self.delta)
+        if self.unit is None:
+            raise ValueError(
+                "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
+                + units_help(self.UNITS)
+            )
+        if _check.choice(UnitName, unit=self.unit) not in self.UNITS:
+            raise ValueError(
+                f"Expected unit {' or '.join(self.UNITS)} {self.WHERE}, got unit={self.unit}."
+            )
+        self._check_choices()
+
+    def _check_choices(self) -> None:
+        """Refuse a word that is not among those of its field."""
+        for name, hint in typing.get_type_hints(type(self)).items():
+            words = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+            if words and getattr(self, name) not in words:
+                raise ValueError(_check.unknown(name, getattr(self, name), words))
+
+    @property
+    def name(self) -> str:
+        """Its name: its file's."""
+        return catalog.name_of(self)
+
+    @property
+    def met(self) -> Relation:
+        """The relation whose epsilon is met."""
+        return self.HEADLINE if self.relation is None else Relation(self.relation)
+
+    def fields(self) -> dict[str, Any]:
+        """The public fields, as plain JSON values."""
+        found = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        found["epsilon"] = None if self.epsilon == math.inf else self.epsilon
+        return dict(_json.encode(found))
+
+    @abstractmethod
+    def stated(self, shapes: Shapes) -> Stated:
+        """What a receipt with these public numbers must say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithMasks:
+    """The promise of a method whose receipt says of which public masks it speaks.
+
+    Args:
+        method: whose.
+        mask_sha256: their fingerprint.
+    """
+
+    method: Promised
+    mask_sha256: str
+
+    @property
+    def name(self) -> str:
+        """The method's."""
+        return self.method.name
+
+    def fields(self) -> dict[str, Any]:
+        """The method's, and the fingerprint."""
+        return self.method.fields() | {"mask_sha256": self.mask_sha256}
+
+    def stated(self, shapes: Shapes) -> Stated:
+        """The method's."""
+        return self.method.stated(shapes)
+
+
+def check_seed(seed: object) -> None:
+    """Refuse what is no seed of public randomness."""
+    is_whole = isinstance(seed, int) and not isinstance(seed, bool)
+    if not is_whole or not 0 <= typing.cast(int, seed) < 2**32:
+        raise ValueError(
+            "Expected public_seed to be a whole number from 0 to below 2^32, got "
+            f"public_seed={seed!r}."
+        )
