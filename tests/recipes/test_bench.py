@@ -7,7 +7,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -27,8 +27,7 @@ RECIPES = ("mask_dp", "tempdiff", "video_dprp")
 class Split(Few):
     """Films with a choice of splits."""
 
-    split: str = "all"
-    has_splits: bool = True
+    split: Literal["train", "test"] | None = None
 
 
 def with_paths(options: Any) -> Any:
@@ -80,7 +79,7 @@ def test_a_spread_divides_by_one_less_than_there_are_and_one_run_has_none() -> N
 def test_splits_are_two_and_one_part_is_refused() -> None:
     train, test = bench.parts(Split())
     assert (train.split, test.split) == ("train", "test")  # type: ignore[attr-defined]
-    for one in (Few(), Split(split="test"), Split(has_splits=False)):
+    for one in (Few(), Split(split="test")):
         with pytest.raises(BadInput, match="a train and a test split, got one part"):
             bench.parts(one)
     with pytest.raises(BadInput, match="data set of videos"):

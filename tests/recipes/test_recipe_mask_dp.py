@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from masquerade.recipes import bench, mask_dp, seen  # noqa: E402
 from masquerade.recipes.mask_dp import MaskDpTables, run  # noqa: E402
 from masquerade.recipes.mask_dp import page as pages  # noqa: E402
 from masquerade.recipes.mask_dp.rows import ROWS as LEARNED  # noqa: E402
-from masquerade.recipes.mask_dp.rows import Cell, MaskDpFound  # noqa: E402
+from masquerade.recipes.mask_dp.rows import Cell, Found  # noqa: E402
 from masquerade.train import mask_dp as published  # noqa: E402
 from masquerade.train import method  # noqa: E402
 from masquerade.train.plan import Plan  # noqa: E402
@@ -56,7 +56,7 @@ class Noisy(Collection[Video]):
     ABOUT: ClassVar[About] = About(
         title="Noisy", kind=Medium.VIDEOS, licence="none", home="", citation=""
     )
-    split: str = "all"
+    split: Literal["train", "test"] | None = None
     activity: str | None = None
 
     @property
@@ -96,9 +96,9 @@ def cell(name: str, epsilon: float, *top_1: float) -> Cell:
     )
 
 
-def found(*cells: Cell, **setting: Any) -> MaskDpFound:
+def found(*cells: Cell, **setting: Any) -> Found:
     public = [cell("public part only", e, 0.5, 0.52) for e in {one.epsilon for one in cells}]
-    return MaskDpFound(
+    return Found(
         cells=(*cells, *public),
         plan=MaskDpTables(seeds=2, **setting),
         about="nobody",
@@ -107,7 +107,7 @@ def found(*cells: Cell, **setting: Any) -> MaskDpFound:
     )
 
 
-def said(table: MaskDpFound, part: str) -> str:
+def said(table: Found, part: str) -> str:
     (line,) = [one for one in pages.sentences(table) if part in one]
     return line
 
@@ -192,7 +192,7 @@ def test_the_private_side_reaches_every_method_that_has_one() -> None:
 
 def test_a_table_without_the_public_part_is_refused() -> None:
     with pytest.raises(ValueError, match="public part only"):
-        MaskDpFound(cells=(cell("DP", 1.0, 0.5),), plan=MaskDpTables(), about="", units=1, tested=1)
+        Found(cells=(cell("DP", 1.0, 0.5),), plan=MaskDpTables(), about="", units=1, tested=1)
     for plan in (TINY, MaskDpTables(), MaskDpTables(private="person")):
         assert plan.wanted["public part only"] == plan.wanted["DP"]
 

@@ -23,23 +23,23 @@ from masquerade.recipes.tempdiff import run as runs
 from masquerade.recipes.tempdiff.exam import (
     Claimed,
     Exam,
+    SignalParts,
     Taught,
-    WornWorld,
     claimed,
     labels_of,
     taught,
 )
 from masquerade.recipes.tempdiff.page import markdown, plots, sentences
-from masquerade.recipes.tempdiff.rows import StudentScore, TempdiffFound
-from masquerade.train.ensemble.teachers import Private
+from masquerade.recipes.tempdiff.rows import Examined, Students
+from masquerade.train.ensemble.teachers import Statistics
 from masquerade.train.tempdiff import Tempdiff
 
 pytest.importorskip("torch").set_num_threads(1)
 
 
-def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> TempdiffFound:
+def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Examined:
     scores = [
-        StudentScore(
+        Students(
             who="tempdiff",
             teachers=10,
             aggregator=name,
@@ -50,16 +50,16 @@ def found(*, near: float = 0.80, truth: float = 0.82, pate: float = 0.6) -> Temp
         for name in ("gnmax", "gumbel", "lnmax")
         for epsilon in (1.0, 2.0)
     ]
-    plain = StudentScore(who="true labels", teachers=0, aggregator="no noise", epsilon=None)
+    plain = Students(who="true labels", teachers=0, aggregator="no noise", epsilon=None)
     scores += [
         replace(plain, right=(1.0,), top_1=(truth,)),
         replace(plain, who="true labels alone", top_1=(0.5,)),
         replace(plain, who="dp_sgd", aggregator="none", epsilon=2.0, top_1=(0.25,)),
     ]
-    return TempdiffFound(
+    return Examined(
         ensembles={
-            ("tempdiff", 10): (1, 0.5, Private(agreement=0.7, failed=0)),
-            ("pate", 10): (1, 0.5, Private(agreement=pate, failed=2)),
+            ("tempdiff", 10): (1, 0.5, Statistics(agreement=0.7, failed=0)),
+            ("pate", 10): (1, 0.5, Statistics(agreement=pate, failed=2)),
         },
         noise={("tempdiff", 10): (0.1, 0.9), ("pate", 10): (0.1, 0.8)},
         gammas=(0.01, 0.1),
@@ -128,9 +128,9 @@ def held(data: FewSignals = PRIVATE, queries: int = 10) -> Taught:
     return taught(world_of(data), method, queries=2 * queries)
 
 
-def world_of(data: FewSignals) -> WornWorld:
+def world_of(data: FewSignals) -> SignalParts:
     public = list(PUBLIC)
-    return WornWorld(private=data, signals=list(data), public=public, tested=public, classes=3)
+    return SignalParts(private=data, signals=list(data), public=public, tested=public, classes=3)
 
 
 def test_fewer_windows_than_are_to_be_asked_are_refused() -> None:
@@ -146,7 +146,7 @@ def test_dp_sgd_hears_all_recordings_of_a_person(records: int, windows: int) -> 
         TempdiffTables(queries=10, windows=(10, 20)),
     )
     one, world = held(data), world_of(data)
-    case = StudentScore(who="dp_sgd", teachers=0, aggregator="none", epsilon=2.0)
+    case = Students(who="dp_sgd", teachers=0, aggregator="none", epsilon=2.0)
     (_, given, _), _ = runs.call(plan, case, world, one, Exam.of(world, one.method), 0)
     assert (given[3].recordings, given[3].segments) == (records, windows)
 
@@ -204,12 +204,10 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         num_processes=1,
         student_epochs=1,
     )
-    world, taught_real, learned = world_of(PRIVATE), exams.teaching.votes_of, exams.student_accuracy
+    world, real, learned = world_of(PRIVATE), exams.teach.School.votes, exams.student_accuracy
     asked: list[int] = []
     monkeypatch.setattr(exams, "private_accuracy", lambda *given, device: 0.5)
-    monkeypatch.setattr(
-        exams.teaching, "votes_of", lambda *a, **k: asked.append(1) or taught_real(*a, **k)
-    )
+    monkeypatch.setattr(exams.teach.School, "votes", lambda one: asked.append(1) or real(one))
 
     def stopped(*given: Any, seed: int, is_alone: bool = False) -> float:
         asked.append(2)
@@ -230,7 +228,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_demos_table_says_what_each_unit_pays() -> None:
-    line = sensor_model.CostLine(
+    line = sensor_model.Labelling(
         data="a",
         people=7,
         teachers=20,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import rows as rows_of
 from masquerade.recipes.video_dprp import run as runs
 from masquerade.recipes.video_dprp.promises import RowPromise
-from masquerade.recipes.video_dprp.rows import FilmRow, FilmScore, Setting, Spec
+from masquerade.recipes.video_dprp.rows import ResultRow, Score, Setting, Spec
 from masquerade.recipes.video_dprp.run import Kept
 from masquerade.recordings import Video
 from masquerade.release.mosaic import Mosaic
@@ -55,15 +55,15 @@ SETTING = Setting(
 class Films(Few):
     """Six small films to learn from and three for the test."""
 
-    split: str = "all"
+    split: Literal["train", "test", "all"] | None = None
     root: Path | None = None
 
     def _find(self) -> list[Labels]:
-        number = {"train": 6, "test": 3}.get(self.split, 9)
-        return [Labels(name=f"{self.split} {place}") for place in range(number)]
+        number = {"train": 6, "test": 3}.get(self.part_name, 9)
+        return [Labels(name=f"{self.part_name} {place}") for place in range(number)]
 
     def _load(self, index: int) -> Video:
-        rng = np.random.default_rng([index, len(self.split)])
+        rng = np.random.default_rng([index, len(self.part_name)])
         frames = rng.integers(0, 256, SHAPE, np.uint8)
         return Video(frames=frames, rate_hz=10, activity=self.activities[index % 2])
 
@@ -293,12 +293,12 @@ def test_recordings_as_short_as_the_network_sees_make_segments_alike(ran: Path) 
 
 def made_up(
     name: str, at: float, share: float, *, unit: str = "video", most: float = 8.0
-) -> FilmRow:
+) -> ResultRow:
     promise = RowPromise(
         epsilon=most, delta=1e-4, unit=unit, frame=most, video=most * (1 + (unit == "frame"))
     )
-    score = FilmScore(top_1=(share,), by_class=(share,) * 12)
-    return FilmRow(spec=Spec(table=2, name=name, at=at), promise=promise, raw=score)
+    score = Score(top_1=(share,), by_class=(share,) * 12)
+    return ResultRow(spec=Spec(table=2, name=name, at=at), promise=promise, raw=score)
 
 
 @pytest.mark.parametrize(
@@ -316,9 +316,9 @@ def test_that_multi_clip_is_ahead_is_judged_by_the_numbers(
 
 
 def test_a_model_that_takes_whole_classes_for_others_is_not_told_apart_from_chance() -> None:
-    lucky = FilmScore(top_1=(0.25,), by_class=(1.0,) * 3 + (0.0,) * 9)
-    real = FilmScore(top_1=(0.25,), by_class=(0.25, 0.2, 0.3) * 4)
-    chance = FilmScore(top_1=(1 / 12,), by_class=(1 / 12,) * 12)
+    lucky = Score(top_1=(0.25,), by_class=(1.0,) * 3 + (0.0,) * 9)
+    real = Score(top_1=(0.25,), by_class=(0.25, 0.2, 0.3) * 4)
+    chance = Score(top_1=(1 / 12,), by_class=(1 / 12,) * 12)
     assert pages.told_apart(lucky, chance, 1000) == "not told apart"
     assert pages.told_apart(real, chance, 1000) == "higher"
     assert pages.told_apart(chance, real, 1000) == "lower"
@@ -327,7 +327,7 @@ def test_a_model_that_takes_whole_classes_for_others_is_not_told_apart_from_chan
 def test_the_best_row_is_sought_among_those_proved_for_the_same_unit() -> None:
     frame = made_up("release", 8, 0.9, unit="frame", most=8.0)
     video = made_up("training", 8, 0.5, most=5.0)
-    unproved = replace(frame, promise=RowPromise(), raw=FilmScore(top_1=(1.0,)))
+    unproved = replace(frame, promise=RowPromise(), raw=Score(top_1=(1.0,)))
     everything = [frame, video, unproved]
     assert pages.best(everything, "frame", 8) is frame
     assert pages.best(everything, "frame", 5) is video  # a whole recording's holds for a frame
@@ -367,7 +367,7 @@ def test_the_command_line_takes_a_world_and_prints_the_tables(
 ) -> None:
     asked: list[Any] = []
 
-    def measured(plan: VideoDprpTables, data: Any, **how: Any) -> tuple[list[FilmRow], Setting]:
+    def measured(plan: VideoDprpTables, data: Any, **how: Any) -> tuple[list[ResultRow], Setting]:
         asked.extend((plan, data))
         return [
             replace(made_up("raw", 0, 0.5), spec=Spec(table=1, name="raw", line="raw"))

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -17,7 +18,7 @@ import shlex
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,9 @@ import joblib
 import numpy as np
 
 from masquerade import __version__, _json, catalog
-from masquerade._optional import require
-from masquerade.collection import Collection, Medium
+from masquerade.collection import Collection
 from masquerade.doors import Answer
+from masquerade.doors.splits import split_of
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.report import bars, plot
@@ -139,25 +140,21 @@ def bars_of(name: str, groups: Sequence[Sequence[float]]) -> bars.Bars:
     )
 
 
-def parts(data: Any) -> tuple[Collection[Any], Collection[Any]]:
+def parts(data: Collection[Any]) -> tuple[Collection[Any], Collection[Any]]:
     """The training and the test split of a data set of videos.
 
     Raises:
         BadInput: if it holds no videos, or is one part.
     """
-    if getattr(data, "kind", data.ABOUT.kind) != Medium.VIDEOS:
-        raise BadInput(f"Expected a data set of videos, got {data.ABOUT.title}.")
-    usual = {each.name: each.default for each in dataclasses.fields(data)}
-    is_whole = "split" in usual and data.split == usual["split"]
-    if not is_whole or not getattr(data, "has_splits", True):
+    train, test = (split_of(data, name) for name in ("train", "test"))
+    if train is test:
         raise BadInput("Expected a data set with a train and a test split, got one part; see data.")
-    return replace(data, split="train"), replace(data, split="test")
+    return train, test
 
 
-def recordings(data: Any, *splits: str) -> Iterator[Any]:
+def recordings(data: Collection[Any], *splits: str) -> Iterator[Any]:
     """All recordings of some splits, one after the other."""
-    for split in splits:
-        yield from replace(data, split=split)
+    return itertools.chain.from_iterable(data.part(split) for split in splits)
 
 
 def together(calls: Iterable[Any], *, jobs: int) -> Iterator[Any]:
@@ -279,6 +276,8 @@ def _origin(recipe: Any, data: Collection[Any], seconds: float) -> str:
     """How, where and when: the sentence that every number needs."""
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
     if recipe.device == "cuda":
-        machine += f", {require('torch', extra='train').cuda.get_device_name(0)}"
+        from masquerade._torch import torch  # pages without networks need none
+
+        machine += f", {torch.cuda.get_device_name(0)}"
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return f"`{command(recipe, data)}`; {machine}; {today}; {seconds:.0f} s."

@@ -13,11 +13,11 @@ from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.data.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.nets import mvit
-from masquerade.nets.network import network_class
+from masquerade.nets.network import Network
 from masquerade.noise import Noise
 from masquerade.recordings import Video
-from masquerade.train import films as reading
 from masquerade.train import learner, loop
+from masquerade.train.films import Films
 from masquerade.train.memory import Memory
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
@@ -36,7 +36,7 @@ def sized(stage: Stage) -> Stage:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HeldFilms(Collection[Video]):
+class InMemory(Collection[Video]):
     """Some recordings, in memory; what is done in them is public here.
 
     Args:
@@ -66,10 +66,10 @@ class HeldFilms(Collection[Video]):
         return self.films[index]
 
 
-def rows_of(films: HeldFilms, method: Method, net: Any, trunk: Any, *, device: str) -> Rows:
+def rows_of(films: InMemory, method: Method, network: Network, trunk: Any, *, device: str) -> Rows:
     """The trunk's output, in the views and segments that a method learns from."""
-    reader = reading.Films(method, network_class(net.name)(), films.activities)
-    with learner.rows_of(films, reader, trunk, memory=Memory(device=device)) as (rows, _):
+    reader, memory = Films(method, network, films.activities), Memory(device=device)
+    with learner.rows_of(films, reader, trunk, memory=memory) as (rows, _):
         return rows
 
 

@@ -9,7 +9,7 @@ from masquerade.doors import Answer
 from masquerade.files import atomic
 from masquerade.recipes import bench
 from masquerade.recipes.demo import budget, claims, clip, sensor_model, steps, video_model
-from masquerade.recipes.demo.part import DemoPart
+from masquerade.recipes.demo.chapter import Chapter
 from masquerade.recipes.stage import world
 from masquerade.report import page
 
@@ -32,7 +32,7 @@ class Demo:
         """Print the table and the receipt in words, write ``report.html``."""
         self.out.mkdir(parents=True, exist_ok=True)
         with bench.telling() as told:
-            parts = {
+            chapters: dict[str, Chapter] = {
                 "papers": claims.judged(told),
                 "audits": claims.played(told),
                 "noise": steps.noise(told),
@@ -42,22 +42,24 @@ class Demo:
                 "videos": video_model.learned(told),
                 "sensors": sensor_model.learned(told),
             }
-        parts["account"] = budget.spent(self.out)  # forks, so without a bar
+        chapters["account"] = budget.spent(self.out)  # forks, so without a bar
         report = self.out / "report.html"
-        sections = [section for part in parts.values() for section in part.sections]
+        sections = [section for chapter in chapters.values() for section in chapter.sections]
         written = page.page("Masquerade", sections, lead="Everyone dances; nobody is recognised.")
         atomic.write_whole(report, written.encode())
-        data = {name: value for part in parts.values() for name, value in part.data.items()}
-        lines = [line for name in _ON_SCREEN for line in parts[name].lines]
+        data = {
+            name: value for chapter in chapters.values() for name, value in chapter.data.items()
+        }
+        lines = [line for name in _ON_SCREEN for line in chapters[name].lines]
         return Answer(data={"report": str(report), **data}, lines=[*lines, f"The page: {report}"])
 
 
-def _people(folder: Path) -> DemoPart:
+def _people(folder: Path) -> Chapter:
     """Stage's pictures, also as files."""
     drawn = world.pictures()
     for name, text in drawn.items():
         atomic.write_whole(folder / f"stage-{name}", text.encode())
-    return DemoPart(sections=world.sections(drawn))
+    return Chapter(sections=world.sections(drawn))
 
 
 EXAMPLE = Demo()

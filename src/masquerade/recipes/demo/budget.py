@@ -15,7 +15,7 @@ from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.recipes.demo import steps
-from masquerade.recipes.demo.part import DemoPart
+from masquerade.recipes.demo.chapter import Chapter
 from masquerade.report import page
 
 CAP = 8.0
@@ -23,7 +23,7 @@ EACH = 3.0
 DELTA = 1e-5
 
 
-def spent(folder: Path) -> DemoPart:
+def spent(folder: Path) -> Chapter:
     """Open an account on the folder's private steps, spend it, crash once; what happened."""
     source, database = folder / steps.PRIVATE, folder / "budget.db"
     for path in folder.glob("budget.db*"):
@@ -62,7 +62,7 @@ def spent(folder: Path) -> DemoPart:
     spends = sum(entry.kind == "reserve" for entry in entries)
     said.append(f"The ledger's {len(entries)} entries verify; {spends} spends are in it.")
     section = page.Section(title="An account that cannot be overdrawn", body=page.listing(said))
-    return DemoPart(sections=[section], lines=[*said, ""])
+    return Chapter(sections=[section], lines=[*said, ""])
 
 
 def _reserve_and_die(ledger: Ledger, value: np.ndarray, mechanism: Mechanism) -> None:

@@ -17,7 +17,7 @@ from masquerade.doors.utility import measure_files
 from masquerade.mechanism import Heuristic, Mechanism
 from masquerade.receipt import Receipt
 from masquerade.recipes import bench
-from masquerade.recipes.demo.part import DemoPart, table
+from masquerade.recipes.demo.chapter import Chapter, table
 from masquerade.recipes.stage import world
 from masquerade.report import page
 from masquerade.scores import Evidence
@@ -43,7 +43,7 @@ def ways() -> dict[str, Mechanism]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ReleasedClip:
     """One release and all that is known about it."""
 
     name: str
@@ -54,10 +54,10 @@ class Shown:
     played: tuple[Claim, Evidence] | None
 
 
-def released(folder: Path, told: bench.Told = bench.quiet) -> DemoPart:
+def released(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
     """Release the clip in every way; the original stays beside, marked private."""
     original = world.write(folder / "clip.private.mp4")
-    found: list[Shown] = []
+    found: list[ReleasedClip] = []
     for name, mechanism in ways().items():
         found.append(_shown(name, mechanism, original))
         told("releasing a video", len(found), len(ways()))
@@ -65,7 +65,7 @@ def released(folder: Path, told: bench.Told = bench.quiet) -> DemoPart:
     rows = [row(shown) for shown in found]
     before = page.paragraphs([said, "Before:"]) + page.film(original.read_bytes())
     body = before + page.table(HEADING, rows)
-    return DemoPart(
+    return Chapter(
         sections=[
             page.Section(title=title, body=body, has_originals=True),
             *map(_section, found),
@@ -75,11 +75,11 @@ def released(folder: Path, told: bench.Told = bench.quiet) -> DemoPart:
     )
 
 
-def _shown(name: str, mechanism: Mechanism, original: Path) -> Shown:
+def _shown(name: str, mechanism: Mechanism, original: Path) -> ReleasedClip:
     target, start = original.with_name(f"clip-{name}.mp4"), time.perf_counter()
     again = Options(if_standing=IfStanding.OVERWRITE, accept_grey=True)  # to compare with
     done = release_file(original, target, mechanism, options=again)
-    return Shown(
+    return ReleasedClip(
         name=name,
         path=target,
         receipt=done.receipt,
@@ -100,7 +100,7 @@ def _played(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:
     return game.claim(), audit_game(game)
 
 
-def row(shown: Shown) -> tuple[str, ...]:
+def row(shown: ReleasedClip) -> tuple[str, ...]:
     """One line of the table."""
     guarantee = shown.receipt.guarantee
     if shown.played is None:
@@ -124,7 +124,7 @@ def row(shown: Shown) -> tuple[str, ...]:
     )
 
 
-def _section(shown: Shown) -> page.Section:
+def _section(shown: ReleasedClip) -> page.Section:
     words = [
         f"PSNR {shown.quality.psnr:.2f} dB and SSIM {shown.quality.ssim:.3f} beside the original; "
         f"{shown.seconds:.1f} s, reading and writing included."

@@ -11,9 +11,9 @@ from masquerade.data.watch import Watch
 from masquerade.doors.splits import signals_of
 from masquerade.noise import Noise
 from masquerade.recipes import bench
-from masquerade.recipes.demo.part import DemoPart, table
+from masquerade.recipes.demo.chapter import Chapter, table
 from masquerade.recipes.tempdiff import exam as exams
-from masquerade.recipes.tempdiff.exam import Exam, Taught, WornWorld
+from masquerade.recipes.tempdiff.exam import Exam, SignalParts, Taught
 from masquerade.report import page
 from masquerade.train.ensemble import teachers, votes
 from masquerade.train.tempdiff import Tempdiff
@@ -38,7 +38,7 @@ REAL = replace(PEOPLE, unit="shard", shards=10, windows=(100, 150), by="record",
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostLine:
+class Labelling:
     """One way to label, and its student.
 
     Args:
@@ -66,15 +66,15 @@ class CostLine:
     figure: float | None
 
 
-def learned(told: bench.Told = bench.quiet) -> DemoPart:
+def learned(told: bench.Told = bench.quiet) -> Chapter:
     """Teach on Stage and on a real watch, with our votes, with the papers', and with the truth."""
     stage = signals_of(STAGE)
     stage["train"].make(progress=partial(told, "wearers"))  # type: ignore[attr-defined]
     watch = signals_of(Watch(), public="8,9", test="10")
     pairs = [("Stage", stage, PEOPLE), ("a real watch", watch, REAL)]
-    found: list[CostLine] = []
+    found: list[Labelling] = []
     for name, parts, method in pairs:
-        world = WornWorld.of(parts)
+        world = SignalParts.of(parts)
         held = exams.taught(world, method, queries=method.queries)
         exam = Exam.of(world, method)
         for ballot in (method.ballot(held.reach), exams.published(held, GAMMA), None):
@@ -82,7 +82,7 @@ def learned(told: bench.Told = bench.quiet) -> DemoPart:
             told("teaching", len(found), 3 * len(pairs))
     title, lines, said = "Worn sensors: teachers who vote", rows(found), sentences(found)
     body = page.table(HEADING, lines) + page.listing(said)
-    return DemoPart(
+    return Chapter(
         sections=[page.Section(title=title, body=body, has_originals=True)],
         lines=[table(title, HEADING, lines), *said, ""],
         data={"wearers": [asdict(line) for line in found]},
@@ -90,8 +90,8 @@ def learned(told: bench.Told = bench.quiet) -> DemoPart:
 
 
 def _line(
-    name: str, world: WornWorld, held: Taught, exam: Exam, ballot: votes.Ballot | None
-) -> CostLine:
+    name: str, world: SignalParts, held: Taught, exam: Exam, ballot: votes.Ballot | None
+) -> Labelling:
     labels, delta = held.truth, held.method.delta
     teacher = person = figure = None
     if ballot is not None:
@@ -103,7 +103,7 @@ def _line(
             one = replace(ballot, teachers_per_subject=1)
             figure = votes.data_dependent_epsilon(held.counts, one, delta=delta).value
     said = "the truth" if ballot is None else ballot.aggregator
-    return CostLine(
+    return Labelling(
         data=name,
         people=world.people,
         teachers=len(held.votes),
@@ -117,7 +117,7 @@ def _line(
     )
 
 
-def rows(found: list[CostLine]) -> list[tuple[str, ...]]:
+def rows(found: list[Labelling]) -> list[tuple[str, ...]]:
     """Lines of the table."""
     return [
         (
@@ -140,7 +140,7 @@ def _shown(epsilon: float | None) -> str:
     return "-" if epsilon is None else shown(epsilon, 4)
 
 
-def sentences(found: list[CostLine]) -> list[str]:
+def sentences(found: list[Labelling]) -> list[str]:
     """What a reader should take away."""
     ours, _, truth = found[:3]
     watch = found[3]

@@ -14,7 +14,7 @@ from masquerade.files import atomic
 from masquerade.guarantee import Relation
 from masquerade.receipt import receipt_path
 from masquerade.recipes import bench
-from masquerade.recipes.demo.part import DemoPart
+from masquerade.recipes.demo.chapter import Chapter
 from masquerade.report import page, plot
 from masquerade.wording import explain
 
@@ -36,7 +36,7 @@ def of_a_day(*, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(np.round(drawn).clip(0, MOST))
 
 
-def released(folder: Path, *, seed: int) -> DemoPart:
+def released(folder: Path, *, seed: int) -> Chapter:
     """A day, written to a private file and released from it."""
     private, target = folder / PRIVATE, folder / "steps.csv"
     original = of_a_day(rng=np.random.default_rng(seed))
@@ -49,7 +49,7 @@ def released(folder: Path, *, seed: int) -> DemoPart:
     receipt = release_file(private, target, mechanism, options=again).receipt
     drawn = _drawn(original, np.loadtxt(target, skiprows=1))
     said = page.paragraphs(["Generated data, so the original can be shown beside it."])
-    return DemoPart(
+    return Chapter(
         sections=[
             page.Section(
                 title="A released signal", body=said + page.figure(drawn), has_originals=True
@@ -80,7 +80,7 @@ def _drawn(original: np.ndarray, released: np.ndarray) -> str:
     return plot.svg(lines, axes)
 
 
-def noise(told: bench.Told = bench.quiet) -> DemoPart:
+def noise(told: bench.Told = bench.quiet) -> Chapter:
     """Epsilon against the noise multiplier, for the relations."""
     curves = [
         ("zero_out", Relation.ZERO_OUT, False),
@@ -105,4 +105,4 @@ def noise(told: bench.Told = bench.quiet) -> DemoPart:
     )
     drawn = page.figure(plot.svg(bench.curves(points), axes))
     said = page.paragraphs(["zero_out and add_remove coincide here."])
-    return DemoPart(sections=[page.Section(title="Epsilon against noise", body=drawn + said)])
+    return Chapter(sections=[page.Section(title="Epsilon against noise", body=drawn + said)])

@@ -11,7 +11,7 @@ from masquerade._optional import require
 from masquerade._round import shown
 from masquerade.data.stage import Stage
 from masquerade.recipes import bench
-from masquerade.recipes.demo.part import DemoPart, table
+from masquerade.recipes.demo.chapter import Chapter, table
 from masquerade.recipes.mask_dp import MaskDpTables, run
 from masquerade.recipes.mask_dp import page as mask_dp
 from masquerade.recipes.mask_dp.rows import (
@@ -21,7 +21,7 @@ from masquerade.recipes.mask_dp.rows import (
     PUBLIC,
     RELATIONS,
     SHARED,
-    MaskDpFound,
+    Found,
 )
 from masquerade.report import page
 
@@ -41,7 +41,7 @@ _WANTED: dict[str, tuple[float, ...]] = {
 }
 
 
-def learned(told: bench.Told = bench.quiet) -> DemoPart:
+def learned(told: bench.Told = bench.quiet) -> Chapter:
     """Draw people, train every way with three seeds, test on others."""
     with _one_thread():
         found = run.measure(PLAN, _WANTED, WORLD, journal=bench.Journal(), told=told)
@@ -50,7 +50,7 @@ def learned(told: bench.Told = bench.quiet) -> DemoPart:
     plan = PLAN.method(SHARED, EPSILON).plan(found.units)
     shared = {relation.value: plan.epsilon(relation) for relation in RELATIONS}
     rows, said = _rows(found, shared), mask_dp.sentences(found)
-    return DemoPart(
+    return Chapter(
         sections=[
             page.Section(
                 title="A model that is trained privately",
@@ -82,7 +82,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _rows(found: MaskDpFound, shared: dict[str, float]) -> list[tuple[str, ...]]:
+def _rows(found: Found, shared: dict[str, float]) -> list[tuple[str, ...]]:
     """Lines of the table; the published form, one batch for both parts, is only reckoned."""
     lines = []
     for cell in found.cells:

@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._torch import torch
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer
-from masquerade.nets import mvit
+from masquerade.nets.network import Network, network_class
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp import page as pages
 from masquerade.recipes.mask_dp import run as runs
-from masquerade.recipes.mask_dp.rows import ROWS, SCRATCH, MaskDpFound
+from masquerade.recipes.mask_dp.rows import ROWS, SCRATCH, Found
 from masquerade.train.method import Method
 
-torch = require("torch", extra="train")
 EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 5.0, math.inf)
 _QUICK = (0.25, 1.0, math.inf)
 
@@ -103,7 +102,7 @@ class MaskDpTables:
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet
-    ) -> MaskDpFound:
+    ) -> Found:
         """Every cell; needs nothing that reads video files, keeps ledgers or draws on a screen."""
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
@@ -128,18 +127,10 @@ class MaskDpTables:
             fields |= {"private": self.private, "public_batch": self.batch}
         return row.learner(**(fields | dict(row.fields)))
 
-    def net(self, classes: int, *, seed: int = 0, from_scratch: bool = False) -> Any:
-        """The network before it is trained, with a head of zeros, on the device."""
-        torch.manual_seed(seed)
-        if from_scratch or self.weights is not None:
-            made = mvit.make(self.network, classes=classes)
-        else:
-            made = mvit.pretrained(self.network, classes=classes)
-        if self.weights is not None and not from_scratch:
-            mvit.load_weights(made, self.weights)
-        for parameter in made.head.parameters():
-            torch.nn.init.zeros_(parameter)
-        return made.to(self.device)
+    def begun(self, *, from_scratch: bool = False) -> Network:
+        """The network before it is trained, from public weights or random ones."""
+        fields = {"from_scratch": True} if from_scratch else {"weights": self.weights}
+        return network_class(self.network)(**fields)
 
 
 EXAMPLE = MaskDpTables()

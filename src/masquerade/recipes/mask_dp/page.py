@@ -18,7 +18,7 @@ from masquerade.recipes.mask_dp.rows import (
     SCRATCH,
     SHARED,
     Cell,
-    MaskDpFound,
+    Found,
 )
 from masquerade.report import bars, plot
 
@@ -29,7 +29,7 @@ _SHARED = (
 _MOSTLY = 0.9  # of what all pixels teach
 
 
-def plain(found: MaskDpFound) -> dict[str, Any]:
+def plain(found: Found) -> dict[str, Any]:
     """As JSON; of a path only that there is one."""
     setting = {name: getattr(found.plan, name) for name in _SHARED}
     return {
@@ -43,12 +43,12 @@ def plain(found: MaskDpFound) -> dict[str, Any]:
     }
 
 
-def markdown(found: MaskDpFound) -> str:
+def markdown(found: Found) -> str:
     """The table, and what it shows."""
     return f"{table(found)}\n\n{bench.listing(sentences(found))}\n"
 
 
-def table(found: MaskDpFound) -> str:
+def table(found: Found) -> str:
     """Markdown: a row a method, a column an epsilon."""
     rows = []
     for method in dict.fromkeys(cell.method for cell in found.cells):
@@ -78,14 +78,14 @@ def compared(one: Cell, other: Cell) -> str:
     return "within the spread" if abs(gap) <= room else "ahead" if gap > 0 else "behind"
 
 
-def _pairs(found: MaskDpFound, one: str, other: str, most: float) -> list[tuple[Cell, Cell]]:
+def _pairs(found: Found, one: str, other: str, most: float) -> list[tuple[Cell, Cell]]:
     """Cells of two rows at the same epsilon, where both were measured."""
     cells = [(found.cell(one, e), found.cell(other, e)) for e in found.epsilons if e <= most]
     return [(first, second) for first, second in cells if first and second]
 
 
 def verdict(
-    found: MaskDpFound, question: str, one: str, other: str, *, most: float = math.inf
+    found: Found, question: str, one: str, other: str, *, most: float = math.inf
 ) -> list[str]:
     """One sentence: yes, no, within the spread or not known, and the numbers behind it.
 
@@ -113,7 +113,7 @@ def verdict(
     return [f"{question}? {said.capitalize()}; {'; '.join(told)}."]
 
 
-def sentences(found: MaskDpFound) -> list[str]:
+def sentences(found: Found) -> list[str]:
     """What the table shows, each sentence computed."""
     scratch = "Is DP fine-tuning from public pre-training ahead of training from scratch"
     equal = "Is MaskDP ahead of DP at equal epsilon, for each epsilon up to 1"
@@ -132,7 +132,7 @@ def sentences(found: MaskDpFound) -> list[str]:
     ]
 
 
-def _equal(found: MaskDpFound) -> list[str]:
+def _equal(found: Found) -> list[str]:
     """At which epsilons the two were compared, under both relations."""
     told = [
         one.told if one.told == other.told else f"MaskDP {one.told}, DP {other.told}"
@@ -146,7 +146,7 @@ def _equal(found: MaskDpFound) -> list[str]:
     ]
 
 
-def _sides(found: MaskDpFound) -> list[str]:
+def _sides(found: Found) -> list[str]:
     """How much is learned from what is public."""
     public, full = (found.cell(method, math.inf) for method in (PUBLIC, DP))
     if public is None or full is None:
@@ -161,7 +161,7 @@ def _sides(found: MaskDpFound) -> list[str]:
     ]
 
 
-def _claims(found: MaskDpFound) -> list[str]:
+def _claims(found: Found) -> list[str]:
     """What the published form really costs."""
     told = [
         f"claims {cell.epsilon:g}, costs {cell.told}"
@@ -176,7 +176,7 @@ def _claims(found: MaskDpFound) -> list[str]:
     ]
 
 
-def _ways(found: MaskDpFound) -> str:
+def _ways(found: Found) -> str:
     plan = found.plan
     scratch = (
         f" From scratch all weights are trained, with adam, for {plan.scratch_epochs:g} epochs."
@@ -194,13 +194,13 @@ def _ways(found: MaskDpFound) -> str:
     )
 
 
-def plots(found: MaskDpFound) -> dict[str, str]:
+def plots(found: Found) -> dict[str, str]:
     """Both pictures, by name."""
     stem = "mask_dp" if found.plan.private == "background" else "mask_dp_person"
     return {f"{stem}_top_1": _top_1(found), f"{stem}_figure_5": class_bars(found)}
 
 
-def _top_1(found: MaskDpFound) -> str:
+def _top_1(found: Found) -> str:
     """Per cent right against epsilon; without noise as a faint level."""
     finite = [epsilon for epsilon in found.epsilons if epsilon < math.inf]
     lines = bench.curves(
@@ -221,7 +221,7 @@ def _top_1(found: MaskDpFound) -> str:
     return plot.svg(lines, axes)
 
 
-def class_bars(found: MaskDpFound, *, epsilon: float = 1.0) -> str:
+def class_bars(found: Found, *, epsilon: float = 1.0) -> str:
     """MaskDP's Figure 5: how each class fares with and without noise [schneider2024, Fig. 5]."""
     chosen = {
         "no privacy": found.cell(DP, math.inf),

@@ -29,7 +29,7 @@ PUBLIC, SCRATCH = "public part only", "DP from scratch"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskDpRow:
+class Row:
     """A way of learning.
 
     Args:
@@ -51,12 +51,12 @@ class MaskDpRow:
 
 
 ROWS = {
-    DP: MaskDpRow(learner=DpSgd, unit=WHOLE),
-    MULTI_CLIP: MaskDpRow(learner=MultiClip, unit=WHOLE, fields={"segments": SEGMENTS}),
-    MASK_DP: MaskDpRow(learner=MaskDp, unit=PIXELS),
-    SHARED: MaskDpRow(learner=MaskDp, unit=PIXELS, fields={"form": "as_published"}),
-    PUBLIC: MaskDpRow(learner=PublicPart, unit="nothing; no private pixel is read"),
-    SCRATCH: MaskDpRow(
+    DP: Row(learner=DpSgd, unit=WHOLE),
+    MULTI_CLIP: Row(learner=MultiClip, unit=WHOLE, fields={"segments": SEGMENTS}),
+    MASK_DP: Row(learner=MaskDp, unit=PIXELS),
+    SHARED: Row(learner=MaskDp, unit=PIXELS, fields={"form": "as_published"}),
+    PUBLIC: Row(learner=PublicPart, unit="nothing; no private pixel is read"),
+    SCRATCH: Row(
         learner=DpSgd,
         unit=WHOLE,
         fields={"part": "all", "optimiser": "adam", "learning_rate": 1e-3},
@@ -117,7 +117,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskDpFound:
+class Found:
     """All cells of a table and what they were measured on.
 
     Args:

@@ -16,7 +16,6 @@ import numpy as np
 from masquerade import _json
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
-from masquerade.nets import mvit
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp.rows import (
     DP,
@@ -27,7 +26,7 @@ from masquerade.recipes.mask_dp.rows import (
     ROWS,
     SCRATCH,
     Cell,
-    MaskDpFound,
+    Found,
 )
 from masquerade.train.rows import Rows
 
@@ -47,7 +46,7 @@ def measure(
     *,
     journal: bench.Journal,
     told: bench.Told = bench.quiet,
-) -> MaskDpFound:
+) -> Found:
     """Every cell, unless the journal has it.
 
     The public part has no noise, so it is trained once and stands at every epsilon.
@@ -71,7 +70,7 @@ def measure(
         found = _json.decode(Cell, journal.measured(f"{name}, epsilon {asked:g}", work))
         cells.append(replace(found, epsilon=epsilon))
         told("training", len(cells), len(pairs))
-    return MaskDpFound(
+    return Found(
         cells=tuple(cells),
         plan=plan,
         about=_about(data),
@@ -91,15 +90,16 @@ def read(
     plan: MaskDpTables, data: Collection[Any], names: set[str], told: bench.Told = bench.quiet
 ) -> Views:
     """Read every recording of a split once, in the views of these rows."""
-    net = plan.net(len(data.activities))
+    network = plan.begun()
+    net = network.make(len(data.activities), seed=0).to(plan.device)
     ways = {name: plan.method(name) for name in sorted(names)}
-    trunks = {name: mvit.split(net, method.part)[0] for name, method in ways.items()}
+    trunks = {name: network.split(net, method.part)[0] for name, method in ways.items()}
     found: dict[str, list[Rows]] = {name: [] for name in ways}
     for start in range(0, len(data), _TOGETHER):
         numbers = range(start, min(start + _TOGETHER, len(data)))
-        films = seen.HeldFilms(films=[data[one] for one in numbers], classes=data.activities)
+        films = seen.InMemory(films=[data[one] for one in numbers], classes=data.activities)
         for name, method in ways.items():
-            rows = seen.rows_of(films, method, net, trunks[name], device=plan.device)
+            rows = seen.rows_of(films, method, network, trunks[name], device=plan.device)
             found[name].append(rows)
         told("reading", numbers[-1] + 1, len(data))
     return {name: seen.joined(parts) for name, parts in found.items()}
@@ -120,9 +120,9 @@ def _cell(
     exam, steps = tested[view(name, is_test=True)], method.plan(rows.units)
     truth, scores = exam.targets.cpu().numpy(), []
     for seed in range(plan.seeds):
-        net = plan.net(len(classes), seed=seed, from_scratch=row.from_scratch)
+        net = plan.begun(from_scratch=row.from_scratch).make(len(classes), seed=seed)
         again = plan.method(name, epsilon, public_seed=seed)
-        tail = seen.taught(net, rows, again, steps, physical=physical)
+        tail = seen.taught(net.to(plan.device), rows, again, steps, physical=physical)
         scores.append(seen.is_right(tail, exam))
     return Cell(
         method=name,

@@ -80,7 +80,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exhibit:
+class Shown:
     """An entry and what became of it.
 
     Args:
@@ -114,19 +114,19 @@ def _is_heuristic(name: str) -> bool:
     return catalog.is_a("release", name, "Heuristic")
 
 
-def show(entry: Entry, video: Video, folder: Path) -> Exhibit:
+def show(entry: Entry, video: Video, folder: Path) -> Shown:
     """Release the video and write the picture, unless what it takes is missing here."""
     try:
         mechanism = make_mechanism(entry.name, **entry.fields)
         done = release_value(video, mechanism)
     except (MissingExtra, OSError, BadInput) as error:
-        return Exhibit(entry=entry, why_not=str(error))
+        return Shown(entry=entry, why_not=str(error))
     released = done.value
     assert isinstance(released, Video)
     middle = len(video.frames) // 2
     data = side_by_side(video.frames[middle], released.frames[middle])
     atomic.write_whole(folder / entry.file, data)
-    return Exhibit(
+    return Shown(
         entry=entry,
         mechanism=mechanism,
         guarantee=done.receipt.guarantee,
@@ -152,7 +152,7 @@ def _coarse(frame: np.ndarray, step: int) -> np.ndarray:
     return np.asarray(np.minimum(np.rint(frame / step) * step, 255)).astype(np.uint8)
 
 
-def command(shown: Exhibit) -> str:
+def command(shown: Shown) -> str:
     """The line that does the same in a shell."""
     name, source = shown.entry.name, shown.entry.source
     words = [f"masquerade release {source}.mp4 released.mp4 --mechanism {name}"]
@@ -162,7 +162,7 @@ def command(shown: Exhibit) -> str:
     return " ".join(words)
 
 
-def markdown(all_shown: list[Exhibit], folder: str) -> str:
+def markdown(all_shown: list[Shown], folder: str) -> str:
     """The docs page."""
     rows = [_row(shown) for shown in all_shown if shown.quality is not None]
     parts = [_LEAD, bench.table(_COLUMNS, rows)]
@@ -196,7 +196,7 @@ _LEFT_OUT = (
 )
 
 
-def _row(shown: Exhibit) -> tuple[str, ...]:
+def _row(shown: Shown) -> tuple[str, ...]:
     assert shown.guarantee is not None and shown.quality is not None
     guarantee, quality = shown.guarantee, shown.quality
     promised = "none: a heuristic"
@@ -209,14 +209,14 @@ def _row(shown: Exhibit) -> tuple[str, ...]:
     return name, shown.entry.label, promised, f"{quality.psnr:.1f}", f"{quality.ssim:.2f}"
 
 
-def _about(shown: Exhibit) -> list[str]:
+def _about(shown: Shown) -> list[str]:
     if shown.mechanism is None:
         return []
     said = (type(shown.mechanism).__doc__ or "").strip().splitlines()[0]
     return ["*A heuristic.* " * _is_heuristic(shown.entry.name) + said]
 
 
-def _section(shown: Exhibit, folder: str) -> list[str]:
+def _section(shown: Shown, folder: str) -> list[str]:
     entry, guarantee, quality = shown.entry, shown.guarantee, shown.quality
     if guarantee is None or quality is None:
         return [_LEFT_OUT]
@@ -231,10 +231,10 @@ def _section(shown: Exhibit, folder: str) -> list[str]:
     ]
 
 
-def build(folder: Path, told: bench.Told = bench.quiet) -> list[Exhibit]:
+def build(folder: Path, told: bench.Told = bench.quiet) -> list[Shown]:
     """Write every picture into a folder."""
     videos = {"clip": world.clip(), "portrait": world.portrait()}
-    found: list[Exhibit] = []
+    found: list[Shown] = []
     for entry in entries():
         found.append(show(entry, videos[entry.source], folder))
         told("gallery", len(found), len(entries()))

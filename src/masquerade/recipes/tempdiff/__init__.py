@@ -15,7 +15,7 @@ from masquerade.doors.splits import signals_of
 from masquerade.recipes import bench
 from masquerade.recipes.tempdiff import page as pages
 from masquerade.recipes.tempdiff import run as runs
-from masquerade.recipes.tempdiff.exam import WornWorld
+from masquerade.recipes.tempdiff.exam import SignalParts
 from masquerade.recipes.tempdiff.rows import SIZES
 from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.ensemble.partition import By
@@ -85,7 +85,7 @@ class TempdiffTables:
         with bench.telling() as told:
             if isinstance(data, Stage):
                 parts["train"].make(progress=partial(told, "making"))  # type: ignore[attr-defined]
-            found = runs.measure(self, WornWorld.of(parts), journal=journal, told=told)
+            found = runs.measure(self, SignalParts.of(parts), journal=journal, told=told)
         results = bench.Results(
             title=f"TEMPDIFF with {pages.KINDS[self.teacher]}: {data.ABOUT.title}",
             text=pages.markdown(found),

@@ -31,7 +31,7 @@ WINDOWS = 32  # of one person in a step of DP-SGD, spread over their recordings
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WornWorld:
+class SignalParts:
     """What an experiment has: signals in three parts.
 
     Args:
@@ -49,7 +49,7 @@ class WornWorld:
     classes: int
 
     @classmethod
-    def of(cls, parts: dict[str, Collection[Any]]) -> WornWorld:
+    def of(cls, parts: dict[str, Collection[Any]]) -> SignalParts:
         """Read all three parts."""
         return cls(
             private=parts["train"],
@@ -122,7 +122,7 @@ class Taught:
 
 
 def taught(
-    world: WornWorld,
+    world: SignalParts,
     method: Ensemble,
     *,
     queries: int,
@@ -138,26 +138,24 @@ def taught(
             f"{len(truth)}; lower --queries or name more public subjects."
         )
 
-    def ask() -> Any:
-        school = teach.School(
-            method=replace(method, normalise="public"),
-            signals=world.signals,
-            known=world.public,
-            units=(),
-            partition=split,
-            windows=asked,
-            asked=np.arange(len(asked)),
-            classes=world.classes,
-            device=device,
-            tell=lambda what, done, total: None,
-        )
-        return school.votes().tolist()
-
+    school = teach.School(
+        method=replace(method, normalise="public"),
+        signals=world.signals,
+        known=world.public,
+        units=(),
+        partition=split,
+        windows=asked,
+        asked=np.arange(len(asked)),
+        classes=world.classes,
+        device=device,
+        tell=bench.quiet,
+    )
     name = f"votes of {method.name}, {method.teachers} teachers"
+    found = (journal or bench.Journal()).measured(name, lambda: school.votes().tolist())
     return Taught(
         method=method,
         reach=split.max_teachers_per_subject,
-        votes=np.array((journal or bench.Journal()).measured(name, ask)),
+        votes=np.array(found),
         queries=asked,
         truth=truth,
         classes=world.classes,
@@ -210,7 +208,7 @@ class Exam:
     method: Ensemble
 
     @classmethod
-    def of(cls, world: WornWorld, method: Ensemble) -> Exam:
+    def of(cls, world: SignalParts, method: Ensemble) -> Exam:
         """For students of one window length."""
         window = max(method.windows)
         tested, truth = labelled_windows(world.tested, window, classes=world.classes)
@@ -264,7 +262,7 @@ def private_accuracy(
         return exam.share(reading.learn(Noise()))
 
 
-def open_accuracy(exam: Exam, world: WornWorld, *, seed: int) -> float:
+def open_accuracy(exam: Exam, world: SignalParts, *, seed: int) -> float:
     """An LSTM that learned all private windows with their true labels: no privacy."""
     windows, truth = labelled_windows(world.signals, exam.tested.shape[1], classes=world.classes)
     return student_accuracy(exam, windows, truth, seed=seed, is_alone=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from masquerade import _round
 from masquerade.recipes import bench
-from masquerade.recipes.tempdiff.rows import StudentScore, TempdiffFound
+from masquerade.recipes.tempdiff.rows import Examined, Students
 from masquerade.report import plot
 
 KINDS = {"forest": "forests", "lstm": "LSTMs", "nearest": "nearest neighbours"}
@@ -16,14 +16,14 @@ _NEAR = 5.0  # points
 _COMPARED = ("true labels", "true labels alone", "no privacy")
 
 
-def markdown(found: TempdiffFound) -> str:
+def markdown(found: Examined) -> str:
     """Tables, then what they show."""
     parts = [_ensembles(found), _students(found), _claims(found)]
     parts.append(bench.listing(sentences(found)))
     return "\n\n".join(parts) + "\n"
 
 
-def _ensembles(found: TempdiffFound) -> str:
+def _ensembles(found: Examined) -> str:
     gammas = [f"gamma {gamma:g}" for gamma in found.gammas]
     heading = ["ensemble", "teachers", "one person reaches", "a teacher is right", "agreement"]
     rows = [
@@ -41,7 +41,7 @@ def _ensembles(found: TempdiffFound) -> str:
     return bench.table([*heading, "failed", *gammas], rows)
 
 
-def _students(found: TempdiffFound) -> str:
+def _students(found: Examined) -> str:
     heading = ["top-1", *(f"epsilon {e:g}" for e in found.epsilons), "no noise"]
     rows: dict[str, list[str]] = {}
     for score in found.scores:
@@ -51,7 +51,7 @@ def _students(found: TempdiffFound) -> str:
     return bench.table(heading, list(rows.values()))
 
 
-def _claims(found: TempdiffFound) -> str:
+def _claims(found: Examined) -> str:
     heading = [
         *("LNMax, gamma", "epsilon for one teacher's data", "epsilon for a person"),
         *("the papers' figure, 512 moments", "with 8 moments"),
@@ -69,7 +69,7 @@ def _claims(found: TempdiffFound) -> str:
     return bench.table(heading, rows)
 
 
-def sentences(found: TempdiffFound) -> list[str]:
+def sentences(found: Examined) -> list[str]:
     """What a reader wants to know, with its numbers."""
     return [
         *_of_agreement(found),
@@ -82,14 +82,14 @@ def sentences(found: TempdiffFound) -> list[str]:
     ]
 
 
-def _spread(found: TempdiffFound) -> str:
+def _spread(found: Examined) -> str:
     students = max(len(score.top_1) for score in found.scores)
     if students == 1:
         return "one student each, so no spread is known"
     return f"± is the standard deviation over {students} students"
 
 
-def _of_agreement(found: TempdiffFound) -> list[str]:
+def _of_agreement(found: Examined) -> list[str]:
     pairs = [
         tuple(100 * found.ensembles[name, size][2].agreement for name in ("tempdiff", "pate"))
         for size in found.sizes
@@ -105,7 +105,7 @@ def _of_agreement(found: TempdiffFound) -> list[str]:
     ]
 
 
-def _of_aggregators(found: TempdiffFound) -> list[str]:
+def _of_aggregators(found: Examined) -> list[str]:
     said = []
     for epsilon in found.epsilons:
         names = ("gnmax", "gumbel", "confident", "lnmax")
@@ -119,7 +119,7 @@ def _of_aggregators(found: TempdiffFound) -> list[str]:
     return said
 
 
-def _of_the_goal(found: TempdiffFound) -> list[str]:
+def _of_the_goal(found: Examined) -> list[str]:
     truth = found.score("true labels", "no noise", None)
     near = found.score("tempdiff", "gnmax", 2.0)
     if truth is None or near is None:
@@ -131,7 +131,7 @@ def _of_the_goal(found: TempdiffFound) -> list[str]:
     ]
 
 
-def _of_others(found: TempdiffFound) -> list[str]:
+def _of_others(found: Examined) -> list[str]:
     said = []
     alone = found.score("true labels alone", "no noise", None)
     near = found.score("tempdiff", "gnmax", 2.0)
@@ -154,7 +154,7 @@ def _of_others(found: TempdiffFound) -> list[str]:
     return said
 
 
-def plots(found: TempdiffFound, stem: str) -> dict[str, str]:
+def plots(found: Examined, stem: str) -> dict[str, str]:
     """Noisy labels against noise; students against epsilon, by votes and by teachers."""
     noise = [
         plot.Line(
@@ -181,11 +181,11 @@ def plots(found: TempdiffFound, stem: str) -> dict[str, str]:
     }
 
 
-def _counted(score: StudentScore) -> str:
+def _counted(score: Students) -> str:
     return score.who if score.aggregator == "none" else f"{score.who}, {score.aggregator}"
 
 
-def _students_plot(title: str, names: dict[StudentScore, str], found: TempdiffFound) -> str:
+def _students_plot(title: str, names: dict[Students, str], found: Examined) -> str:
     """Against epsilon; what students are compared with as lines from side to side."""
     lines = bench.curves(
         (name, math.log10(score.epsilon), score.mean)

@@ -19,7 +19,7 @@ SIZES = (10, 30, 50, 100)  # of the paper
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudentScore:
+class Students:
     """Students of one kind of labels, or what they are compared with.
 
     Args:
@@ -56,7 +56,7 @@ class StudentScore:
         return f"{self.who}, {self.teachers}{counted}" if self.teachers else self.who
 
 
-def cases(sizes: tuple[int, ...], *, unit: str, is_quick: bool) -> list[StudentScore]:
+def cases(sizes: tuple[int, ...], *, unit: str, is_quick: bool) -> list[Students]:
     """What is measured, before it is; ``sizes`` of ensembles from small to large."""
     epsilons: tuple[float | None, ...] = EPSILONS[1:3] if is_quick else EPSILONS
     most = sizes[-1]
@@ -72,13 +72,13 @@ def cases(sizes: tuple[int, ...], *, unit: str, is_quick: bool) -> list[StudentS
         ("no privacy", 0, "no noise", None),
     ]
     return [
-        StudentScore(who=who, teachers=size, aggregator=name, epsilon=epsilon)
+        Students(who=who, teachers=size, aggregator=name, epsilon=epsilon)
         for who, size, name, epsilon in found
     ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TempdiffFound:
+class Examined:
     """All that was measured.
 
     Args:
@@ -95,13 +95,13 @@ class TempdiffFound:
     ensembles: Mapping[tuple[str, int], tuple[int, float, Statistics]]
     noise: Mapping[tuple[str, int], tuple[float, ...]]
     gammas: tuple[float, ...]
-    scores: tuple[StudentScore, ...]
+    scores: tuple[Students, ...]
     estimates: Mapping[float, Claimed]
     queries: int
     people: int
     unit: str
 
-    def score(self, who: str, aggregator: str, epsilon: float | None) -> StudentScore | None:
+    def score(self, who: str, aggregator: str, epsilon: float | None) -> Students | None:
         """That one, with the most teachers, if it was measured."""
         wanted = (who, aggregator, epsilon)
         same = [s for s in self.scores if (s.who, s.aggregator, s.epsilon) == wanted]

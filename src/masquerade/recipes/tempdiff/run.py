@@ -10,8 +10,8 @@ import joblib
 
 from masquerade.recipes import bench
 from masquerade.recipes.tempdiff import exam as exams
-from masquerade.recipes.tempdiff.exam import Exam, Taught, WornWorld
-from masquerade.recipes.tempdiff.rows import GAMMAS, StudentScore, TempdiffFound, cases
+from masquerade.recipes.tempdiff.exam import Exam, SignalParts, Taught
+from masquerade.recipes.tempdiff.rows import GAMMAS, Examined, Students, cases
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.ensemble import teachers
 from masquerade.train.pate import Pate
@@ -25,11 +25,11 @@ _ASKED = 2  # times as many queries as are answered, for confident
 
 def measure(
     plan: TempdiffTables,
-    world: WornWorld,
+    world: SignalParts,
     *,
     journal: bench.Journal,
     told: bench.Told = bench.quiet,
-) -> TempdiffFound:
+) -> Examined:
     """All ensembles, labels and students, but for those that the journal has."""
     sizes = plan.chosen(world.people)
     held: dict[tuple[str, int], Taught] = {}
@@ -41,7 +41,7 @@ def measure(
             world, method, queries=queries, device=plan.device, journal=journal
         )
         told("ensembles", len(held), len(pairs))
-    return TempdiffFound(
+    return Examined(
         ensembles={
             key: (
                 one.reach,
@@ -64,11 +64,11 @@ def measure(
 
 def _students(
     plan: TempdiffTables,
-    world: WornWorld,
+    world: SignalParts,
     held: dict[tuple[str, int], Taught],
     journal: bench.Journal,
     told: bench.Told,
-) -> tuple[StudentScore, ...]:
+) -> tuple[Students, ...]:
     """Students of noisy labels, and all that they are compared with."""
     sizes = plan.chosen(world.people)
     best = held["tempdiff", sizes[-1]]
@@ -103,7 +103,7 @@ def _students(
 
 
 def call(
-    plan: TempdiffTables, case: StudentScore, world: WornWorld, one: Taught, exam: Exam, seed: int
+    plan: TempdiffTables, case: Students, world: SignalParts, one: Taught, exam: Exam, seed: int
 ) -> tuple[Any, float | None]:
     """Work to be done, and the share of its labels that are true where it has some."""
     some = one.first(plan.queries)
@@ -125,7 +125,7 @@ def call(
     return work, right
 
 
-def _dp_sgd(case: StudentScore, world: WornWorld, seed: int) -> DpSgd:
+def _dp_sgd(case: Students, world: SignalParts, seed: int) -> DpSgd:
     """DP-SGD on the signals themselves, which hears all recordings of a person."""
     epsilon = float(case.epsilon or 0.0)
     recordings = max(Counter(signal.subject for signal in world.signals).values())

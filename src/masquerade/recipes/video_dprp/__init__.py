@@ -13,13 +13,12 @@ from masquerade import _check
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer
-from masquerade.doors.models import make_method, make_network
-from masquerade.nets import mvit
-from masquerade.nets.network import Network
+from masquerade.doors.models import make_method
+from masquerade.nets.network import Network, network_class
 from masquerade.recipes import bench, seen
 from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import run as runs
-from masquerade.recipes.video_dprp.rows import DELTA, FilmRow, Setting, Spec, all_rows
+from masquerade.recipes.video_dprp.rows import DELTA, ResultRow, Setting, Spec, all_rows
 from masquerade.train.units import classes_of
 
 _QUICK = 300  # training recordings
@@ -82,7 +81,7 @@ class VideoDprpTables:
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet
-    ) -> tuple[list[FilmRow], Setting]:
+    ) -> tuple[list[ResultRow], Setting]:
         """Every row, measured, and on what."""
         data = seen.sized(data) if isinstance(data, Stage) else data
         train, test = self._kept(data)
@@ -91,7 +90,7 @@ class VideoDprpTables:
         rows = runs.measure(self, (train, test), specs, journal=journal, told=told)
         return rows, Setting(
             shape=shape,
-            seen=mvit.NORMALISATION[self.network].frames,
+            seen=self.begun.length,
             train=len(train),
             test=len(test),
             classes=len(classes_of(data)),
@@ -113,7 +112,7 @@ class VideoDprpTables:
     @property
     def begun(self) -> Network:
         """The network and its public weights; its head begins with zeros."""
-        return make_network(self.network, weights=self.weights)
+        return network_class(self.network)(**{"weights": self.weights})
 
     def method(self, spec: Spec) -> Any:
         """A row's training method; its noise meets epsilon under replace_one, like releases."""

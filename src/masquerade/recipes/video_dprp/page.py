@@ -12,7 +12,7 @@ import numpy as np
 from masquerade._round import shown
 from masquerade.recipes import bench
 from masquerade.recipes.video_dprp.promises import RowPromise
-from masquerade.recipes.video_dprp.rows import EPSILONS, SEGMENTS, FilmRow, FilmScore, Setting
+from masquerade.recipes.video_dprp.rows import EPSILONS, SEGMENTS, ResultRow, Score, Setting
 from masquerade.report import bars, plot
 
 HEADING = (
@@ -44,7 +44,7 @@ _WORDS = {
 }
 
 
-def plain(rows: Sequence[FilmRow], setting: Setting) -> dict[str, Any]:
+def plain(rows: Sequence[ResultRow], setting: Setting) -> dict[str, Any]:
     """As JSON."""
     return {
         "setting": asdict(setting),
@@ -53,7 +53,7 @@ def plain(rows: Sequence[FilmRow], setting: Setting) -> dict[str, Any]:
     }
 
 
-def _plain(row: FilmRow) -> dict[str, Any]:
+def _plain(row: ResultRow) -> dict[str, Any]:
     """Numbers that are not finite are left out; places for what attacks will measure are kept."""
     promise = {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -74,7 +74,7 @@ def _plain(row: FilmRow) -> dict[str, Any]:
     }
 
 
-def markdown(rows: Sequence[FilmRow], setting: Setting) -> str:
+def markdown(rows: Sequence[ResultRow], setting: Setting) -> str:
     """The setting, the four tables, and what they show."""
     parts = [_about(setting)]
     for table, title in TITLES.items():
@@ -99,7 +99,7 @@ def _about(setting: Setting) -> str:
     )
 
 
-def cells(row: FilmRow) -> tuple[str, ...]:
+def cells(row: ResultRow) -> tuple[str, ...]:
     """The row's cells, as in `HEADING`."""
     if row.missing is not None:
         return (row.spec.name, "-", "-", "-", "none", "none", row.missing, "-", "-")
@@ -126,7 +126,7 @@ def _true(promise: RowPromise) -> str:
     return f"{proved} (one {promise.unit}, delta {promise.delta:g})"
 
 
-def findings(rows: Sequence[FilmRow], setting: Setting) -> list[str]:
+def findings(rows: Sequence[ResultRow], setting: Setting) -> list[str]:
     """What the numbers say, each sentence computed from them."""
     chance = 1 / setting.classes
     scatter = 100 * math.sqrt(chance * (1 - chance) / setting.classes)
@@ -155,7 +155,7 @@ def findings(rows: Sequence[FilmRow], setting: Setting) -> list[str]:
     return said
 
 
-def _compared(one: str, other: str, rows: Sequence[FilmRow], setting: Setting) -> list[str]:
+def _compared(one: str, other: str, rows: Sequence[ResultRow], setting: Setting) -> list[str]:
     """That one row of Table 2 is ahead of another, as the paper has it: held, refuted, or open."""
     held = {
         (row.spec.name, row.spec.at): row for row in rows if row.spec.table == 2 and row.raw.top_1
@@ -185,14 +185,14 @@ def _compared(one: str, other: str, rows: Sequence[FilmRow], setting: Setting) -
     return [f"That `{one}` is ahead of `{other}` is {verdict}. {'; '.join(listed)}.{unlike}"]
 
 
-def told_apart(first: FilmScore, second: FilmScore, test: int) -> str:
+def told_apart(first: Score, second: Score, test: int) -> str:
     """Whether a Top-1 is higher or lower than another by more than three standard errors.
 
     Of recordings, as if each were right by itself; and of classes, which are not: a model that
     takes one class for another is wrong on all of it.
 
     Example:
-        >>> high, low = (FilmScore(top_1=(p,), by_class=(p, p)) for p in (0.9, 0.5))
+        >>> high, low = (Score(top_1=(p,), by_class=(p, p)) for p in (0.9, 0.5))
         >>> told_apart(high, low, 100), told_apart(high, low, 4)
         ('higher', 'not told apart')
     """
@@ -208,14 +208,14 @@ def told_apart(first: FilmScore, second: FilmScore, test: int) -> str:
     return "higher" if one > two else "lower"
 
 
-def best(rows: Sequence[FilmRow], unit: str, most: float) -> FilmRow | None:
+def best(rows: Sequence[ResultRow], unit: str, most: float) -> ResultRow | None:
     """The row of the highest Top-1 on raw tests, of those proved for a unit up to an epsilon."""
     proved = [(getattr(row.promise, unit), row) for row in rows if row.raw.top_1]
     fitting = [row for epsilon, row in proved if epsilon is not None and epsilon <= most]
     return max(fitting, key=lambda row: row.raw.mean, default=None)
 
 
-def _best(rows: Sequence[FilmRow], unit: str, setting: Setting) -> str:
+def _best(rows: Sequence[ResultRow], unit: str, setting: Setting) -> str:
     """The best at one unit and one relation, of runs and of releases, in Tables 1 and 2."""
     own = [row for row in rows if row.spec.table in (1, 2)]
     kinds = {
@@ -234,9 +234,9 @@ def _best(rows: Sequence[FilmRow], unit: str, setting: Setting) -> str:
     return f"Best at equal true unit, {what} under replace_one. {'. '.join(listed)}."
 
 
-def _described(row: FilmRow, setting: Setting) -> str:
+def _described(row: ResultRow, setting: Setting) -> str:
     share = 1 / setting.classes
-    chance = FilmScore(top_1=(share,), by_class=(share,) * len(row.raw.by_class))
+    chance = Score(top_1=(share,), by_class=(share,) * len(row.raw.by_class))
     text = f"{row.spec.name}: {row.raw.shown} on raw tests"
     text += f", {row.released.shown} on released ones" if row.released.top_1 else ""
     scores = [some for some in (row.raw, row.released) if some.top_1]
@@ -244,7 +244,7 @@ def _described(row: FilmRow, setting: Setting) -> str:
     return text + (" (not told apart from chance)" if is_chance else "")
 
 
-def _trend(rows: Sequence[FilmRow], letter: str, setting: Setting) -> list[str]:
+def _trend(rows: Sequence[ResultRow], letter: str, setting: Setting) -> list[str]:
     """Whether more of k or b helped, by form, as the paper says it does."""
     said = []
     for line in dict.fromkeys(row.spec.line for row in rows):
@@ -268,7 +268,7 @@ def _trend(rows: Sequence[FilmRow], letter: str, setting: Setting) -> list[str]:
     return said
 
 
-def plots(rows: Sequence[FilmRow]) -> dict[str, str]:
+def plots(rows: Sequence[ResultRow]) -> dict[str, str]:
     """Top-1 on raw tests along epsilon, k and b; only what has several points is drawn."""
     found = {}
     for table, label in ((2, "epsilon (unit in the name; replace_one)"), (3, "k"), (4, "b")):
@@ -280,7 +280,7 @@ def plots(rows: Sequence[FilmRow]) -> dict[str, str]:
     return found | _released(rows)
 
 
-def _released(rows: Sequence[FilmRow]) -> dict[str, str]:
+def _released(rows: Sequence[ResultRow]) -> dict[str, str]:
     """Table 1 as bars: both protocols beside each other."""
     own = [row for row in rows if row.spec.table == 1 and row.raw.top_1]
     series = [

@@ -69,7 +69,7 @@ class Spec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilmScore:
+class Score:
     """How often a row's models are right.
 
     Args:
@@ -92,7 +92,7 @@ class FilmScore:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilmRow:
+class ResultRow:
     """One row, measured.
 
     Args:
@@ -106,8 +106,8 @@ class FilmRow:
 
     spec: Spec
     promise: RowPromise
-    raw: FilmScore = FilmScore()
-    released: FilmScore = FilmScore()
+    raw: Score = Score()
+    released: Score = Score()
     changed: float | None = None
     missing: str | None = None
 
@@ -118,13 +118,13 @@ class FilmRow:
         return {name: _json.encode(getattr(self, name)) for name in kept}
 
     @classmethod
-    def of(cls, spec: Spec, held: Mapping[str, Any]) -> FilmRow:
+    def of(cls, spec: Spec, held: Mapping[str, Any]) -> ResultRow:
         """From what a journal holds."""
         return cls(
             spec=spec,
             promise=_json.decode(RowPromise, held["promise"]),
-            raw=_json.decode(FilmScore, held["raw"]),
-            released=_json.decode(FilmScore, held["released"]),
+            raw=_json.decode(Score, held["raw"]),
+            released=_json.decode(Score, held["released"]),
             changed=held["changed"],
         )
 

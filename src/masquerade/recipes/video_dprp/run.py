@@ -25,7 +25,7 @@ from masquerade.noise import Noise
 from masquerade.recipes import bench, seen
 from masquerade.recipes.video_dprp import promises
 from masquerade.recipes.video_dprp.promises import RowPromise
-from masquerade.recipes.video_dprp.rows import SEGMENTS, FilmRow, FilmScore, Spec
+from masquerade.recipes.video_dprp.rows import SEGMENTS, ResultRow, Score, Spec
 from masquerade.recordings import Video
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows
@@ -116,7 +116,7 @@ def _see(
     segments: int,
 ) -> Seen:
     """The same for a few, in a process of its own; noise is live there as everywhere."""
-    net, trunk = _frozen(plan, len(classes))
+    trunk = _frozen(plan, len(classes))
     method = plan.method(Spec(table=0, name="", segments=segments))
     changed: tuple[float, ...] = ()
     with device.on(plan.device):
@@ -126,8 +126,8 @@ def _see(
             shown = [_released(film, mechanism, noise) for film in films]
             pairs = zip(shown, films, strict=True)
             changed = tuple(float(np.mean(new.frames != old.frames)) for new, old in pairs)
-        some = seen.HeldFilms(films=shown, classes=classes)
-        rows = seen.rows_of(some, method, net, trunk, device=plan.device)
+        some = seen.InMemory(films=shown, classes=classes)
+        rows = seen.rows_of(some, method, plan.begun, trunk, device=plan.device)
     return Seen(rows=rows, shapes=frozenset(film.frames.shape for film in films), changed=changed)
 
 
@@ -140,9 +140,8 @@ def _released(film: Video, mechanism: Mechanism, noise: Noise) -> Video:
 
 
 @lru_cache(maxsize=1)
-def _frozen(plan: VideoDprpTables, classes: int) -> tuple[Any, Any]:
-    net = copy.deepcopy(_begun(plan, classes, 0))
-    return net, mvit.split(net, plan.part)[0]
+def _frozen(plan: VideoDprpTables, classes: int) -> Any:
+    return mvit.split(copy.deepcopy(_begun(plan, classes, 0)), plan.part)[0]
 
 
 @lru_cache(maxsize=4)
@@ -167,33 +166,33 @@ def learn(
     return seen.taught(net, some, replace(plan.method(spec), public_seed=seed), steps)
 
 
-def score(tails: Sequence[Any], rows: Rows, tested: int) -> FilmScore:
+def score(tails: Sequence[Any], rows: Rows, tested: int) -> Score:
     """How often tails are right, by the mean output over ``tested`` segments of a recording."""
     right = np.stack([seen.is_right(tail, rows, tested=tested) for tail in tails])
     wanted = rows.targets[torch.from_numpy(rows.slots[:, 0])].cpu().numpy()
-    return FilmScore(
+    return Score(
         top_1=tuple(right.mean(axis=1).tolist()),
         by_class=tuple(float(right[:, wanted == c].mean()) for c in np.unique(wanted)),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Portion:
+class ReleasePlan:
     """Rows that share a release, and rows that cannot be measured here."""
 
     groups: dict[Mechanism | None, list[Spec]]
-    missing: dict[Spec, FilmRow]
+    missing: dict[Spec, ResultRow]
 
 
-def planned(specs: Sequence[Spec], shape: Shape) -> Portion:
+def planned(specs: Sequence[Spec], shape: Shape) -> ReleasePlan:
     """What is to be done: recordings are released once a mechanism, however many rows it has."""
-    work = Portion(groups={None: []}, missing={})
+    work = ReleasePlan(groups={None: []}, missing={})
     for spec in specs:
         made, why = available(spec, shape)
         if made is not None or spec.mechanism is None:
             work.groups.setdefault(made, []).append(spec)
         elif why:
-            work.missing[spec] = FilmRow(
+            work.missing[spec] = ResultRow(
                 spec=spec, promise=RowPromise(said="not measured"), missing=why
             )
     return work
@@ -222,7 +221,7 @@ def measure(
     *,
     journal: bench.Journal,
     told: bench.Told = bench.quiet,
-) -> list[FilmRow]:
+) -> list[ResultRow]:
     """Every row, unless the journal has it: both splits are released once, then its rows learn."""
     train, test = splits
     work = planned(specs, train[0].frames.shape)
@@ -231,7 +230,7 @@ def measure(
     for mechanism, group in work.groups.items():
         rows = partial(_group, plan, mechanism, group, splits, raw.rows, told)
         for spec, held in zip(group, journal.measured(f"release {mechanism!r}", rows), strict=True):
-            found[spec] = FilmRow.of(spec, held)
+            found[spec] = ResultRow.of(spec, held)
     return [found[spec] for spec in specs if spec in found]
 
 
@@ -256,11 +255,11 @@ def _group(
     rows = []
     for spec in group:
         steps, tails = taught[_way(spec)]
-        row = FilmRow(
+        row = ResultRow(
             spec=spec,
             promise=promise or promises.of_training(plan.method(spec), steps),
             raw=score(tails, raw, spec.tested),
-            released=FilmScore() if released is None else score(tails, released.rows, spec.tested),
+            released=Score() if released is None else score(tails, released.rows, spec.tested),
             changed=changed,
         )
         rows.append(row.held)

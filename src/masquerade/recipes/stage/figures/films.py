@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from masquerade.data.stage import Stage
@@ -53,7 +51,7 @@ def activity_from_background(correlation: float, progress: Progress) -> dict[str
 
 def _places(stage: Stage, progress: Progress, *splits: str) -> Learned:
     """(N, 3, H, W) bytes: where each video is, with nobody in it."""
-    chosen = [replace(stage, split=split) for split in splits]  # type: ignore[arg-type]
+    chosen = [stage.part(split) for split in splits]
     total = sum(map(len, chosen))
     images, targets = [], []
     for one in chosen:

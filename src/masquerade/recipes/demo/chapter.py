@@ -1,4 +1,4 @@
-"""A part of the demo: what it adds to the page, to the screen and to the answer for machines."""
+"""A chapter of the demo: what it adds to the page, to the screen and to the answer for machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from masquerade.report import page
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoPart:
+class Chapter:
     """Sections of the page, lines on a screen, and the same as plain values."""
 
     sections: Sequence[page.Section]
