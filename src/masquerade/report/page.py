@@ -6,9 +6,12 @@ import base64
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from masquerade.receipt import Receipt
 from masquerade.wording import explain
+
+if TYPE_CHECKING:  # plots are drawn where no accountant is installed
+    from masquerade.receipt import Receipt
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
