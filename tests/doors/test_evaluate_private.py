@@ -12,6 +12,7 @@ from few_films import Few, trains
 from few_signals import write_watch
 from masquerade.data.folder import Folder
 from masquerade.data.hmdb51 import HMDB51
+from masquerade.data.pa_hmdb51 import PAHMDB51
 from masquerade.data.stage import Stage
 from masquerade.data.ucf101 import UCF101
 from masquerade.data.watch import Watch
@@ -54,6 +55,7 @@ def test_a_model_says_which_part_it_learned_from_and_no_path_or_person(tmp_path:
         (UCF101(root=ROOT, split="test", fold=2), public_part_of(UCF101(root=ROOT)), ""),
         (HMDB51(root=ROOT, split="test"), LEARNED, "split"),
         (HMDB51(root=ROOT, split="train"), LEARNED, ""),
+        (PAHMDB51(root=ROOT, annotations=ROOT), public_part_of(HMDB51(root=ROOT)), ""),
         (Watch(root=ROOT), {"data": "watch"}, ""),
         (Watch(root=ROOT, subjects=("4",)), {"data": "watch"}, "named"),
         (Stage(), {}, "made up"),

@@ -256,3 +256,11 @@ cli.main(["release", {str(tmp_path / "in.npy")!r}, {str(tmp_path / "x.npy")!r}, 
     assert process.returncode == 143
     assert complaint == "masquerade: Interrupted; nothing was published.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["in.npy"]
+
+
+def test_what_was_removed_under_our_hands_is_noticed_before_it_is_settled(tmp_path: Path) -> None:
+    with atomic.staged(tmp_path / "x") as part:
+        part.stream.write(b"much work")
+        next(tmp_path.glob(".masquerade-*.part")).unlink()
+        with pytest.raises(OSError, match="it was removed"):
+            part.seal()

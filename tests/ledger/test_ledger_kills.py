@@ -19,6 +19,7 @@ from test_ledger_faults import code_of, fork
 
 from masquerade import Options, check_receipt, release_file
 from masquerade.doors.publish import IfStanding
+from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.ledger.store import OutOfReach
@@ -186,17 +187,18 @@ def test_a_crash_before_settling_leaves_the_budget_spent_and_no_output(
     assert kinds(ledger) == ["open", "add", "reserve"] and not list(tmp_path.glob("out*"))
 
 
+@pytest.mark.parametrize("error", [OutOfReach, BadInput, OSError])
 def test_an_output_that_stands_unsettled_is_settled_by_the_second_run(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: type[Exception], address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a ledger out of reach leaves it."""
     ledger = opened(address)
     np.save(tmp_path / "in.npy", values(0))
 
     def away(self: Ledger, receipt: object) -> None:
-        raise OutOfReach("It is away.")
+        raise error("It is away.")
 
-    with monkeypatch.context() as patch, pytest.raises(OutOfReach, match="stands and its spend"):
+    with monkeypatch.context() as patch, pytest.raises(error, match="stands and its spend"):
         patch.setattr(Ledger, "settle", away)
         release_file(tmp_path / "in.npy", tmp_path / "out.npy", MECHANISM, ledger=ledger)
     assert kinds(ledger) == ["open", "add", "reserve"] and (tmp_path / "out.npy").exists()

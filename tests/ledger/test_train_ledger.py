@@ -289,6 +289,22 @@ def test_a_run_that_was_begun_does_not_pay_for_another(tmp_path: Path) -> None:
     assert spends(ledger) == 2
 
 
+def test_a_stop_right_after_the_charge_does_not_lead_to_a_second_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, reserve = enrolled(tmp_path), Ledger.reserve_run
+
+    def then_stop(self: Ledger, run: Run) -> Any:
+        reserve(self, run)
+        raise OSError(28, "No space left on device")  # as the ledger's witness may find
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+        patch.setattr(Ledger, "reserve_run", then_stop)
+        trains(tmp_path / "m.safetensors", epsilon=2.0, ledger=ledger)
+    trains(tmp_path / "m.safetensors", epsilon=2.0, ledger=ledger)
+    assert spends(ledger) == 1
+
+
 def test_a_checkpoint_is_not_another_charges(tmp_path: Path) -> None:
     ledger = enrolled(tmp_path)
     ways = Ways(work=Workload(checkpoint=tmp_path / "c", every=1))

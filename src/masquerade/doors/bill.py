@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from masquerade.errors import BadInput
 from masquerade.ledger import Content, Ledger
-from masquerade.ledger.store import OutOfReach
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
@@ -60,10 +60,10 @@ class RecordingBill:
         return self.ledger.vouches_for(receipt, self.content())
 
     def settle(self, receipt: Receipt) -> Exception | None:
-        """Record the output; where the ledger is out of reach, that may wait."""
+        """Record the output; where the ledger cannot be told, that may wait: the spend is in it."""
         try:
             self.ledger.settle(receipt)
-        except OutOfReach as error:
+        except (BadInput, OSError) as error:
             return error
         return None
 

@@ -20,11 +20,12 @@ import numpy as np
 
 from masquerade.collection import Collection
 from masquerade.doors.bill import NoBill, refuse_rehearsal
-from masquerade.errors import BadInput
+from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import ComposedDpEvent, NoOpDpEvent
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
 from masquerade.ledger import Content, Ledger, Run
+from masquerade.ledger.store import OutOfReach
 from masquerade.mechanism import Value
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
@@ -104,7 +105,7 @@ class RunBill(NoRunBill):
         self._public: dict[int, Content] = {}
         self._slip = target.with_name(f"{target.name}{_SLIP}")
         self._labels = target.with_name(f"{target.name}{_SLIP}-labels")
-        self._is_new = not self._slip.is_file()
+        self._is_new, self._is_asked = not self._slip.is_file(), False
         if self._is_new:
             atomic.write_whole(self._slip, secrets.token_hex(16).encode(), is_private=True)
         self.run_id = self._slip.read_text(encoding="ascii")
@@ -129,9 +130,13 @@ class RunBill(NoRunBill):
         _refuse_protected(self._ledger, list(self._public.values()))
         seen = [self._seen[index] for index in sorted(self._seen)]
         run = self._cost(run_id=self.run_id, units=self._units, **_recordings(seen))
+        self._is_asked = True  # whatever stops us from here on may come after the charge
         try:
             reservation = self._ledger.reserve_run(run)
-        except Exception as error:
+        except OutOfReach:
+            raise
+        except (BudgetExceeded, ValueError) as error:
+            self._is_asked = False  # it refused
             if self._is_new:
                 self.abandon()
             elif isinstance(error, BadInput):
@@ -164,7 +169,7 @@ class RunBill(NoRunBill):
 
     def abandon(self) -> None:
         """Remove the slip, unless it names a run that was charged."""
-        if self._is_new and not self.charged:
+        if self._is_new and not self._is_asked:
             self._slip.unlink(missing_ok=True)
 
     def settle(self, receipt: Receipt) -> None:

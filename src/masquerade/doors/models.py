@@ -13,6 +13,7 @@ from masquerade.collection import Collection
 from masquerade.doors.billing import NoRunBill, bill_for, cost_of, cost_of_votes
 from masquerade.doors.publish import Place, final_name, placed, publish
 from masquerade.doors.splits import public_part_of
+from masquerade.files import atomic
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Shapes
 from masquerade.nets.network import Network, network_class
@@ -184,6 +185,7 @@ def _begun(target: Path, noise: Noise, ledger: Ledger | None) -> Iterator[tuple[
     if target.suffix != ".safetensors":
         target = final_name(target, noise)
         raise ValueError(f"Expected the output to end in .safetensors, got {target}.")
+    atomic.sweep(target.parent)
     with placed(target, noise=noise) as place:
         refuse_standing(place.target)
         bill = bill_for(ledger, place.target, noise)

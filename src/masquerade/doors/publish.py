@@ -102,21 +102,8 @@ class Place:
         """Whether an output stands there and stays."""
         return self.target.exists() and not self.replaces
 
-    @contextlib.contextmanager
-    def staged(self) -> Iterator[tuple[atomic.Part, atomic.Part]]:
-        """The output and its receipt, under temporary names."""
-        if not self.replaces:  # a run was stopped before its output had its name
-            _forget_receipt(self.target)
-        beside = receipt_path(self.target)
-        with (
-            atomic.staged(self.target, replaces=self.replaces) as output,
-            atomic.staged(beside, replaces=self.replaces) as receipt,
-        ):
-            yield output, receipt
-
     def name(self, output: atomic.Part, receipt: atomic.Part) -> None:
-        """Both complete on disk; then the receipt gets its name, then the output."""
-        receipt.seal()
+        """Both are complete on disk: the receipt gets its name, then the output."""
         try:
             if self.replaces:
                 self.target.unlink(missing_ok=True)  # never an old output beside a new receipt
@@ -164,7 +151,9 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
         return _settled(Release(value=target, receipt=receipt, stood=True), late)
     try:
         bill.reserve()
-        with place.staged() as (output, beside):
+        if not place.replaces:  # a run was stopped before its output had its name
+            _forget_receipt(target)
+        with atomic.staged(target, replaces=place.replaces) as output:
             thing.write(output.stream, noise)
             receipt = write_receipt(
                 thing.promise,
@@ -174,9 +163,11 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
                 **thing.saved,
                 **bill.charged,
             )
-            beside.stream.write(receipt.to_json().encode())
-            late = bill.settle(receipt)
-            place.name(output, beside)
+            with atomic.staged(receipt_path(target), replaces=place.replaces) as beside:
+                beside.stream.write(receipt.to_json().encode())
+                beside.seal()
+                late = bill.settle(receipt)
+                place.name(output, beside)
     except Exception as error:
         if bill.charged:
             error.add_note(bill.spent)

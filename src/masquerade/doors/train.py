@@ -148,6 +148,7 @@ class Train:
         is_its = method.fields().items() <= receipt.fields.items()
         is_its = is_its and receipt.mechanism == method.name
         is_its = is_its and network.said.items() <= said_of(target).items()
+        is_its = is_its and receipt.ledger_sequence is not None
         if not is_its or Ledger(self.ledger).strangers([receipt]):
             return None
         return Release(value=target, receipt=receipt)

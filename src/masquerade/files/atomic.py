@@ -8,6 +8,7 @@ process lets go: what nobody holds is left over, and `sweep` removes it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import functools
 import hashlib
@@ -65,7 +66,15 @@ class Part:
         )
 
     def seal(self) -> str:
-        """Bring what was written to the disk; its SHA-256."""
+        """Bring what was written to the disk; its SHA-256.
+
+        Raises:
+            OSError: if it was removed; another machine may take it for left over after a day.
+        """
+        if not _stands(self._path, self.stream.fileno()):
+            raise OSError(
+                errno.ENOENT, f"Expected the unfinished {self.target} to stay; it was removed"
+            )
         self.stream.flush()
         os.fsync(self.stream.fileno())
         self.stream.seek(0)

@@ -64,6 +64,7 @@ class Ledger:
             order: of a Renyi filter, for good; by default the best for Gaussian events. See
                 `best_order` for others.
         """
+        rule = FilterName(rule)
         if order is None and rule is FilterName.RENYI:
             order = best_order(epsilon, delta)
         cap = Filter(name=rule, epsilon=epsilon, delta=delta, relation=relation, order=order)

@@ -51,7 +51,10 @@ def _outputs(net: nn.Module, inputs: Tensor) -> dict[str, Tensor]:
                 out: object,
                 name: str = name or "the whole network",
             ) -> None:
-                for what, held in ((f"what comes before {name}", given[0]), (name, out)):
+                for what, held in (
+                    (f"what comes before {name}", given[0] if given else None),
+                    (name, out),
+                ):
                     if isinstance(held, torch.Tensor) and held.dim():
                         found.setdefault(what, held.detach())
 
