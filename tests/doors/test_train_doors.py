@@ -18,8 +18,8 @@ import pytest
 
 from few_films import Few, same, trains
 from masquerade.cli import main
+from masquerade.compute import progress
 from masquerade.data.stage import Stage
-from masquerade.doors import progress
 from masquerade.doors import train as door
 from masquerade.errors import BadInput
 from masquerade.files import atomic
