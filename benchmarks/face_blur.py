@@ -28,7 +28,7 @@ import onnxruntime
 from masquerade.assets import cache_folder, fetch
 from masquerade.noise import Noise
 from masquerade.release.face_blur import FaceBlur
-from masquerade.release.face_cover import Cover, Strength, Style
+from masquerade.release.face_cover import Cover, CoverStyle, Strength
 from masquerade.sight.face_tracks import Tracks, overlap
 from masquerade.video import read, write
 from masquerade.video.probe import Contents, probe
@@ -145,7 +145,9 @@ def run_ours(
 
 def painted(boxes: np.ndarray, shown: Contents, *, margin: float) -> np.ndarray:
     """Which pixels the ellipses of these boxes cover."""
-    cover = Cover(style=Style.SOLID, strength=Strength.SCALED, kernel=21, sigma=10.0, margin=margin)
+    cover = Cover(
+        style=CoverStyle.SOLID, strength=Strength.SCALED, kernel=21, sigma=10.0, margin=margin
+    )
     white = np.full((shown.height, shown.width, 1), 255, dtype=np.uint8)
     return cover.over(white, boxes)[..., 0] == 0
 
