@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import io
 import os
 import resource
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -130,6 +132,24 @@ def test_an_interrupt_at_any_moment_is_never_swallowed(tmp_path: Path) -> None:
         target.unlink(missing_ok=True)
         receipt.unlink(missing_ok=True)
     assert not list(tmp_path.glob(".masquerade-*"))
+
+
+def test_an_interrupt_that_a_decoder_loses_stops_the_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = tmp_path / "a.mp4", tmp_path / "b.mp4"
+    maker.make(source, FILM, maker.KINDS["h264.mp4"])
+    plain = read.frames
+
+    def loses(*words: Any, **options: Any) -> Any:
+        yield from plain(*words, **options)
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(read, "frames", loses)
+    with pytest.raises(KeyboardInterrupt, match="nothing was published"):
+        release_file(source, target, make_mechanism("mosaic"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
 
 
 def _interrupt(delay: float, over: threading.Event, sent: threading.Event) -> None:

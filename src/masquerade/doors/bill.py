@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from masquerade.errors import BadInput
-from masquerade.ledger import Content, Ledger
+from masquerade.ledger import Content, Ledger, WrongReceipt
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
@@ -63,6 +63,8 @@ class RecordingBill:
         """Record the output; where the ledger cannot be told, that may wait: the spend is in it."""
         try:
             self.ledger.settle(receipt)
+        except WrongReceipt:
+            raise
         except (BadInput, OSError) as error:
             return error
         return None

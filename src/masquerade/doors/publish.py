@@ -18,11 +18,12 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from masquerade.compute.stops import Stops, heard
 from masquerade.doors.receipt import check_receipt
 from masquerade.errors import BadInput
 from masquerade.files import atomic
@@ -87,10 +88,12 @@ class Place:
     Args:
         target: the final name.
         if_standing: what to do with an output that stands there.
+        stops: that were asked for since it is held.
     """
 
     target: Path
     if_standing: IfStanding = IfStanding.REFUSE
+    stops: Stops = field(default_factory=Stops)
 
     @property
     def replaces(self) -> bool:
@@ -135,8 +138,8 @@ def placed(
     """
     target = final_name(target, noise)
     check_room(target, source)
-    with atomic.alone(target):
-        place = Place(target=target, if_standing=if_standing)
+    with atomic.alone(target), heard() as stops:
+        place = Place(target=target, if_standing=if_standing, stops=stops)
         if place.replaces and target.exists():
             _refuse_stranger(target)
         yield place
@@ -166,6 +169,7 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
             with atomic.staged(receipt_path(target), replaces=place.replaces) as beside:
                 beside.stream.write(receipt.to_json().encode())
                 beside.seal()
+                place.stops.raise_lost()
                 late = bill.settle(receipt)
                 place.name(output, beside)
     except Exception as error:

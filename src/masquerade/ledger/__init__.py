@@ -6,8 +6,8 @@ data from it.
 
 from masquerade.ledger.book import Account, Book
 from masquerade.ledger.content import Content
-from masquerade.ledger.ledger import Ledger
+from masquerade.ledger.ledger import Ledger, WrongReceipt
 from masquerade.ledger.runs import Run
 from masquerade.ledger.store import LedgerEntry
 
-__all__ = ["Account", "Book", "Content", "Ledger", "LedgerEntry", "Run"]
+__all__ = ["Account", "Book", "Content", "Ledger", "LedgerEntry", "Run", "WrongReceipt"]

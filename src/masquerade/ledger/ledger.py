@@ -21,6 +21,10 @@ from masquerade.mechanism import Mechanism, Value
 from masquerade.receipt import Receipt
 
 
+class WrongReceipt(BadInput):
+    """A receipt whose spend is not in this ledger, or is of another output."""
+
+
 class Ledger:
     """A ledger at a path or a PostgreSQL address.
 
@@ -229,18 +233,18 @@ class Ledger:
         """Record which output a reservation is for; saying it twice changes nothing.
 
         Raises:
-            BadInput: if the receipt's spend is not in this ledger, or has another output already.
+            WrongReceipt: if its spend is not in this ledger, or has another output already.
         """
         with self._store.session() as session:
             if _entry_of(session.entries, receipt) is None:
-                raise BadInput(
+                raise WrongReceipt(
                     "Expected a receipt whose spend is in this ledger, got one of entry "
                     f"{receipt.ledger_sequence}, which is missing or is another release; settle it "
                     "with the ledger that was charged."
                 )
             known = Book.replay(session.entries).settled.get(receipt.ledger_sequence or 0)
             if known is not None and known != receipt.output_sha256:
-                raise BadInput(
+                raise WrongReceipt(
                     f"Expected entry {receipt.ledger_sequence} to have no output yet, got one that "
                     "has; one charge is good for one output, and a second needs its own."
                 )
