@@ -115,6 +115,13 @@ def cast(array: Array, kind: type[np.generic]) -> Array:
     return array.to(getattr(torch, np.dtype(kind).name))
 
 
+def empty(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
+    """An array on the chosen device whose numbers are still to be written."""
+    if is_cpu():
+        return np.empty(shape, kind)
+    return torch.empty(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
+
+
 def zeros(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
     """An array of zeros on the chosen device."""
     if is_cpu():

@@ -25,8 +25,8 @@ def denoised(size: Size, spectrum: np.ndarray, fidelity: np.ndarray | float) -> 
         spectrum: P of each released coefficient of luma; 0 for brightness, which does not count.
         fidelity: L of each.
     """
-    expected = precision.prior(size)
-    total = float(expected.sum() - expected[:, 0, 0].sum())
+    whole, brightness = precision.energy(size)
+    total = whole - brightness
     gain = spectrum * fidelity
     return float(np.sum(spectrum * gain / (1 + gain))) / total if total > 0 else 0.0
 
