@@ -115,13 +115,6 @@ def cast(array: Array, kind: type[np.generic]) -> Array:
     return array.to(getattr(torch, np.dtype(kind).name))
 
 
-def empty(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
-    """An array on the chosen device whose numbers are still to be written."""
-    if is_cpu():
-        return np.empty(shape, kind)
-    return torch.empty(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
-
-
 def zeros(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
     """An array of zeros on the chosen device."""
     if is_cpu():
@@ -141,6 +134,13 @@ def stack(arrays: list[Array]) -> Array:
     if isinstance(arrays[0], np.ndarray):
         return np.stack(arrays, axis=-1)
     return torch.stack(arrays, dim=-1)
+
+
+def tensordot(left: Array, right: Array, axes: tuple[int, int]) -> Array:
+    """The sum of products over one axis of each; the axes of ``left`` come first."""
+    if isinstance(left, np.ndarray):
+        return np.tensordot(left, right, axes=axes)
+    return torch.tensordot(left, right, dims=([axes[0]], [axes[1]]))
 
 
 def counted(bins: Array, weights: Array, number: int) -> Array:

@@ -79,17 +79,27 @@ def pieces(size: int, step: int, kernel: Kernel, channels: int = 1) -> tuple[Pie
     return tuple(found)
 
 
-def enlarged(small: Array, size: tuple[int, int], step: int, kernel: Kernel) -> Array:
-    """Pictures (T, h, w, C) of cells as pictures (T, H, W, C), in float32."""
-    frames, rows, columns, channels = small.shape
-    flat = small.reshape(frames * rows, columns * channels)
-    wide = device.empty((frames * rows, size[1] * channels), np.float32)
+def to_bytes(small: Array, size: tuple[int, int], step: int, kernel: Kernel) -> Array:
+    """Pictures (T, h, w, C) of cells as pictures (T, H, W, C) of bytes."""
+    if device.is_cpu():
+        return np.stack([_enlarged(picture, size, step, kernel) for picture in small])
+    high, wide = (device.constant(matrix(n, step, kernel)) for n in size)
+    rows = device.tensordot(high, small, (1, 1))  # (H, T, w, C)
+    whole = device.tensordot(wide, rows, (1, 2))  # (W, H, T, C)
+    return device.to_bytes(whole.swapaxes(0, 2))
+
+
+def _enlarged(picture: np.ndarray, size: tuple[int, int], step: int, kernel: Kernel) -> np.ndarray:
+    """One picture, in strips that stay in the processor's cache."""
+    rows, columns, channels = picture.shape
+    flat = np.ascontiguousarray(picture, np.float32).reshape(rows, columns * channels)
+    wide = np.empty((rows, size[1] * channels), np.float32)
     for piece in pieces(size[1], step, kernel, channels):
-        mix = device.constant(piece.mix)
-        wide[:, piece.start : piece.stop] = flat[:, piece.first : piece.last] @ mix.T
-    wide = wide.reshape(frames, rows, -1)
-    whole = device.empty((frames, size[0], size[1] * channels), np.float32)
+        wide[:, piece.start : piece.stop] = flat[:, piece.first : piece.last] @ piece.mix.T
+    wide += 0.5  # rounded by what is cut off
+    whole = np.empty((size[0], size[1] * channels), np.uint8)
     for piece in pieces(size[0], step, kernel):
-        mix = device.constant(piece.mix)
-        whole[:, piece.start : piece.stop] = mix @ wide[:, piece.first : piece.last]
-    return whole.reshape(frames, *size, channels)
+        strip = piece.mix @ wide[piece.first : piece.last]
+        np.clip(strip, 0, 255, out=strip)
+        whole[piece.start : piece.stop] = strip
+    return whole.reshape(*size, channels)

@@ -18,7 +18,7 @@ from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
 from masquerade.release import pooling, precision, wiener
 from masquerade.release import visible as sight
-from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, gathered
+from masquerade.release.gaussian_video import Chunk, GaussianVideo, check_frames, even_chunks
 from masquerade.release.precision import Band, Precision, Size
 from masquerade.tradeoff import gaussian_mu
 
@@ -27,7 +27,7 @@ _SLAB = 64  # frames that the local step holds at a time
 _MOST_CELLS = 1 << 25  # of a chunk, so that large frames fit into memory
 _POOLED = 1 << 17  # sites of a frame from which on it is pooled where that loses nothing
 _SIDES = (16, 12, 10, 8, 6, 5, 4, 3, 2)  # of cells, in sites
-_ROOM = 2 / 3  # of the cells' frequencies that the kept band may fill
+_ROOM = 0.9  # of the cells' frequencies that the kept band may fill
 _LARGEST = 255 * math.sqrt(3) / 2  # of a colour component, about mid-grey
 _WHOLE = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
 _FACTORS = (3**-0.5, 2**-0.5, 6**-0.5)  # make (1,1,1), (1,0,-1) and (1,-2,1) orthonormal
@@ -129,12 +129,12 @@ class CosineGaussian(GaussianVideo):
         sums: list[Array] = [0.0] * len(rows)
         steps = (1, plan.side, plan.side)
         counts = device.constant(pooling.inside((1, *chunk.size[1:]), steps))[..., 0]
-        together = device.batch_frames(*chunk.size[1:])
+        together = device.batch_frames(*plan.size[1:])
         for start in range(0, chunk.length, together):
             taken = list(itertools.islice(frames, together))
-            batch = gathered(taken, chunk, start=start, count=together)
-            when = range(start, start + len(batch))
-            for c, plane in enumerate(_planes(pooling.sums(batch, steps), counts)):
+            check_frames(taken, chunk, start=start, count=together)
+            when = range(start, start + len(taken))
+            for c, plane in enumerate(_planes(pooling.gathered(taken, steps), counts)):
                 time, high, wide = rows[c]
                 plane *= plan.components[c].windows(when, plan.size)
                 sums[c] += cosine.forward(plane, time[:, when.start : when.stop], high, wide)
@@ -251,15 +251,16 @@ def _frames(planes: list[Array], chunk: Chunk, side: int) -> Iterator[Array]:
     for plane, factor in zip(planes, _FACTORS, strict=True):
         plane *= share * factor
     luma += 127.5
-    together = device.batch_frames(*chunk.size[1:])
+    together = 1 if side > 1 and device.is_cpu() else device.batch_frames(*chunk.size[1:])
     for start in range(0, len(luma), together):
         now = slice(start, start + together)
         warm = luma[now] + second[now]
         channels = [warm + first[now], luma[now] - 2 * second[now], warm - first[now]]
         small = device.stack(channels)
-        if side > 1:
-            small = enlarge.enlarged(small, chunk.size[1:], side, "cubic")
-        yield device.to_bytes(small)
+        if side == 1:
+            yield device.to_bytes(small)
+        else:
+            yield enlarge.to_bytes(small, chunk.size[1:], side, "cubic")
 
 
 @lru_cache(maxsize=16)

@@ -264,10 +264,8 @@ def _in_words(unit: Unit) -> str:
     return "single sites" if unit.sites == 1 else f"{unit.sites} sites"
 
 
-def gathered(frames: list[Array], chunk: Chunk, *, start: int, count: int) -> Array:
-    """A chunk's next frames along a new first axis, on the chosen device.
-
-    A stream that ended early or changed its size is refused.
+def check_frames(frames: list[Array], chunk: Chunk, *, start: int, count: int) -> None:
+    """Refuse a stream that ended early or changed its size.
 
     Args:
         frames: that came.
@@ -286,4 +284,9 @@ def gathered(frames: list[Array], chunk: Chunk, *, start: int, count: int) -> Ar
             f"Expected {chunk.shape[0]} frames, got {chunk.start + start + len(frames)}; the file "
             "changed while it was read."
         )
+
+
+def gathered(frames: list[Array], chunk: Chunk, *, start: int, count: int) -> Array:
+    """The same frames along a new first axis, on the chosen device."""
+    check_frames(frames, chunk, start=start, count=count)
     return gather(frames)

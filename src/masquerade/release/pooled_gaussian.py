@@ -19,7 +19,7 @@ from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
 from masquerade.release import pooling, precision, wiener
 from masquerade.release import visible as sight
-from masquerade.release.gaussian_video import Chunk, GaussianVideo, gathered
+from masquerade.release.gaussian_video import Chunk, GaussianVideo, check_frames
 from masquerade.release.precision import Size
 
 _FRAMES = 256  # a chunk holds about this many
@@ -136,10 +136,10 @@ class PooledGaussian(GaussianVideo):
             layer, done = divmod(start, length)
             whole = length * (together // length) or min(together, length - done)
             taken = list(itertools.islice(frames, whole))
-            batch = gathered(taken, chunk, start=start, count=whole)
-            pooled = pooling.sums(batch, steps)
+            check_frames(taken, chunk, start=start, count=whole)
+            pooled = pooling.gathered(taken, steps)
             sums[layer : layer + len(pooled)] += pooled
-            start += len(batch)
+            start += len(taken)
         sums += sums  # of 2 x - 255, which is whole and about zero
         sums -= device.constant(pooling.inside(chunk.size, steps, 255))
         return device.cast(sums, np.float64).reshape(-1)
@@ -155,12 +155,12 @@ class PooledGaussian(GaussianVideo):
             shrunk *= volume / device.constant(pooling.inside(chunk.size, steps))
             shrunk += 127.5
             time = device.constant(enlarge.matrix(chunk.length, steps[0], "linear"))
-            together = device.batch_frames(*chunk.size[1:])
+            together = device.batch_frames(*grid[1:])
             for start in range(0, chunk.length, together):
                 now = time[start : start + together]
                 small = (now @ shrunk.reshape(grid[0], -1)).reshape(-1, *grid[1:], 3)
                 size = chunk.size[1:]
-                yield device.to_bytes(enlarge.enlarged(small, size, steps[1], "linear"))
+                yield enlarge.to_bytes(small, size, steps[1], "linear")
 
 
 def _shrunk(means: Array, steps: Size, sigma: float) -> Array:

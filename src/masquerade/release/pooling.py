@@ -29,9 +29,15 @@ def inside(size: Size, steps: Size, times: int = 1) -> np.ndarray:
     return np.asarray((t[:, None, None] * h[:, None] * w)[..., None] * times)
 
 
-def sums(frames: Array, steps: Size) -> Array:
-    """Sums over blocks of uint8 (T, H, W, 3), in whole numbers; short ones at the far ends."""
-    total, most = frames, 255
+def sums(frames: Array, steps: Size, *, most: int = 255) -> Array:
+    """Sums over blocks of (T, H, W, 3), in whole numbers; short ones at the far ends.
+
+    Args:
+        frames: numbers from 0 to ``most``.
+        steps: sides of a block along time, height and width.
+        most: the largest of the numbers.
+    """
+    total = frames
     for axis, step in enumerate(steps):
         reach = min(step, total.shape[axis])
         if reach == 1:
@@ -39,6 +45,14 @@ def sums(frames: Array, steps: Size) -> Array:
         most *= reach
         total = _summed(total, axis, step, reach, _kind(most))
     return total
+
+
+def gathered(frames: list[Array], steps: Size) -> Array:
+    """The same of uint8 frames (H, W, 3) that came one by one."""
+    if not device.is_cpu():
+        return sums(device.gather(frames), steps)
+    small = np.stack([sums(frame[None], (1, *steps[1:]))[0] for frame in frames])
+    return sums(small, (steps[0], 1, 1), most=255 * steps[1] * steps[2])
 
 
 def _summed(wide: Array, axis: int, step: int, reach: int, kind: type[np.integer]) -> Array:
