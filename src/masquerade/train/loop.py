@@ -6,8 +6,9 @@ time, never a loss.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -131,10 +132,14 @@ def check_network(tail: nn.Module, rows: Rows, method: Method) -> None:
     """
     device = rows.targets.device
     shape, chance = rows.private.shape[1:], torch.Generator().manual_seed(0)
-    made_up = torch.rand((2, *shape), generator=chance).to(rows.private.dtype).to(device)
+    made_up = torch.rand((2, *shape), generator=chance)
+    if not rows.private.is_floating_point():
+        made_up = (made_up * 255).to(rows.private.dtype)
+    made_up = made_up.to(device)
     with (
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
         torch.backends.cudnn.flags(enabled=True, allow_tf32=False),
+        _full_products(),
         torch.no_grad(),
     ):
         if rows.trunk is not None:
@@ -146,6 +151,17 @@ def check_network(tail: nn.Module, rows: Rows, method: Method) -> None:
         raise ValueError(
             f"Expected class_weights for {classes} classes, got {len(method.class_weights)}."
         )
+
+
+@contextlib.contextmanager
+def _full_products() -> Iterator[None]:
+    """Products of float32 matrices are not shortened, whatever was chosen for training."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _gradient(
