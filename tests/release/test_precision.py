@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from masquerade.compute import cosine
 from masquerade.guarantee import Unit, UnitName
 from masquerade.noise import rounded_bound
-from masquerade.release import cosine_gaussian, gaussian_video, precision
+from masquerade.release import cosine_gaussian, precision, prior
 from masquerade.release.cosine_gaussian import CosineGaussian
 from masquerade.release.gaussian_video import Chunk, GaussianVideo
 from masquerade.release.precision import Band, Precision
@@ -111,7 +111,7 @@ def corner(pull: np.ndarray, unit: Unit) -> np.ndarray:
 
 @pytest.mark.parametrize("unit", ["pixels", "tube", "frame", "video"])
 def test_the_prior_has_the_known_values(unit: str) -> None:
-    spectrum = precision.prior((8, 12, 16))
+    spectrum = prior.whole((8, 12, 16))
     assert spectrum[0, 0, 0] == pytest.approx(186998, abs=0.5)
     assert spectrum[1, 2, 3] == pytest.approx(1858.31, abs=0.005)
 
@@ -154,64 +154,6 @@ def test_no_change_of_one_unit_exceeds_the_bound(
     if (unit, sites) in (("value", None), ("pixels", 1), ("frame", None), ("video", None)):
         assert worst >= 0.99 * bound  # it is met, not merely true
     assert bound <= MU * (1 + 1e-8)
-
-
-@pytest.fixture(params=[2, 3])
-def side(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Cells of so many sites a side, also in small frames."""
-    monkeypatch.setattr(cosine_gaussian, "_POOLED", 0)
-    monkeypatch.setattr(cosine_gaussian, "_SIDES", (request.param,))
-    monkeypatch.setattr(cosine_gaussian, "_ROOM", 1.0)
-    cosine_gaussian._side.cache_clear()
-    gaussian_video._scale.cache_clear()
-    request.addfinalizer(cosine_gaussian._side.cache_clear)
-    request.addfinalizer(gaussian_video._scale.cache_clear)
-    return int(request.param)
-
-
-@pytest.mark.parametrize("size", [(4, 6, 6), (2, 5, 7), (3, 4, 1)], ids=str)
-@pytest.mark.parametrize(("unit", "sites"), UNITS)
-def test_no_change_of_one_unit_exceeds_the_bound_where_sites_are_pooled(
-    unit: str, sites: int | None, size: tuple[int, int, int], side: int
-) -> None:
-    mechanism, shape = released(unit, sites), (*size, 3)
-    assert mechanism.side(shape) == side
-    bound = mechanism.distance(shape, mechanism.as_unit())
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.as_unit())
-    assert worst <= bound * (1 + 1e-12)
-    is_whole = size[1] % side == 0 and size[2] % side == 0
-    if unit == "value" or (unit, sites) == ("pixels", 1) or is_whole:
-        assert worst >= 0.95 * bound  # it is met, not merely true
-    assert bound <= MU * (1 + 1e-8)
-
-
-@pytest.mark.parametrize("of", [("frame", None), ("tube", 2), ("pixels", 9), ("video", None)])
-def test_other_units_are_bounded_where_sites_are_pooled(
-    of: tuple[str, int | None], side: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cosine_gaussian, "_MOST_FRAMES", 2)
-    unit, shape = Unit(name=UnitName(of[0]), sites=of[1]), (5, 4, 5, 3)
-    for mechanism in (released("pixels", 2), released("tube", 2), released("video")):
-        worst = furthest(linear_map(mechanism, shape), shape, unit)
-        assert worst <= mechanism.distance(shape, unit) * (1 + 1e-12)
-
-
-def test_large_frames_are_pooled_and_small_ones_are_not() -> None:
-    mechanism = released("pixels", 16)
-    assert mechanism.side((64, 240, 320, 3)) == 1
-    large = (40, 720, 1280, 3)
-    side = mechanism.side(large)
-    assert side > 1
-    band, size = (mechanism.plan(mechanism.chunks(large)[0]).bands[0].shape, (720, 1280))
-    assert all(kept <= 0.9 * n / side for kept, n in zip(band[1:], size, strict=True))
-
-
-def test_pooling_leaves_of_each_cosine_what_the_formula_says(side: int) -> None:
-    size, rows = 12, cosines(12, 12)
-    cells = rows.reshape(size, -1, side).sum(axis=2) / math.sqrt(side)
-    count = size // side
-    found = np.einsum("kj,kj->k", cells[:count], cosines(count, count))
-    assert found == pytest.approx(precision._left(count, count, side))
 
 
 def test_the_bound_for_many_sites_is_hardly_loose() -> None:
@@ -336,26 +278,6 @@ def test_a_wrong_plan_is_caught(
     assert worst > 1.01 * claimed
 
 
-@pytest.mark.parametrize(("unit", "sites"), [("pixels", 1), ("pixels", 3), ("tube", 1)])
-def test_a_bound_that_forgets_that_sites_of_a_cell_add_up_is_caught(
-    unit: str, sites: int, side: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(precision.Precision, "apart", _as_if_apart(precision.Precision.apart))
-    precision.plan.cache_clear()
-    mechanism, shape = released(unit, sites), (4, 6, 6, 3)
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.as_unit())
-    precision.plan.cache_clear()
-    assert worst > 1.01 * mechanism.distance(shape, mechanism.as_unit())
-    precision.plan.cache_clear()
-
-
-def _as_if_apart(honest: Any) -> Any:
-    def apart(self: Precision, kappa: float, lam: float, unit: UnitName, sites: int) -> float:
-        return float(honest(self, kappa / self.side**2, lam, unit, sites))
-
-    return apart
-
-
 COLOURS = ((1, 1, 1), (1, 0, -1), (1, -2, 1))
 
 
@@ -406,14 +328,6 @@ def test_rounding_stays_within_what_is_allowed_for_it(
     for video in (flat, rng.integers(0, 256, (*size, 3), dtype=np.uint8), np.full_like(flat, 255)):
         off = measured(mechanism, video) - _exactly(video, plan)
         assert float(np.linalg.norm(off.astype(float))) <= allowed
-
-
-@pytest.mark.parametrize("unit", [("pixels", 4), ("tube", 2), ("frame", None), ("video", None)])
-@pytest.mark.parametrize("size", [(3, 5, 7), (20, 9, 8), (2, 40, 33)], ids=str)
-def test_rounding_of_pooled_frames_stays_within_what_is_allowed_for_it(
-    unit: tuple[str, int | None], size: tuple[int, int, int], side: int
-) -> None:
-    test_rounding_stays_within_what_is_allowed_for_it(unit, size)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 16, 144, 240, 333, 1920])

@@ -16,10 +16,11 @@ from masquerade.compute.device import Array
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
-from masquerade.release import pooling, precision, wiener
+from masquerade.release import pooling, precision, prior, wiener
 from masquerade.release import visible as sight
 from masquerade.release.gaussian_video import Chunk, GaussianVideo, check_frames, even_chunks
-from masquerade.release.precision import Band, Precision, Size
+from masquerade.release.precision import Band, Precision
+from masquerade.release.prior import Size
 from masquerade.tradeoff import gaussian_mu
 
 _MOST_FRAMES = 256
@@ -67,7 +68,7 @@ class CosineGaussian(GaussianVideo):
     def _chunks(self, shape: Shape, side: int) -> list[Chunk]:
         if self.as_unit().name is UnitName.FRAME:
             return [Chunk(0, shape[0], shape)]
-        _, rows, columns = precision.in_cells((shape[0], shape[1], shape[2]), side)
+        _, rows, columns = prior.in_cells((shape[0], shape[1], shape[2]), side)
         return even_chunks(shape, max(1, min(_MOST_FRAMES, _MOST_CELLS // (rows * columns))))
 
     def side(self, shape: Shape) -> int:

@@ -17,10 +17,10 @@ from masquerade.compute.device import Array
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
-from masquerade.release import pooling, precision, wiener
+from masquerade.release import pooling, prior, wiener
 from masquerade.release import visible as sight
 from masquerade.release.gaussian_video import Chunk, GaussianVideo, check_frames
-from masquerade.release.precision import Size
+from masquerade.release.prior import Size
 
 _FRAMES = 256  # a chunk holds about this many
 _MOST_BLOCKS = 1 << 24  # of a chunk, so that large frames fit into memory
@@ -107,8 +107,8 @@ class PooledGaussian(GaussianVideo):
         """Root mean square error of a pixel's channel, if the video is as the prior expects."""
         size, low, level = self._expected(as_video(shape))
         error = 0.0
-        for share in precision.COLOURS:
-            error += share * precision.energy(size)[0]
+        for share in prior.COLOURS:
+            error += share * prior.energy(size)[0]
             error -= float(np.sum((share * low) ** 2 / (share * low + level)))
         return math.sqrt(max(error, 0.0) / (3 * math.prod(size)))
 
@@ -190,8 +190,8 @@ def _shrunk(means: Array, steps: Size, sigma: float) -> Array:
 
 def _low(size: Size, grid: Size) -> np.ndarray:
     """The prior at the frequencies that a grid of means has."""
-    t, h, w = (min(n, most) for n, most in zip(grid, precision.kept(size), strict=True))
-    return precision.spectrum(size, (t, h, w))
+    t, h, w = (min(n, most) for n, most in zip(grid, prior.kept(size), strict=True))
+    return prior.spectrum(size, (t, h, w))
 
 
 @lru_cache(maxsize=8)
@@ -202,7 +202,7 @@ def _expected(size: Size, grid: Size, volume: int) -> tuple[np.ndarray, np.ndarr
     kinds = wiener.bins(size, kept)
     number = int(kinds.max()) + 1
     return (
-        np.concatenate([share * spectrum.reshape(-1) for share in precision.COLOURS]).astype(
+        np.concatenate([share * spectrum.reshape(-1) for share in prior.COLOURS]).astype(
             np.float32
         ),
         np.concatenate([kinds + c * number for c in range(3)]),

@@ -10,7 +10,7 @@ import numpy as np
 
 from masquerade.compute import device
 from masquerade.compute.device import Array
-from masquerade.release.precision import Size
+from masquerade.release.prior import Size
 
 
 def grid(size: Sequence[int], steps: Size) -> Size:

@@ -23,9 +23,7 @@ while along free axes and for whole videos the length alone counts, as before. C
 is cosine k of the sites times sin(pi k side / 2n) / (side sin(pi k / 2n)) along each axis, and what
 lies far above the kept band.
 
-Among such L the one that a Gaussian prior P asks for is reverse water-filling, L = (1/theta -
-1/P)_+, and along free axes the L with sum P^2 / (1 + P L)^2 = const. The prior is a fixed public
-spectrum; only the usefulness of the result depends on it, never the guarantee.
+Which of these L are chosen, `masquerade.release.filling` tells, from the public prior alone.
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 import numpy as np
 from scipy.optimize import brentq
@@ -41,18 +38,13 @@ from scipy.optimize import brentq
 from masquerade.compute import cosine
 from masquerade.compute.device import Array, constant
 from masquerade.guarantee import UnitName
+from masquerade.release import prior
+from masquerade.release.filling import filling
+from masquerade.release.prior import Size
 
-Size = tuple[int, int, int]  # T, H, W
-
-COLOURS = (1.0, 0.05, 0.03)  # the prior's share of luma and of the two chroma components
 PEAK = 3 * 255.0**2  # largest squared change of one site
-MOST_FREQUENCIES = 512  # along height and width
-MOST_TEMPORAL = 128  # along time
 _SLACK = 1 + 1e-9  # for the rounding of kappa itself
 _LEAST = 1e-3  # coefficients with less signal than this, in units of their noise, are left out
-_RADII = 512
-_MANY_RADII = 8192
-_RATES = np.logspace(-12, 3, 240)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,7 +123,7 @@ class Precision:
     @property
     def size(self) -> Size:
         """T, H, W of the chunk in cells."""
-        return in_cells(self.video, self.side)
+        return prior.in_cells(self.video, self.side)
 
     def squared_distance(self, unit: UnitName, sites: int) -> float:
         """The largest ||B d||^2 of one unit inside this chunk.
@@ -176,18 +168,18 @@ class Precision:
         return tuple(self._band(component) for component in self.components)
 
     def _band(self, component: Component) -> Band:
-        whole = kept(self.size)
+        whole = prior.kept(self.size)
         box = tuple(
             most if is_free else count
             for most, is_free, count in zip(
                 whole, self.free, component.precision.shape, strict=True
             )
         )
-        prior_box = spectrum(self.video, (box[0], box[1], box[2]), self.side) * component.share
+        expected = prior.spectrum(self.video, (box[0], box[1], box[2]), self.side) * component.share
         left = _left(self.size[1], box[1], self.side)[:, None]
         left = left * _left(self.size[2], box[2], self.side)
-        precision = np.broadcast_to(component.precision, prior_box.shape)
-        where = np.nonzero(precision * prior_box * left**2 > _LEAST)
+        precision = np.broadcast_to(component.precision, expected.shape)
+        where = np.nonzero(precision * expected * left**2 > _LEAST)
         corner = tuple(int(axis.max()) + 1 if len(axis) else 1 for axis in where)
         weights = np.sqrt(precision[where])
         return Band(
@@ -195,21 +187,16 @@ class Precision:
             places=np.ravel_multi_index(where, corner),
             weights=weights,
             clarity=weights * left[where[1:]],
-            spectrum=prior_box[where],
+            spectrum=expected[where],
         )
 
     def expected_error(self) -> float:
         """Squared error summed over the chunk, if the video is as the prior expects."""
-        total = energy(self.video)[0] * sum(c.share for c in self.components)
+        total = prior.energy(self.video)[0] * sum(c.share for c in self.components)
         for band in self.bands:
             gain = band.spectrum * band.clarity**2
             total -= float(np.sum(band.spectrum * gain / (1 + gain)))
         return max(total, 0.0)
-
-
-def in_cells(size: Size, side: int) -> Size:
-    """T, H, W in cells of some sites a side; those at the far ends may be short."""
-    return size[0], math.ceil(size[1] / side), math.ceil(size[2] / side)
 
 
 def _left(cells: int, count: int, side: int) -> np.ndarray:
@@ -218,80 +205,23 @@ def _left(cells: int, count: int, side: int) -> np.ndarray:
     return np.asarray(np.sin(half * side) / (side * np.sin(half)))
 
 
-def kept(size: Size) -> Size:
-    """How many frequencies along each axis count at all."""
-    return (
-        min(size[0], MOST_TEMPORAL),
-        min(size[1], MOST_FREQUENCIES),
-        min(size[2], MOST_FREQUENCIES),
-    )
-
-
-def prior(size: Size) -> np.ndarray:
-    """The public spectrum P of luma, (F, G, K): what moves, and what stands still.
-
-    Its few constants were chosen by hand on three real clips of 64 frames; docs/quality.md has the
-    figures on others.
-    """
-    return spectrum(size, kept(size))
-
-
-def spectrum(size: Size, box: Size, side: int = 1) -> np.ndarray:
-    """The lowest frequencies of the prior, as many along each axis as ``box`` says.
-
-    Those of cells are those of the sites, up to what a ragged border shifts.
-    """
-    plane = _plane(size, box[1:], side)
-    return _spectrum(plane, _times(size, box[0])[:, None, None], size)
-
-
-@lru_cache(maxsize=16)
-def energy(size: Size) -> tuple[float, float]:
-    """The sum of the prior, and of that part which is brightness and no picture."""
-    frames, *plane_size = kept(size)
-    plane, times = _plane(size, tuple(plane_size)), _times(size, frames)
-    radii, counts = _radii(plane, _MANY_RADII)
-    total = counts @ _spectrum(radii[:, None], times, size).sum(axis=1)
-    return float(total), float(_spectrum(plane[0, 0], times, size).sum())
-
-
-def _times(size: Size, count: int) -> np.ndarray:
-    """The lowest temporal frequencies, (F,)."""
-    return np.asarray(np.arange(count) / (2 * size[0]))
-
-
-def _plane(size: Size, counts: tuple[int, ...], side: int = 1) -> np.ndarray:
-    """F^2 + (s fs)^2 at the lowest spatial frequencies, (G, K)."""
-    _, height, width = size
-    _, rows, columns = in_cells(size, side)
-    fh = np.arange(counts[0]) / (2 * rows * side)
-    fw = np.arange(counts[1]) / (2 * columns * side)
-    return np.asarray(0.012**2 + height * width / 230**2 * (fh[:, None] ** 2 + fw**2))
-
-
-def _spectrum(plane: np.ndarray, ft: np.ndarray, size: Size) -> np.ndarray:
-    moving = 16 * (plane + (0.45 * ft) ** 2) ** -1.5
-    still = np.where(ft == 0, size[0] * plane**-1.75, 0.0)
-    return np.asarray((moving + still) * (size[1] * size[2] / 230**2))
-
-
 @lru_cache(maxsize=8)
 def plan(size: Size, unit: UnitName, sites: int, squared_mu: float, side: int = 1) -> Precision:
     """The precision of a chunk in which one unit is exactly sqrt(``squared_mu``) apart."""
     time_free = unit not in (UnitName.VALUE, UnitName.PIXELS, UnitName.FRAME)
     space_free = unit not in (UnitName.VALUE, UnitName.PIXELS, UnitName.TUBE)
-    filling = _filling(size, side, time_free=time_free, space_free=space_free)
+    water = filling(size, side, time_free=time_free, space_free=space_free)
     empty = Precision(
         video=size, side=side, components=(), is_time_free=time_free, is_space_free=space_free
     )
     axes = zip(empty.size, empty.free, strict=True)
     places = math.prod(n for n, is_free in axes if not is_free)
-    highest = float(spectrum(size, (1, 1, 1), side)[0, 0, 0])
+    highest = float(prior.spectrum(size, (1, 1, 1), side)[0, 0, 0])
 
     def calibrated(share: float) -> Component:
         def excess(log_level: float) -> float:
             """As if every cell carried the mean energy, which costs nothing to compute."""
-            total, most = filling.rough(math.exp(log_level), share)
+            total, most = water.rough(math.exp(log_level), share)
             return math.log(
                 max(empty.apart(total / places, most, unit, sites), 1e-300) / squared_mu
             )
@@ -301,7 +231,7 @@ def plan(size: Size, unit: UnitName, sites: int, squared_mu: float, side: int = 
         while excess(low) < 0 and low > -600:  # what is left is made up by the factor below
             low, high = low - 2.0, low
         level = brentq(excess, low, high, xtol=1e-9) if excess(low) * excess(high) < 0 else high
-        first = _component(filling.fill(math.exp(level), share), empty, share)
+        first = _component(water.fill(math.exp(level), share), empty, share)
         factor = squared_mu / empty.apart(first.kappa, first.lam, unit, sites)
         return replace(
             first,
@@ -310,7 +240,7 @@ def plan(size: Size, unit: UnitName, sites: int, squared_mu: float, side: int = 
             lam=first.lam * factor,
         )
 
-    return replace(empty, components=tuple(calibrated(share) for share in COLOURS))
+    return replace(empty, components=tuple(calibrated(share) for share in prior.COLOURS))
 
 
 def _component(precision: np.ndarray, of: Precision, share: float) -> Component:
@@ -329,129 +259,3 @@ def _component(precision: np.ndarray, of: Precision, share: float) -> Component:
         lam=float(precision.max()),
         share=share,
     )
-
-
-class _Filling(Protocol):
-    """L as a function of the water level, for a component with a share of the prior."""
-
-    def rough(self, level: float, share: float) -> tuple[float, float]:
-        """The sum and the largest of L, nearly."""
-
-    def fill(self, level: float, share: float) -> np.ndarray:
-        """L on the band where it is not zero."""
-
-
-def _filling(size: Size, side: int, *, time_free: bool, space_free: bool) -> _Filling:
-    if time_free and space_free:
-        return _Flat()
-    if time_free or space_free:
-        return _Along(size, side, time_free=time_free)
-    return _Everywhere(size, side)
-
-
-class _Whole:
-    """Where L is small enough to look at all of it."""
-
-    def rough(self, level: float, share: float) -> tuple[float, float]:
-        """Exactly."""
-        found = self.fill(level, share)
-        return float(found.sum()), float(found.max())
-
-    def fill(self, level: float, share: float) -> np.ndarray:
-        """L on the band where it is not zero."""
-        raise NotImplementedError
-
-
-class _Flat(_Whole):
-    """All axes are free."""
-
-    def fill(self, level: float, share: float) -> np.ndarray:
-        """One number."""
-        return np.full((1, 1, 1), 1 / level)
-
-
-class _Everywhere:
-    """No axis is free: L = (1/level - 1/P)_+.
-
-    P depends on the place in the plane through its radius alone, so a few hundred radii tell the
-    sum. That is exact for small frames and close for large ones; what is found is calibrated
-    exactly either way.
-    """
-
-    def __init__(self, size: Size, side: int) -> None:
-        self._size, self._side = size, side
-        self._most = kept(in_cells(size, side))
-        plane = _plane(size, self._most[1:], side)
-        times = _times(size, self._most[0])
-        radii, self._counts = _radii(plane, _RADII)
-        self._table = _spectrum(radii[:, None], times, size)
-        still = times[:1]
-        self._profiles = (
-            _spectrum(plane[0, 0], times, size),
-            _spectrum(plane[:, 0], still, size),
-            _spectrum(plane[0], still, size),
-        )
-
-    def rough(self, level: float, share: float) -> tuple[float, float]:
-        """By radii."""
-        found = np.maximum(1 / level - 1 / (self._table * share), 0.0)
-        return float(self._counts @ found.sum(axis=1)), float(found.max())
-
-    def fill(self, level: float, share: float) -> np.ndarray:
-        """Everywhere."""
-        t, h, w = (_above(profile * share, level) for profile in self._profiles)
-        box = spectrum(self._size, (t, h, w), self._side)
-        return np.maximum(1 / level - 1 / (box * share), 0.0)
-
-
-class _Along(_Whole):
-    """One r along the free axes, with sum P^2 / (1 + P r)^2 = level^2 along them.
-
-    Solved at a few hundred radii, as above.
-    """
-
-    def __init__(self, size: Size, side: int, *, time_free: bool) -> None:
-        most = kept(in_cells(size, side))
-        self._time_free, self._plane = time_free, _plane(size, most[1:], side)
-        self._radii, counts = _radii(self._plane, _RADII)
-        table = _spectrum(self._radii[:, None], _times(size, most[0]), size)  # (radii, F)
-
-        def gain(rate: float) -> np.ndarray:
-            held = (table / (1 + table * rate)) ** 2
-            return np.asarray(held.sum(axis=1) if time_free else counts @ held)
-
-        self._gains = np.log(np.stack([gain(rate) for rate in _RATES]))  # falling with the rate
-
-    def fill(self, level: float, share: float) -> np.ndarray:
-        """Of the axes that are not free."""
-        # share enters as sum (sP)^2/(1 + sP r)^2 = s^2 gain(s r)
-        goal, logs = 2 * math.log(level / share), np.log(_RATES)
-        rates = np.array(
-            [
-                np.interp(-goal, -column, logs, left=-np.inf, right=logs[-1])
-                for column in self._gains.T
-            ]
-        )
-        found = np.exp(rates) / share
-        if not self._time_free:
-            return np.asarray(found[: _above(found), None, None])
-        smooth = np.interp(np.log(self._plane), np.log(self._radii), found)
-        return np.asarray(smooth[None, : _above(smooth[:, 0]), : _above(smooth[0])])
-
-
-def _above(falling: np.ndarray, level: float = 0.0) -> int:
-    """How many lie above a level; at least one."""
-    return max(int(np.sum(falling > level)), 1)
-
-
-def _radii(plane: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most so many radii that stand for all of a plane, and how many places each stands for."""
-    values, counts = np.unique(plane, return_counts=True)
-    if len(values) <= most:
-        return values, counts
-    edges = np.geomspace(values[0], values[-1] * (1 + 1e-9), most + 1)
-    bins = np.searchsorted(edges, plane.ravel(), side="right") - 1
-    counts = np.bincount(bins, minlength=most)
-    means = np.bincount(bins, weights=plane.ravel(), minlength=most)
-    held = counts > 0
-    return means[held] / counts[held], counts[held]
