@@ -61,9 +61,13 @@ def shot(
     shape = (camera.height, camera.width)
     empty = np.broadcast_to(GREEN, (*shape, 3)).copy()
     behind = empty, np.broadcast_to(np.float32(depth), shape).copy()
-    drawn = figure.draw(model, people, behind, time=50, camera=camera, light=LIGHT)
+    cast = [(who, posed.at(np.array([50]))) for who, posed in people]
+    drawn = figure.draw(model, cast, behind, camera=camera, light=LIGHT)
     assert (empty == GREEN).all(), "it drew on what it was given"
-    return drawn
+    of_people = {
+        name: getattr(drawn, name)[:, 0] for name in ("joints", "visible", "head_box", "box")
+    }
+    return Drawn(image=drawn.image[0], owner=drawn.owner[0], **of_people)
 
 
 def skin_of(model: Model, person: Person, posed: Posed, time: int) -> np.ndarray:

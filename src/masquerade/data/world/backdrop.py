@@ -80,7 +80,7 @@ def _prepare(quads: Quads, camera: Camera, light: Light) -> InView:
     """What the camera, already of sub-pixels, can see of the quads; near ones first."""
     corners = (quads.corners - np.asarray(camera.eye)) @ camera.axes.T  # (Q, 4, 3)
     across, down = corners[:, 1] - corners[:, 0], corners[:, 3] - corners[:, 0]
-    normal = np.cross(across, down)  # away from the viewer
+    normal = _cross(across, down)  # away from the viewer
     offset = np.einsum("qi,qi->q", normal, corners[:, 0])  # > 0: seen from the front
     bounds = _bounds(corners, camera)
     is_seen = (bounds[:, 0] < bounds[:, 1]) & (bounds[:, 2] < bounds[:, 3])
@@ -92,7 +92,7 @@ def _prepare(quads: Quads, camera: Camera, light: Light) -> InView:
     square = np.einsum("qi,qi->q", normal, normal)[:, None]
     rays = np.empty((len(keep), 3, 3))  # rows act on a ray (x, y, 1)
     rays[:, 0] = normal / offset[:, None]
-    for row, edge in ((1, np.cross(down, normal)), (2, np.cross(normal, across))):
+    for row, edge in ((1, _cross(down, normal)), (2, _cross(normal, across))):
         edge /= square
         shift = np.einsum("qi,qi->q", edge, corners[keep, 0])
         rays[:, row] = edge - shift[:, None] * rays[:, 0]
@@ -114,6 +114,12 @@ def _prepare(quads: Quads, camera: Camera, light: Light) -> InView:
     )
 
 
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of vectors (Q, 3); quicker than numpy's for a few hundred."""
+    later, last = [1, 2, 0], [2, 0, 1]
+    return np.ascontiguousarray(a[:, later] * b[:, last] - a[:, last] * b[:, later])
+
+
 def _bounds(corners: np.ndarray, camera: Camera) -> np.ndarray:
     """Columns and rows (Q, 4) that hold each quad; where it reaches behind the eye, all."""
     depth = np.maximum(corners[..., 2:], _NEAR_M)
@@ -131,7 +137,7 @@ def _bounds(corners: np.ndarray, camera: Camera) -> np.ndarray:
 
 def _shade(quads: Quads, light: Light) -> np.ndarray:
     """What each quad's texture is multiplied by, (Q, 3)."""
-    normal = np.cross(quads.down, quads.across)
+    normal = _cross(quads.down, quads.across)
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     slope = normal @ np.asarray(light.towards)
     slope = np.where(quads.is_open, np.abs(slope) * 0.5 + 0.35, np.maximum(slope, 0))

@@ -209,20 +209,15 @@ def _drawn(
     model = bodies.model()
     behind = backdrop.draw(place, camera, light)
     cast = [(person, posed.at(rows)) for person, posed in people]
-    drawn = [
-        figure.draw(model, cast, behind, time=time, camera=camera, light=light)
-        for time in range(len(rows))
-    ]
-
-    of_people = {
-        name: np.stack([getattr(one, name) for one in drawn], axis=1)
-        for name in ("joints", "visible", "head_box", "box")
-    }
+    drawn = figure.draw(model, cast, behind, camera=camera, light=light)
     return StagedFilm(
-        frames=np.stack([one.image for one in drawn]),
-        owner=np.stack([one.owner for one in drawn]),
+        frames=drawn.image,
+        owner=drawn.owner,
+        joints=drawn.joints,
         joints_3d=np.stack([figure.joints_3d(model, *one) for one in cast]),
-        **of_people,
+        visible=drawn.visible,
+        head_box=drawn.head_box,
+        box=drawn.box,
         camera=camera,
         posed=tuple(posed for _, posed in people),
         rows=rows,
