@@ -126,7 +126,7 @@ def test_outside_the_mask_a_frame_is_the_empty_place_bit_for_bit(
 
     monkeypatch.setattr(backdrop, "draw", noted)
     world = replace(SMALL, bystanders=1.0)
-    film = takes.film(world, plan.take(world, number, kind="videos"))
+    film = takes.shoot(world, plan.take(world, number, kind="videos"), kind="videos")
     (place,) = empty
     assert np.array_equal(takes.empty(world, plan.take(world, number, kind="videos")), place)
     for frame, owner in zip(film.frames, film.owner, strict=True):
@@ -252,7 +252,7 @@ def test_what_is_outside_the_picture_is_not_visible(
 
 def test_joints_are_where_the_camera_sees_them() -> None:
     world = replace(SMALL, bystanders=1.0)
-    film = takes.film(world, plan.take(world, 5, kind="videos"))
+    film = takes.shoot(world, plan.take(world, 5, kind="videos"), kind="videos")
     assert np.allclose(film.joints, film.camera.see(film.joints_3d)[..., :2])
     for frame in range(world.frames):
         for who in range(2):
@@ -268,7 +268,7 @@ def filmed(kind: str, number: int, world: WorldPlan, *, has_numba: bool) -> take
         if not has_numba:
             patch.setattr(raster, "numba", None)
             patch.setattr(backdrop, "HAS_NUMBA", False)
-        return (takes.film if kind == "videos" else takes.photo)(world, take)
+        return takes.shoot(world, take, kind=kind)
 
 
 @pytest.mark.skipif(raster.numba is None, reason="needs numba beside numpy")

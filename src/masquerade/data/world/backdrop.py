@@ -29,11 +29,11 @@ except ImportError:
 
 HAS_NUMBA = numba is not None
 _NEAR_M = 0.05
-_FAR_W = 1e-4  # inverse depth of what lies 10 km away: where nothing is hit
-_CUT = 96  # alpha from which a cut-out texture covers
+FAR_W = 1e-4  # inverse depth of what lies 10 km away: where nothing is hit
+CUT = 96  # alpha from which a cut-out texture covers
 _START = np.array(textures.LEVEL_STARTS, np.int64)
 _SIZE = np.array(textures.LEVEL_SIZES, np.int64)
-_STEPS = np.array([2.0, 8.0, 32.0, 128.0, 512.0])  # of blur / w^3, to the next smaller copy
+STEPS = np.array([2.0, 8.0, 32.0, 128.0, 512.0])  # of blur / w^3, to the next smaller copy
 
 
 class InView(NamedTuple):
@@ -62,9 +62,9 @@ def draw(place: StagedPlace, camera: Camera, light: Light) -> tuple[np.ndarray, 
 
     Depth is in metres along the camera's forward axis, the nearest of a pixel's sub-samples.
     """
-    seen = _prepare(place.quads, camera.enlarged(2), light)
+    seen = in_view(place, camera, light)
     shape = (camera.height * 2, camera.width * 2)
-    near = np.full(shape, _FAR_W)  # inverse depth of the nearest quad so far
+    near = np.full(shape, FAR_W)  # inverse depth of the nearest quad so far
     owner = np.full(shape, -1, np.int32)  # which quad that is
     texel = np.zeros(shape, np.int32)  # and which of its texture's texels
     texels = textures.pool().texels
@@ -74,6 +74,11 @@ def draw(place: StagedPlace, camera: Camera, light: Light) -> tuple[np.ndarray, 
     rows = np.maximum(near[::2], near[1::2])
     nearest = np.maximum(rows[:, ::2], rows[:, 1::2])
     return image, (1 / nearest).astype(np.float32)
+
+
+def in_view(place: StagedPlace, camera: Camera, light: Light) -> InView:
+    """What a camera can see of a place, as `draw` draws it."""
+    return _prepare(place.quads, camera.enlarged(2), light)
 
 
 def _prepare(quads: Quads, camera: Camera, light: Light) -> InView:
@@ -172,7 +177,7 @@ def _find_loops(
                 column = int((s - np.floor(s)) * _SIZE[level])
                 row = int((t - np.floor(t)) * _SIZE[level])
                 place = _START[level] + row * _SIZE[level] + column
-                if texels[texture[q], place, 3] >= _CUT:
+                if texels[texture[q], place, 3] >= CUT:
                     near[i, j], owner[i, j], texel[i, j] = w, q, place
 
 
@@ -190,12 +195,12 @@ def _find(
             continue
         w, a, b = w.ravel()[hit], a.ravel()[hit], b.ravel()[hit]
         foot = blur[q] / (w * w * w)
-        level = np.searchsorted(_STEPS, foot, side="left")
+        level = np.searchsorted(STEPS, foot, side="left")
         s, t = a / w * repeat[q, 0], b / w * repeat[q, 1]
         column = ((s - np.floor(s)) * _SIZE[level]).astype(np.int64)
         row = ((t - np.floor(t)) * _SIZE[level]).astype(np.int64)
         place = _START[level] + row * _SIZE[level] + column
-        covers = texels[texture[q], place, 3] >= _CUT
+        covers = texels[texture[q], place, 3] >= CUT
         y, x = np.divmod(hit[covers], right - left)
         y, x = y + top, x + left
         near[y, x], owner[y, x], texel[y, x] = w[covers], q, place[covers]

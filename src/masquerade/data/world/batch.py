@@ -1,0 +1,56 @@
+"""Many films at once on a GPU: what is played on the processor is drawn there together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from masquerade.data.world import backdrop, backdrop_gpu, plan, takes
+from masquerade.data.world.backdrop import InView
+from masquerade.data.world.plan import Take, WorldPlan
+from masquerade.people import bodies, gpu
+
+_SAMPLES = 1 << 24  # of pictures that are drawn together, four to a pixel
+
+
+class Ready(NamedTuple):
+    """A film that needs no more than drawing; it is small enough to be sent to another process.
+
+    Args:
+        take: what it shows.
+        played: how.
+        view: what the camera sees of the place.
+    """
+
+    take: Take
+    played: takes.Script
+    view: InView
+
+
+def ready(world: WorldPlan, number: int, *, kind: str) -> Ready:
+    """Play video or photo ``number``."""
+    take = plan.take(world, number, kind=kind)
+    played = takes.script(world, take, kind=kind).shown()
+    view = backdrop.in_view(played.staged_place, played.camera, played.light)
+    return Ready(take, played, view)
+
+
+def together(world: WorldPlan, kind: str) -> int:
+    """How many films are drawn together."""
+    frames, height, width = world.size(kind)
+    return max(1, _SAMPLES // (4 * frames * height * width))
+
+
+def draw(films: Sequence[Ready], *, device: str) -> list[takes.StagedFilm]:
+    """Films of one size and length, drawn together on a torch device.
+
+    They are those that `takes.shoot` gives, to a grey level.
+    """
+    camera = films[0].played.camera
+    views = [film.view for film in films]
+    behind = backdrop_gpu.draw(views, camera.height, camera.width, device=device)
+    scenes = [
+        gpu.Scene(film.played.people, film.played.camera, film.played.light) for film in films
+    ]
+    made = gpu.draw(bodies.model(), scenes, behind)
+    return [takes.developed(film.played, one) for film, one in zip(films, made, strict=True)]
