@@ -23,13 +23,13 @@ class Person:
     Args:
         body: with clothes.
         joints: (J, 3) of the body at rest.
-        paint: (F, texels, texels, 3) colours.
+        paint: colours on it.
         normals: (V, 3) of the body at rest.
     """
 
     body: Body
     joints: np.ndarray
-    paint: np.ndarray
+    paint: look.Paint
     normals: np.ndarray
 
 

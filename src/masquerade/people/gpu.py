@@ -27,6 +27,9 @@ else:
     torch = Later("torch", extra="train")
 
 
+_COLOURS = 32  # of a palette at most
+
+
 class Scene(NamedTuple):
     """A film before it is drawn, without its place; N people at T times."""
 
@@ -57,7 +60,8 @@ class _Cast(NamedTuple):
         vertices: (P, V, 3) at rest.
         normals: (P, V, 3) at rest.
         joints: (P, J, 3) at rest.
-        paint: (P, F, texels, texels, 3).
+        texels: (P, F, texels, texels), the colours' numbers.
+        palette: (P, colours, 3).
     """
 
     scene: Tensor
@@ -68,7 +72,8 @@ class _Cast(NamedTuple):
     vertices: Tensor
     normals: Tensor
     joints: Tensor
-    paint: Tensor
+    texels: Tensor
+    palette: Tensor
 
 
 class _Views(NamedTuple):
@@ -129,11 +134,13 @@ def _mesh(model: Model, device: str) -> _Mesh:
     return _Mesh(weights.double(), *others)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=1024)
 def _held(person: Person, device: str) -> tuple[Tensor, ...]:
     """A person on the device, in the order of the last fields of `_Cast`."""
     body = person.body
-    kept = body.heads, body.vertices, person.normals, person.joints, person.paint
+    palette = np.zeros((_COLOURS, 3), np.float32)
+    palette[: len(person.paint.palette)] = person.paint.palette
+    kept = body.heads, body.vertices, person.normals, person.joints, person.paint.texels, palette
     return tuple(_sent(one, device) for one in kept)
 
 
@@ -259,7 +266,8 @@ def _lit(buffer: _Buffer, normals: Tensor, mesh: _Mesh, cast: _Cast, views: _Vie
     u, v = (
         (part[:, 0] * look.TEXELS).long().clamp(max=look.TEXELS - 1) for part in (second, third)
     )
-    lit = cast.paint[who, face, u, v] * shade[:, None] * views.tint[scene]
+    painted = cast.palette[who, cast.texels[who, face, u, v].long()]
+    lit = painted * shade[:, None] * views.tint[scene]
     colour = torch.zeros((len(buffer.face), 3), dtype=torch.float64, device=seen.device)
     colour[seen] = (lit * 255).clamp(max=255)
     return colour

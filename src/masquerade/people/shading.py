@@ -22,12 +22,12 @@ class Dressed(NamedTuple):
 
     Args:
         faces: (F, 3), corners of the triangles.
-        paint: (N, F, texels, texels, 3) colours.
+        paint: the colours of each.
         normals: (N, V, 3), outward.
     """
 
     faces: np.ndarray
-    paint: tuple[np.ndarray, ...]
+    paint: tuple[look.Paint, ...]
     normals: tuple[np.ndarray, ...]
 
 
@@ -80,7 +80,7 @@ def _lit(
         normal /= np.maximum(np.sqrt((normal * normal).sum(axis=1, keepdims=True)), 1e-9)
         bright = np.maximum(normal @ sun, 0)
         shade = ambient * (SKY[0] + SKY[1] * normal[:, 2]) + (1 - ambient) * bright
-        lit = paint[face, i, j] * shade[:, None] * tint
+        lit = paint.palette[paint.texels[face, i, j]] * shade[:, None] * tint
         colour[own] = np.minimum(lit * 255, 255)
     return colour
 
@@ -113,7 +113,8 @@ def _mix_loops(
                 bright = max(normal[0] * sun[0] + normal[1] * sun[1] + normal[2] * sun[2], 0.0)
                 shade = ambient * (SKY[0] + SKY[1] * normal[2]) + (1 - ambient) * bright
                 u, v = min(int(s * look.TEXELS), look.TEXELS - 1), int(t * look.TEXELS)
-                painted = people.paint[number][own, u, min(v, look.TEXELS - 1)]
+                paint = people.paint[number]
+                painted = paint.palette[paint.texels[own, u, min(v, look.TEXELS - 1)]]
                 for k in range(3):
                     shown[sample, k] = min(painted[k] * shade * tint[k] * 255, 255.0)
             if covered:

@@ -289,12 +289,12 @@ def _around(body: np.ndarray, camera: Camera, *, rng: np.random.Generator) -> Ca
     return replace(aimed, fov_deg=float(np.clip(fov, 5, 100)))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _body(number: int, seed: int) -> bodies.Body:
     return bodies.model().body(subjects.make(number, seed=seed).shape)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _figure(number: int, seed: int) -> figure.Person:
     look = subjects.make(number, seed=seed).look
     return figure.figure(bodies.model(), _body(number, seed), look)
