@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from masquerade.data.world import backdrop, backdrop_gpu, plan, takes
@@ -41,16 +42,22 @@ def together(world: WorldPlan, kind: str) -> int:
     return max(1, _SAMPLES // (4 * frames * height * width))
 
 
-def draw(films: Sequence[Ready], *, device: str) -> list[takes.StagedFilm]:
+def films(
+    played: Iterable[Ready], *, most: int, device: str
+) -> Iterator[tuple[Ready, takes.StagedFilm]]:
+    """Draw what is played as it comes, ``most`` at a time, in the same order."""
+    coming = iter(played)
+    while some := list(islice(coming, most)):
+        yield from zip(some, draw(some, device=device), strict=True)
+
+
+def draw(some: Sequence[Ready], *, device: str) -> list[takes.StagedFilm]:
     """Films of one size and length, drawn together on a torch device.
 
     They are those that `takes.shoot` gives, to a grey level.
     """
-    camera = films[0].played.camera
-    views = [film.view for film in films]
+    camera, views = some[0].played.camera, [film.view for film in some]
     behind = backdrop_gpu.draw(views, camera.height, camera.width, device=device)
-    scenes = [
-        gpu.Scene(film.played.people, film.played.camera, film.played.light) for film in films
-    ]
+    scenes = [gpu.Scene(film.played.people, film.played.camera, film.played.light) for film in some]
     made = gpu.draw(bodies.model(), scenes, behind)
-    return [takes.developed(film.played, one) for film, one in zip(films, made, strict=True)]
+    return [takes.developed(film.played, one) for film, one in zip(some, made, strict=True)]

@@ -12,6 +12,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -130,21 +131,16 @@ def _fill_on(
     device: str, world: WorldPlan, kind: str, part: Path, progress: Progress, processes: int
 ) -> None:
     """As ``_fill``; processes play the films, and this one draws them on the device."""
-    numbers, most = _numbers(world, kind), batch.together(world, kind)
-    held = _lay_out(world, kind, part)
+    numbers, held = _numbers(world, kind), _lay_out(world, kind, part)
     known: list[dict[str, Any]] = []
-    waiting: list[batch.Ready] = []
-    for some in _at_once(partial(_played, world, kind), numbers, processes):
-        waiting += some
-        is_last = len(known) + len(waiting) == len(numbers)
-        while len(waiting) >= most or (is_last and waiting):
-            films, waiting = waiting[:most], waiting[most:]
-            for film, made in zip(films, batch.draw(films, device=device), strict=True):
-                labels, arrays = _kept(world, film.take, made, kind)
-                for name, array in arrays.items():
-                    held[name][film.take.number] = array
-                known.append(labels)
-            progress(len(known), len(numbers))
+    played = chain.from_iterable(_at_once(partial(_played, world, kind), numbers, processes))
+    most = batch.together(world, kind)
+    for ready, film in batch.films(played, most=most, device=device):
+        labels, arrays = _kept(world, ready.take, film, kind)
+        for name, array in arrays.items():
+            held[name][ready.take.number] = array
+        known.append(labels)
+        progress(len(known), len(numbers))
     (part / "labels.json").write_text(json.dumps(known))
 
 
