@@ -87,6 +87,28 @@ class _Views(NamedTuple):
     ambient: Tensor
 
 
+class _Triangles(NamedTuple):
+    """Those that may be seen, K of them.
+
+    Args:
+        x: (K, 3) of the corners, in samples.
+        y: (K, 3) of the corners, in samples.
+        area: (K,), twice.
+        near: (K, 3), one over the depth of the corners.
+        box: (K, 4), first and end row, first and end column.
+        number: (K,) int32, in the picture.
+        start: (K,), the first sample of the picture.
+    """
+
+    x: Tensor
+    y: Tensor
+    area: Tensor
+    near: Tensor
+    box: Tensor
+    number: Tensor
+    start: Tensor
+
+
 class _Buffer(NamedTuple):
     """What is seen at each sample of S T pictures, one after the other; as `raster.Buffer`."""
 
@@ -111,7 +133,7 @@ def draw(model: Model, scenes: Sequence[Scene], behind: tuple[Tensor, Tensor]) -
     size = (times, *depth.shape[1:])
     seen = _see(vertices, cast, views, size)
     buffer = _blank(depth, times)
-    _fill(buffer, seen, mesh, cast, size)
+    _fill(buffer, _in_sight(seen, mesh, cast, size), size[2] * SAMPLES)
     pictures, owner = _mixed(_lit(buffer, normals, mesh, cast, views), buffer, image, mesh, size)
     joints, visible = _joints(buffer, mesh, cast, views, size)
     found = pictures, owner, joints, visible, _box(seen[..., mesh.head]), _box(seen)
@@ -200,38 +222,47 @@ def _blank(depth: Tensor, times: int) -> _Buffer:
     return _Buffer(near, nobody, torch.zeros_like(near), torch.zeros_like(near))
 
 
-def _fill(buffer: _Buffer, seen: Tensor, mesh: _Mesh, cast: _Cast, size: tuple[int, ...]) -> None:
-    """As `raster.draw`, for all people at all times."""
+def _in_sight(seen: Tensor, mesh: _Mesh, cast: _Cast, size: tuple[int, ...]) -> _Triangles:
+    """As `raster` culls triangles, for all people at all times."""
     times, height, width = size[0], size[1] * SAMPLES, size[2] * SAMPLES
     corners = seen.flatten(0, 1)[:, :, mesh.faces]  # (P T, 3, F, 3)
     x, y, depth = corners[:, 0] * SAMPLES, corners[:, 1] * SAMPLES, corners[:, 2]
     (x0, x1, x2), (y0, y1, y2) = x.unbind(-1), y.unbind(-1)
     area = (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0)
-    low_x, high_x = (x.amin(-1) - 0.5).ceil(), (x.amax(-1) - 0.5).floor()
-    low_y, high_y = (y.amin(-1) - 0.5).ceil(), (y.amax(-1) - 0.5).floor()
+    left, right = (x.amin(-1) - 0.5).ceil(), (x.amax(-1) - 0.5).floor() + 1
+    top, bottom = (y.amin(-1) - 0.5).ceil(), (y.amax(-1) - 0.5).floor() + 1
     wanted = (depth.amin(-1) > raster.NEAR) & (area < raster.FLAT)
-    wanted &= (high_x >= low_x.clamp(min=0)) & (high_y >= low_y.clamp(min=0))
-    wanted &= (low_x < width) & (low_y < height)
+    wanted &= (right > left.clamp(min=0)) & (bottom > top.clamp(min=0))
+    wanted &= (left < width) & (top < height)
     rows, face = wanted.nonzero(as_tuple=True)
     who, time = rows // times, rows % times
-    number = (cast.number[who] * len(mesh.faces) + face).int()
-    start = (cast.scene[who] * times + time) * (height * width)
-    columns = low_x[wanted].clamp(min=0), (high_x[wanted] + 1).clamp(max=width)
-    box = torch.stack(
-        [low_y[wanted].clamp(min=0), (high_y[wanted] + 1).clamp(max=height), *columns], dim=1
-    ).long()
-    x, y, area, near = x[wanted], y[wanted], area[wanted], 1 / depth[wanted]
-    for part in nearest.parts(box):
-        which, i, j = nearest.spread(box[part])
+    from_row, from_column = (each[wanted].clamp(min=0) for each in (top, left))
+    to_row, to_column = bottom[wanted].clamp(max=height), right[wanted].clamp(max=width)
+    return _Triangles(
+        x[wanted],
+        y[wanted],
+        area[wanted],
+        1 / depth[wanted],
+        torch.stack([from_row, to_row, from_column, to_column], dim=1).long(),
+        (cast.number[who] * len(mesh.faces) + face).int(),
+        (cast.scene[who] * times + time) * (height * width),
+    )
+
+
+def _fill(buffer: _Buffer, some: _Triangles, width: int) -> None:
+    """Draw triangles into pictures that are ``width`` samples wide."""
+    for part in nearest.parts(some.box):
+        which, i, j = nearest.spread(some.box[part])
         which = part[which]
-        second, third = _shares(x, y, area, which, i, j)
+        second, third = _shares(some.x, some.y, some.area, which, i, j)
         first = 1.0 - second - third
         inside = (first >= 0.0) & (second >= 0.0) & (third >= 0.0)
         which, first, second, third = (each[inside] for each in (which, first, second, third))
-        at = start[which] + i[inside] * width + j[inside]
-        depth = first * near[which, 0] + second * near[which, 1] + third * near[which, 2]
-        won = nearest.winners(buffer.nearness, at, depth, number[which])
-        buffer.face[at[won]] = number[which[won]]
+        at = some.start[which] + i[inside] * width + j[inside]
+        n0, n1, n2 = some.near[which].unbind(-1)
+        near = first * n0 + second * n1 + third * n2
+        won = nearest.winners(buffer.nearness, at, near, some.number[which])
+        buffer.face[at[won]] = some.number[which[won]]
         buffer.second[at[won]], buffer.third[at[won]] = second[won], third[won]
 
 
