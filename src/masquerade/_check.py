@@ -6,9 +6,14 @@ import math
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-import numpy as np
+from masquerade._optional import Later
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Later("numpy")
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -20,7 +25,9 @@ def _refuse(rule: str, name: str, value: object, remedy: str = "") -> NoReturn:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if isinstance(value, int | float):
+        return not isinstance(value, bool)
+    return isinstance(value, np.integer | np.floating)
 
 
 def _finite(rule: str, is_right: Callable[[float], bool], named: dict[str, float]) -> None:
@@ -47,7 +54,8 @@ def not_negative(**named: float) -> None:
 def count(**named: int) -> None:
     """Refuse values that are not whole numbers >= 1."""
     for name, value in named.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        is_whole = isinstance(value, int) or isinstance(value, np.integer)
+        if isinstance(value, bool) or not is_whole or value < 1:
             _refuse("a whole number >= 1", name, value)
 
 

@@ -40,7 +40,7 @@ def decode(noun: type[Noun], data: Mapping[str, Any]) -> Noun:
     """
     if not isinstance(data, Mapping):
         raise ValueError(f"Expected a JSON object for {noun.__name__}, got {data!r}.")
-    fields, hints = _fields(noun)
+    fields, hints = _fields(noun)  # type: ignore[arg-type]
     if extra := set(data) - set(fields):
         raise ValueError(f"Unknown keys for {noun.__name__}: {', '.join(sorted(extra))}.")
     required = {

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from dp_accounting.privacy_accountant import NeighboringRelation
-from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
+import dp_accounting
 from scipy.optimize import brentq
 
 from masquerade import _check
@@ -38,7 +37,8 @@ def renyi_epsilon(
             "Expected add_remove or zero_out for Renyi accounting, got relation=replace_one; the "
             "library below does not double the distance there. Use account.epsilon."
         )
-    accountant = RdpAccountant(_ORDERS, NeighboringRelation.ADD_OR_REMOVE_ONE)
+    neighbours = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    accountant = dp_accounting.rdp.RdpAccountant(_ORDERS, neighbours)
     accountant.compose(sampled_gaussian(noise_multiplier, sampling_prob=sampling_prob, steps=steps))
     return float(accountant.get_epsilon(delta))
 
