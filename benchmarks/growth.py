@@ -81,22 +81,14 @@ class Axis:
 Took = dict[str, float]  # "seconds", "megabytes"
 
 
-def mechanisms() -> list[str]:
-    """Those that take a video frame by frame."""
-    return [name for name in catalog.names("release") if hasattr(_class(name), "stream")]
-
-
-def _class(name: str) -> Any:
-    return type(catalog.example("release", name))
-
-
 def _mechanism(name: str) -> Any:
-    return _class(name)() if catalog.is_a("release", name, "Heuristic") else _class(name)(**GOAL)
+    kind = type(catalog.example("release", name))
+    return kind() if catalog.is_a("release", name, "Heuristic") else kind(**GOAL)
 
 
 def axes(*, quick: bool) -> list[Axis]:
     """All that is measured."""
-    names = ("mosaic", "pooled_gaussian") if quick else mechanisms()
+    names = ("mosaic", "pooled_gaussian") if quick else catalog.names("release")
     lengths = (8, 16, 32) if quick else (8, 16, 32, 64, 128, 256, 512)
     sizes = ((64, 48), (96, 72), (160, 120), (320, 240), (640, 480), (1280, 720), (1920, 1080))
     counts = (1, 4, 16) if quick else (1, 10, 100, 1_000, 10_000)
@@ -141,14 +133,13 @@ def axes(*, quick: bool) -> list[Axis]:
     ]
 
 
-def _network(channels: int) -> Any:
-    from masquerade.nets import conv  # torch is large; videos are measured without it
-
-    return conv.classifier(axes=2, channels=3, classes=CLASSES, widths=(channels // 2, channels))
-
-
 def _weights(channels: int) -> int:
-    return sum(held.numel() for held in _network(channels).parameters())
+    """Of the network that is trained; counted here, where torch is not."""
+    count, before = (channels + 1) * CLASSES, 3
+    for width in (channels // 2, channels):
+        count += 9 * (before + width) * width + 4 * width
+        before = width
+    return count
 
 
 def made(point: Point) -> Iterator[np.ndarray]:
@@ -198,6 +189,7 @@ def train(point: Point) -> Took:
     """One epoch on made-up pictures, without starting Python."""
     import torch
 
+    from masquerade.nets import conv
     from masquerade.noise import Noise
     from masquerade.train import loop
     from masquerade.train.plan import Plan
@@ -219,7 +211,10 @@ def train(point: Point) -> Took:
         slots=np.arange(point.records)[:, None],
         trunk=None,
     )
-    method, network = catalog.example("train", point.name), _network(point.channels)
+    widths, method = (point.channels // 2, point.channels), catalog.example("train", point.name)
+    network = conv.classifier(axes=2, channels=3, classes=CLASSES, widths=widths)
+    if sum(held.numel() for held in network.parameters()) != _weights(point.channels):
+        raise ValueError("Expected as many weights as were counted; the network has changed.")
     start = time.process_time()
     loop.run(network, rows, method, plan, noise=Noise(), work=loop.Workload(physical=BATCH))
     return _took(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF))
@@ -237,7 +232,10 @@ def measured(point: Point, folder: Path) -> Took:
 
 
 def alone(point: Point) -> Took | None:
-    """In a process of its own, and its files made in another; None where it cannot be done."""
+    """In a process of its own, and its files made in another; None where it cannot be done.
+
+    A child's peak memory counts from its parent's on, so nothing large is imported here.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "in")
         folder.mkdir()

@@ -54,8 +54,7 @@ def not_negative(**named: float) -> None:
 def count(**named: int) -> None:
     """Refuse values that are not whole numbers >= 1."""
     for name, value in named.items():
-        is_whole = isinstance(value, int) or isinstance(value, np.integer)
-        if isinstance(value, bool) or not is_whole or value < 1:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             _refuse("a whole number >= 1", name, value)
 
 

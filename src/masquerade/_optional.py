@@ -61,6 +61,6 @@ class _Light(ModuleType):
         spec = self.__spec__
         if name.startswith("__") or spec is None or spec.loader is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        self.__class__ = ModuleType
+        self.__class__ = ModuleType  # type: ignore[assignment]
         spec.loader.exec_module(self)
         return getattr(self, name)
