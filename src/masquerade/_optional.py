@@ -1,15 +1,17 @@
-"""Import an optional dependency, now or at its first use, or say which extra brings it."""
+"""Import what others wrote: now, at its first use, or without all that comes with it."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
 from masquerade.errors import MissingExtra
 
 
-def require(module: str, *, extra: str) -> ModuleType:
+def require(module: str, *, extra: str = "") -> ModuleType:
     """Import ``module`` or raise with the line that installs it.
 
     Example:
@@ -21,7 +23,7 @@ def require(module: str, *, extra: str) -> ModuleType:
     except ImportError as error:
         raise MissingExtra(
             f"{module} is needed here and cannot be imported ({error}); "
-            f"install it with: pip install 'masquerade[{extra}]'"
+            f"install it with: pip install 'masquerade{extra and f'[{extra}]'}'"
         ) from error
 
 
@@ -34,8 +36,31 @@ class Later:
         1
     """
 
-    def __init__(self, module: str, *, extra: str) -> None:
+    def __init__(self, module: str, *, extra: str = "") -> None:
         self._module, self._extra = module, extra
 
     def __getattr__(self, name: str) -> Any:
         return getattr(require(self._module, extra=self._extra), name)
+
+
+def lighten(package: str) -> None:
+    """Let modules of ``package`` be imported without all that its ``__init__`` imports.
+
+    That runs as soon as something is asked of the package that only it can give.
+    """
+    spec = None if package in sys.modules else find_spec(package)
+    if spec is not None:
+        sys.modules[package] = module_from_spec(spec)
+        sys.modules[package].__class__ = _Light
+
+
+class _Light(ModuleType):
+    """A package whose ``__init__`` did not run yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        spec = self.__spec__
+        if name.startswith("__") or spec is None or spec.loader is None:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        spec.loader.exec_module(self)
+        return getattr(self, name)

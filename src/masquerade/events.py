@@ -14,7 +14,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import attr
-from dp_accounting.dp_event import (
+
+from masquerade import _check
+from masquerade._optional import lighten
+
+lighten("dp_accounting")  # of which values are enough here; its accountants import half of scipy
+
+from dp_accounting.dp_event import (  # noqa: E402
     ComposedDpEvent,
     DpEvent,
     GaussianDpEvent,
@@ -26,8 +32,6 @@ from dp_accounting.dp_event import (
     RandomizedResponseDpEvent,
     SelfComposedDpEvent,
 )
-
-from masquerade import _check
 
 __all__ = [
     "BoundedRangeDpEvent",
