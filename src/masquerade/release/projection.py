@@ -130,7 +130,8 @@ class OrthonormalProjection(Projection):
         high, wide = (device.constant(cosine.matrix(n, n)) for n in self.frame[:2])
         found = device.zeros((self.columns, len(frames)), np.float64)
         for c, (mine, row, column) in enumerate(self._places):
-            centred = (device.cast(frames[..., c], np.float64) - middle) * self._signs[c]
+            centred = device.cast(frames[..., c] * self._signs[c], np.float64)  # exact, as is
+            centred -= self._signs[c] * middle  # this: whole and half numbers
             found[mine] = cosine.plane_forward(centred, high, wide)[row, :, column]
         return found.T
 
