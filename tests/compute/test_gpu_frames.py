@@ -15,6 +15,7 @@ from masquerade.compute import device
 from masquerade.compute.frames import painted, plain
 
 torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
 
 MIX = ((0.5, 1.0, 0.25, 127.5), (1.0, -2.0, 0.0, 3.0), (0.0, 0.0, 4.0, 77.0))
 

@@ -18,6 +18,7 @@ from masquerade.noise import Noise
 from masquerade.noise.reserved import Reserved
 
 torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
 
 
 @pytest.fixture(params=["stand-in", "GPU"])

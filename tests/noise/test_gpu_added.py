@@ -9,6 +9,7 @@ from masquerade.noise import Noise, Scale, grid_for
 from masquerade.noise.reserved import Reserved
 
 torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
 
 DEVICES = [
     "cpu",
