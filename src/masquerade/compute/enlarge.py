@@ -15,6 +15,7 @@ import numpy as np
 
 from masquerade.compute import device
 from masquerade.compute.device import Array
+from masquerade.compute.frames import painted, plain
 
 Kernel = Literal["linear", "cubic"]
 _CELLS = 16  # of a piece
@@ -80,13 +81,11 @@ def pieces(size: int, step: int, kernel: Kernel, channels: int = 1) -> tuple[Pie
 
 
 def to_bytes(small: Array, size: tuple[int, int], step: int, kernel: Kernel) -> Array:
-    """Pictures (T, h, w, C) of cells as pictures (T, H, W, C) of bytes."""
+    """Pictures (T, h, w, 3) of cells as pictures (T, H, W, 3) of bytes."""
     if device.is_cpu():
         return np.stack([_enlarged(picture, size, step, kernel) for picture in small])
     high, wide = (device.constant(matrix(n, step, kernel)) for n in size)
-    rows = device.tensordot(high, small, (1, 1))  # (H, T, w, C)
-    whole = device.tensordot(wide, rows, (1, 2))  # (W, H, T, C)
-    return device.to_bytes(whole.swapaxes(0, 2))
+    return painted([high @ (small[..., c] @ wide.T) for c in range(3)], plain(0.0))
 
 
 def _enlarged(picture: np.ndarray, size: tuple[int, int], step: int, kernel: Kernel) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 
 from masquerade.compute import cosine, device, enlarge
 from masquerade.compute.device import Array
+from masquerade.compute.frames import mixed, painted
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
@@ -32,6 +33,10 @@ _ROOM = 0.9  # of the cells' frequencies that the kept band may fill
 _LARGEST = 255 * math.sqrt(3) / 2  # of a colour component, about mid-grey
 _WHOLE = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
 _FACTORS = (3**-0.5, 2**-0.5, 6**-0.5)  # make (1,1,1), (1,0,-1) and (1,-2,1) orthonormal
+_COLOURS = tuple(
+    (_FACTORS[0], first * _FACTORS[1], second * _FACTORS[2], 127.5)
+    for first, second in ((1, 1), (0, -2), (-1, 1))
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +207,7 @@ def _estimates(
     shrunk = wiener.shrink(vector / clarity, spectrum, variance, kinds, number)
     wanted = [shrunk.best]
     if noise is not None:
-        fresh = device.send(noise.gaussian(sigma, len(vector))) / clarity
+        fresh = device.gaussian(noise, sigma, len(vector)) / clarity
         wanted += [shrunk.faithful, fresh * shrunk.faithful_gain]
     boxes = []
     for values in wanted:
@@ -247,21 +252,18 @@ def _planes(sums: Array, counts: Array) -> Iterator[Array]:
 
 def _frames(planes: list[Array], chunk: Chunk, side: int) -> Iterator[Array]:
     """Blocks of uint8 RGB frames from luma and chroma of cells about zero, (T, h, w) each."""
-    luma, first, second = planes
+    if side == 1:
+        together = device.batch_frames(*chunk.size[1:])
+        for start in range(0, len(planes[0]), together):
+            yield painted([plane[start : start + together] for plane in planes], _COLOURS)
+        return
     share = device.constant(_share(chunk.size[1:], side))
-    for plane, factor in zip(planes, _FACTORS, strict=True):
-        plane *= share * factor
-    luma += 127.5
-    together = 1 if side > 1 and device.is_cpu() else device.batch_frames(*chunk.size[1:])
-    for start in range(0, len(luma), together):
-        now = slice(start, start + together)
-        warm = luma[now] + second[now]
-        channels = [warm + first[now], luma[now] - 2 * second[now], warm - first[now]]
-        small = device.stack(channels)
-        if side == 1:
-            yield device.to_bytes(small)
-        else:
-            yield enlarge.to_bytes(small, chunk.size[1:], side, "cubic")
+    for plane in planes:
+        plane *= share
+    together = 1 if device.is_cpu() else device.batch_frames(*chunk.size[1:])
+    for start in range(0, len(planes[0]), together):
+        small = mixed([plane[start : start + together] for plane in planes], _COLOURS)
+        yield enlarge.to_bytes(small, chunk.size[1:], side, "cubic")
 
 
 @lru_cache(maxsize=16)
