@@ -87,7 +87,7 @@ class _Views(NamedTuple):
     ambient: Tensor
 
 
-class _Triangles(NamedTuple):
+class _Sighted(NamedTuple):
     """Those that may be seen, K of them.
 
     Args:
@@ -222,7 +222,7 @@ def _blank(depth: Tensor, times: int) -> _Buffer:
     return _Buffer(near, nobody, torch.zeros_like(near), torch.zeros_like(near))
 
 
-def _in_sight(seen: Tensor, mesh: _Mesh, cast: _Cast, size: tuple[int, ...]) -> _Triangles:
+def _in_sight(seen: Tensor, mesh: _Mesh, cast: _Cast, size: tuple[int, ...]) -> _Sighted:
     """As `raster` culls triangles, for all people at all times."""
     times, height, width = size[0], size[1] * SAMPLES, size[2] * SAMPLES
     corners = seen.flatten(0, 1)[:, :, mesh.faces]  # (P T, 3, F, 3)
@@ -238,7 +238,7 @@ def _in_sight(seen: Tensor, mesh: _Mesh, cast: _Cast, size: tuple[int, ...]) -> 
     who, time = rows // times, rows % times
     from_row, from_column = (each[wanted].clamp(min=0) for each in (top, left))
     to_row, to_column = bottom[wanted].clamp(max=height), right[wanted].clamp(max=width)
-    return _Triangles(
+    return _Sighted(
         x[wanted],
         y[wanted],
         area[wanted],
@@ -249,7 +249,7 @@ def _in_sight(seen: Tensor, mesh: _Mesh, cast: _Cast, size: tuple[int, ...]) -> 
     )
 
 
-def _fill(buffer: _Buffer, some: _Triangles, width: int) -> None:
+def _fill(buffer: _Buffer, some: _Sighted, width: int) -> None:
     """Draw triangles into pictures that are ``width`` samples wide."""
     for part in nearest.parts(some.box):
         which, i, j = nearest.spread(some.box[part])
