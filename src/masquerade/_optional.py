@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+import threading
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
 from masquerade.errors import MissingExtra
+
+_RUNNING = threading.RLock()
+_BEGUN = "__begun__"
 
 
 def require(module: str, *, extra: str = "") -> ModuleType:
@@ -61,6 +65,12 @@ class _Light(ModuleType):
         spec = self.__spec__
         if name.startswith("__") or spec is None or spec.loader is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        self.__class__ = ModuleType  # type: ignore[assignment]
-        spec.loader.exec_module(self)
-        return getattr(self, name)
+        with _RUNNING:  # other threads wait until all of it has run
+            if not self.__dict__.get(_BEGUN):
+                self.__dict__[_BEGUN] = True
+                spec.loader.exec_module(self)
+                self.__class__ = ModuleType  # type: ignore[assignment]
+        try:
+            return self.__dict__[name]
+        except KeyError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
