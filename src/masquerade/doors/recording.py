@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from masquerade import _check, catalog, video
-from masquerade.compute import device
+from masquerade.compute import ahead, device
 from masquerade.compute.progress import bars
 from masquerade.doors.bill import bill_of
 from masquerade.doors.publish import Bill, IfStanding, placed, publish
@@ -239,13 +240,14 @@ class ReleasedFilm(_Made):
         )
 
     def write(self, stream: BinaryIO, noise: Noise) -> None:
-        """Read, release and write as one stream."""
+        """Read, release and write as one stream, on three threads."""
         assert isinstance(self.promise, Streams)  # or it had not been made
         found, shape = self.found, self.found.contents.shape
         same = _Unchanged(found)
-        frames = map(same.seen, read.frames(found.path, max_pixels=found.max_pixels))
+        read_ahead = ahead.ahead(same.frames(), room=ahead.room_for(self.film.frame_bytes))
         sound = found.path if self.options.saving.keep_sound else None
         with (
+            contextlib.closing(read_ahead) as frames,
             bars(is_shown=self.options.is_watched) as progress,
             write.writing(
                 stream, self.film, audio_from=sound, threads=self.options.saving.threads
@@ -266,15 +268,19 @@ class _Unchanged:
         is_charged = "content" in film.__dict__
         self._charged = Watcher(film.contents.shape) if is_charged else None
 
-    def seen(self, frame: np.ndarray) -> np.ndarray:
-        """The next frame, if it can be one of them."""
+    def frames(self) -> Generator[np.ndarray, None, None]:
+        """The frames of the file, as long as each can be one of them."""
         shape = self._film.contents.shape
-        if frame.shape != shape[1:] or self._count == shape[0]:
-            raise self._changed()
-        self._count += 1
-        if self._charged is not None:
-            self._charged.add(frame)
-        return frame
+        with contextlib.closing(
+            read.frames(self._film.path, max_pixels=self._film.max_pixels)
+        ) as every:
+            for frame in every:
+                if frame.shape != shape[1:] or self._count == shape[0]:
+                    raise self._changed()
+                self._count += 1
+                if self._charged is not None:
+                    self._charged.add(frame)
+                yield frame
 
     def check(self, *, rest: Iterator[np.ndarray]) -> None:
         """All of them were the same, and there are no more."""

@@ -95,13 +95,16 @@ class FromRgb:
         self._format = pixel_format
         self._matrix = matrix(tag=-1, height=height)
 
-    def __call__(self, array: np.ndarray) -> av.VideoFrame:
-        """One frame of that format; YUV is of limited range, JPEG's of full range."""
+    def copied(self, array: np.ndarray) -> av.VideoFrame:
+        """The array in memory of its own, for `converted`; it may change afterwards."""
         array = np.ascontiguousarray(array)
         if self._format == "yuvj444p":
             return av.VideoFrame.from_ndarray(_to_jfif(array), format="yuvj444p")
-        frame = av.VideoFrame.from_ndarray(array, format="rgb24")
-        if self._format == "rgb24":
+        return av.VideoFrame.from_ndarray(array, format="rgb24")
+
+    def converted(self, frame: av.VideoFrame) -> av.VideoFrame:
+        """One frame of that format; YUV is of limited range, JPEG's of full range."""
+        if self._format in ("rgb24", "yuvj444p"):
             return frame
         is_yuv = self._format.startswith("yuv")
         return self._reformatter.reformat(
