@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import scipy
 from scipy.optimize import brentq
-from scipy.stats import binom
 
 from masquerade import _check
 from masquerade.account.divergence import renyi_bound
@@ -197,7 +197,7 @@ def optimal_composition(each: float, times: int, *, delta: float) -> float:
     The worst such mechanism is randomised response, whose loss is +-each.
     """
     counts = np.arange(times + 1)
-    chances = binom.pmf(counts, times, 1 / (1 + math.exp(-each)))
+    chances = scipy.stats.binom.pmf(counts, times, 1 / (1 + math.exp(-each)))
     return least_epsilon(chances, (2.0 * counts - times) * each, delta=delta)
 
 

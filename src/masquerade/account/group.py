@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom
+import scipy
 
 from masquerade import _check
 from masquerade.account.parts import UnsupportedEvent
@@ -65,7 +65,7 @@ def _mixture(q: float, units: int, z: float) -> DpEvent:
     """How many of the units are drawn, as a mixture of at most about `_MOST` shifts."""
     if q >= 1:
         return group_event(GaussianDpEvent(z), units)
-    drawn, mean = binom(units, q), units * q
+    drawn, mean = scipy.stats.binom(units, q), units * q
     # Bernstein: more than this from the mean is rarer than e^-92; the law itself says where
     far = _RARE_LOG / 3 + math.sqrt(_RARE_LOG**2 / 9 + 2 * _RARE_LOG * mean * (1 - q))
     near = np.arange(max(0, math.floor(mean - far)), min(units, math.ceil(mean + far)) + 1)

@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from scipy.optimize import brentq
-from scipy.stats import binom
 
 from masquerade import _check
 from masquerade.tradeoff import gaussian_delta
@@ -25,7 +25,7 @@ def revealed_delta(
     epsilon: float, *, sampling_prob: float, steps: int, noise_multiplier: float, distance: float
 ) -> float:
     """Smallest delta at ``epsilon``, rounded up: the far tails of the binomial count in full."""
-    law = binom(steps, sampling_prob)
+    law = scipy.stats.binom(steps, sampling_prob)
     mean, spread = steps * sampling_prob, math.sqrt(steps * sampling_prob * (1 - sampling_prob))
     first = max(0, math.floor(mean - 10 * spread - 40))
     last = min(steps, math.ceil(mean + 10 * spread + 40))

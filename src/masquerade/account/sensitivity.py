@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
+import scipy
 from scipy.optimize import brentq
-from scipy.stats import chi2
 
 from masquerade import _check
 from masquerade.guarantee import WHOLE_FILE, Relation, Unit, UnitName
@@ -115,7 +115,7 @@ def fresh_projection_factor(columns: int, *, tail: float) -> float:
     """
     _check.count(columns=columns)
     _check.delta(tail=tail)
-    return math.sqrt(float(chi2.isf(tail, columns)) / columns)
+    return math.sqrt(float(scipy.stats.chi2.isf(tail, columns)) / columns)
 
 
 def grid_projection_factor(columns: int, *, tail: float, rounding_tail: float) -> float:

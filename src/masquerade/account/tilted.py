@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from scipy.fft import irfft, rfft
 from scipy.optimize import brentq
-from scipy.signal import lfilter
 
 from masquerade.account.law import LossLaw, TooFine
 
@@ -203,7 +203,9 @@ class Curve:
         tilts = -self.theta * (self.losses - self.centre)
         with np.errstate(over="ignore", under="ignore"):
             weights = self.chances * np.exp(np.clip(tilts, -_MOST_EXPONENT, _MOST_EXPONENT))
-            later = lfilter([1.0], [1.0, -math.exp(-self.interval)], weights[::-1])[::-1]
+            later = scipy.signal.lfilter([1.0], [1.0, -math.exp(-self.interval)], weights[::-1])[
+                ::-1
+            ]
             falls = -math.expm1(-self.interval) * later
             found = np.append(np.cumsum(falls[:0:-1])[::-1], 0.0)
             scale = math.exp(min(self.log_scale, _MOST_EXPONENT))

@@ -25,8 +25,8 @@ from functools import cache
 from typing import Literal, get_args
 
 import numpy as np
+import scipy
 from scipy.optimize import brentq
-from scipy.stats import binom
 
 from masquerade import _check, events
 from masquerade._round import up_decimals, up_significant
@@ -263,6 +263,6 @@ def _coins(margin: float, other: float, times: int, delta: float) -> float:
     loss = math.log(_wins(-margin) / _wins(-other))
     losses = wins * gain + (times - wins) * loss
     return max(
-        least_epsilon(binom.pmf(wins, times, _wins(margin)), losses, delta=delta),
-        least_epsilon(binom.pmf(wins, times, _wins(other)), -losses, delta=delta),
+        least_epsilon(scipy.stats.binom.pmf(wins, times, _wins(margin)), losses, delta=delta),
+        least_epsilon(scipy.stats.binom.pmf(wins, times, _wins(other)), -losses, delta=delta),
     )

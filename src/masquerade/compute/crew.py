@@ -11,10 +11,9 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-import joblib
-from joblib.externals.loky import ProcessPoolExecutor
+from masquerade._optional import Later, require
 
-from masquerade._optional import require
+joblib, loky = Later("joblib"), Later("joblib.externals.loky")  # many need neither
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
@@ -95,7 +94,7 @@ def _worker(jobs: int) -> Any:
     """One process, with its share of the processors unless the environment says otherwise."""
     share = str(max(joblib.cpu_count() // jobs, 1))
     env = {name: os.environ.get(name, share) for name in _THREADS}
-    return ProcessPoolExecutor(
+    return loky.ProcessPoolExecutor(
         max_workers=1, env=env, initializer=_end_with, initargs=(os.getpid(),)
     )
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from masquerade import _check, catalog, video
+from masquerade import ledger as ledgers
 from masquerade.compute import ahead, device
 from masquerade.compute.progress import bars
 from masquerade.doors.bill import bill_of
@@ -19,8 +20,7 @@ from masquerade.doors.publish import Bill, IfStanding, placed, publish
 from masquerade.doors.source import Film, Limits, Numbers, Recording, Saving, find
 from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
-from masquerade.ledger import Content, Ledger
-from masquerade.ledger.content import Watcher
+from masquerade.ledger.content import Content, Watcher
 from masquerade.mechanism import Mechanism, Shapes, Streams, Value, arrays_of, shapes_of
 from masquerade.noise import Noise
 from masquerade.receipt import Release, canonical_sha256, receipt_path, write_receipt
@@ -71,7 +71,7 @@ def release_value(
     mechanism: Mechanism,
     *,
     noise: Noise | None = None,
-    ledger: Ledger | None = None,
+    ledger: ledgers.Ledger | None = None,
 ) -> Release[Value]:
     """Release an array, a tuple of arrays (jointly), a `Signal` or a `Video`.
 
@@ -107,7 +107,7 @@ def release_file(
     mechanism: Mechanism,
     *,
     noise: Noise | None = None,
-    ledger: Ledger | None = None,
+    ledger: ledgers.Ledger | None = None,
     options: Options | None = None,
 ) -> Release[Path]:
     """Release a video, a picture or an array file; the receipt is written beside the output.
@@ -134,7 +134,12 @@ def release_file(
     source, noise, options = Path(source), noise or Noise(), options or Options()
     atomic.sweep(Path(target).parent)
     with placed(Path(target), noise=noise, source=source, if_standing=options.if_standing) as place:
-        found = find(source, heading=options.heading, limits=options.limits)
+        found = find(
+            source,
+            heading=options.heading,
+            limits=options.limits,
+            is_charged=ledger is not None,
+        )
         made = released(found, mechanism, place.target, options)
         if not (place.stands or options.accept_grey or noise.is_rehearsal):
             expecting.refuse_grey(mechanism, source, found.shapes)
@@ -163,7 +168,7 @@ class _Made:
         """The public shapes of what is released."""
         return self.found.shapes
 
-    def bill(self, ledger: Ledger | None, noise: Noise) -> Bill:
+    def bill(self, ledger: ledgers.Ledger | None, noise: Noise) -> Bill:
         """Who pays for it."""
         has_sound = self.options.saving.keep_sound
         return bill_of(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
+from masquerade import ledger as ledgers
 from masquerade._printed import counted
 from masquerade.doors import Answer, folder
 from masquerade.doors.folder_plan import Work, about_names
@@ -17,7 +18,6 @@ from masquerade.doors.publish import IfStanding, check_link
 from masquerade.doors.recording import Options, release_file
 from masquerade.doors.source import Limits, Saving
 from masquerade.files import atomic
-from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt, Release, receipt_path
@@ -109,7 +109,7 @@ class ReleaseFile:
         """What every release here is made with."""
         return {
             "noise": Noise(seed=self.rehearsal_seed),
-            "ledger": None if self.ledger is None else Ledger(self.ledger),
+            "ledger": None if self.ledger is None else ledgers.Ledger(self.ledger),
             "options": self._options(),
         }
 

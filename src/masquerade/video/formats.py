@@ -45,9 +45,9 @@ class Format:
 
 
 # Measured on filmed people: 45.4 dB at 1768x994; 44.0 at 884x496, 50 from halved chroma alone.
-# Beside preset veryfast that is the same to 0.02 dB and 2 % of the size, in 0.6 of its time (18 of
-# 30 ms a frame); released frames, which are smooth, take half its time and 2 to 30 % less room.
-# superfast's own search (subme 1) gives files a quarter larger.
+# Beside preset veryfast at crf 14 that is the same to 0.02 dB and 2 % of the size, in 0.6 of its
+# time (21 of 34 ms a frame of 1768x994); released frames, which are smooth, take half its time and
+# 0 to 30 % less room. superfast's own search (subme 1) gives files a quarter larger.
 # "psnr" keeps x264 from inventing texture that looks sharper and is further from the pixels; its
 # macroblock tree reads memory that it has not set, so that the same frames would give other bytes.
 # swscale averages chroma between pixels: the tag spares a reader a shift by half a pixel.
@@ -58,7 +58,7 @@ _H264 = Format(
     odd_format="yuv444p",
     longest_side=16384,
     options={
-        "crf": "14",
+        "crf": "13.7",
         "preset": "superfast",
         "x264-params": "subme=2:b-adapt=0:weightp=0",
         "tune": "psnr",

@@ -201,7 +201,7 @@ def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
     path = Path(f"/dev/fd/{file.fileno()}")
     try:
         with source.opened(path, max_pixels=formats.MAX_PIXELS) as (container, stream):
-            source.prepare(stream, threads=_THREADS)
+            source.prepare(stream, threads=_THREADS, is_counted=True)
             for packet in source.packets(container, stream):
                 if packet.is_keyframe:
                     tail.clear()
