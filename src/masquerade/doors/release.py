@@ -39,7 +39,8 @@ class ReleaseFile:
         resume: keep an output of the same mechanism that stands there; nothing is spent.
         overwrite: replace an output that stands there; this spends again.
         yes: write a video or picture even where plain grey or noise is to be expected.
-        dry_run: print guarantee, expected error and time, and write nothing.
+        dry_run: print guarantee, expected error, time and size, and write nothing; of a video only
+            the header is read, unless a ledger is asked.
         person_height: pixels; with dry_run, how many sites a person of that height covers.
         ledger: charge this ledger (a path, or postgresql://...) before anything is released.
         device: cpu or cuda.
