@@ -24,7 +24,7 @@ _GREY = np.clip(np.rint((np.arange(256) - 16) * 255 / 219), 0, 255).astype(np.ui
 _JFIF = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]], np.float32
 )
-# From these swscale makes planes of RGB in a third of the time, and the same values (a test compares).
+# From these swscale makes planes of RGB in a third of the time; a test compares the values.
 _QUICK = {f"yuv{j}{chroma}p" for j in ("", "j") for chroma in ("420", "422", "444")}
 # AVColorSpace -> swscale's matrix; what is not here is untagged.
 _MATRICES = {
