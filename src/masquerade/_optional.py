@@ -1,22 +1,19 @@
-"""Import what others wrote: now, at its first use, or without all that comes with it."""
+"""Import packages of others: optional ones, and as little of each as is needed."""
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import sys
-import threading
 from importlib import import_module
-from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
 from masquerade.errors import MissingExtra
 
-_RUNNING = threading.RLock()
-_BEGUN = "__begun__"
-
 
 def require(module: str, *, extra: str = "") -> ModuleType:
-    """Import ``module`` or raise with the line that installs it.
+    """Import ``module`` or raise with the line that installs it; some need no extra.
 
     Example:
         >>> require("json", extra="train").loads("1")
@@ -27,7 +24,7 @@ def require(module: str, *, extra: str = "") -> ModuleType:
     except ImportError as error:
         raise MissingExtra(
             f"{module} is needed here and cannot be imported ({error}); "
-            f"install it with: pip install 'masquerade{extra and f'[{extra}]'}'"
+            f"install it with: pip install 'masquerade{f'[{extra}]' if extra else ''}'"
         ) from error
 
 
@@ -47,30 +44,28 @@ class Later:
         return getattr(require(self._module, extra=self._extra), name)
 
 
-def lighten(package: str) -> None:
-    """Let modules of ``package`` be imported without all that its ``__init__`` imports.
+def alone(module: str) -> None:
+    """Load one module of a package, so that a later import of it leaves the others unloaded.
 
-    That runs as soon as something is asked of the package that only it can give.
+    For a package that imports all of its parts, and long ones, where one small part is needed. The
+    whole package can still be imported, and then shares this module.
+
+    Example:
+        >>> alone("email.charset")
+        >>> from email.charset import Charset
     """
-    spec = None if package in sys.modules else find_spec(package)
-    if spec is not None:
-        sys.modules[package] = module_from_spec(spec)
-        sys.modules[package].__class__ = _Light
-
-
-class _Light(ModuleType):
-    """A package whose ``__init__`` did not run yet."""
-
-    def __getattr__(self, name: str) -> Any:
-        spec = self.__spec__
-        if name.startswith("__") or spec is None or spec.loader is None:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        with _RUNNING:  # other threads wait until all of it has run
-            if not self.__dict__.get(_BEGUN):
-                self.__dict__[_BEGUN] = True
-                spec.loader.exec_module(self)
-                self.__class__ = ModuleType  # type: ignore[assignment]
-        try:
-            return self.__dict__[name]
-        except KeyError:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+    package = module.rpartition(".")[0]
+    whole = importlib.util.find_spec(package)
+    if module in sys.modules or package in sys.modules or whole is None:
+        return
+    folders = whole.submodule_search_locations
+    spec = importlib.machinery.PathFinder.find_spec(module, folders)
+    if spec is None or spec.loader is None:
+        return  # an ordinary import finds it, or says what is missing
+    part = importlib.util.module_from_spec(spec)
+    sys.modules[module] = part
+    try:
+        spec.loader.exec_module(part)
+    except BaseException:
+        del sys.modules[module]
+        raise

@@ -15,11 +15,9 @@ from typing import Any
 
 import attr
 
-from masquerade import _check
-from masquerade._optional import lighten
+from masquerade import _check, _optional
 
-lighten("dp_accounting")  # of which values are enough here; its accountants import half of scipy
-
+_optional.alone("dp_accounting.dp_event")  # its package takes a second to load
 from dp_accounting.dp_event import (  # noqa: E402
     ComposedDpEvent,
     DpEvent,

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import erfcx, ndtr, ndtri
 
 _SQRT_HALF = math.sqrt(0.5)
@@ -39,7 +39,9 @@ def _room(epsilon: float, mu: float) -> float:
 
 
 def _root(curve: Callable[[float], np.ndarray], low: float, high: float, *, xtol: float) -> float:
-    return brentq(lambda at: float(curve(at)), low, high, xtol=xtol, rtol=1e-15, maxiter=500)
+    return scipy.optimize.brentq(
+        lambda at: float(curve(at)), low, high, xtol=xtol, rtol=1e-15, maxiter=500
+    )
 
 
 def gaussian_delta(epsilon: float, mu: float | np.ndarray) -> np.ndarray:

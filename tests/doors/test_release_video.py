@@ -373,8 +373,8 @@ def test_videos_are_released_from_python_as_well(clip: Path) -> None:
 def test_a_file_that_is_swapped_after_it_was_charged_is_refused(
     clip: Path, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger, read_by = open_account(command, clip.parent, clip), [list(read.frames(clip)), FILM]
-    monkeypatch.setattr(read, "frames", lambda path, **_: iter(read_by.pop(0)))
+    ledger = open_account(command, clip.parent, clip)
+    monkeypatch.setattr(read, "frames", lambda path, **_: (frame for frame in FILM))
     with pytest.raises(BadInput, match="changed"):
         mq.release_file(clip, clip.with_name("out.mp4"), POOL, ledger=Ledger(ledger))
 

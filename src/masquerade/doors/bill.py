@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from masquerade import ledger as ledgers
 from masquerade.errors import BadInput
-from masquerade.ledger import Content, Ledger, WrongReceipt
+from masquerade.ledger.content import Content
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
@@ -41,7 +42,7 @@ class RecordingBill:
         with_sound: whether the sound of a video leaves with it.
     """
 
-    ledger: Ledger
+    ledger: ledgers.Ledger
     content: Callable[[], Content]
     mechanism: Mechanism
     with_sound: bool
@@ -63,14 +64,14 @@ class RecordingBill:
         """Record the output; where the ledger cannot be told, that may wait: the spend is in it."""
         try:
             self.ledger.settle(receipt)
-        except WrongReceipt:
-            raise
         except (BadInput, OSError) as error:
+            if isinstance(error, ledgers.WrongReceipt):
+                raise
             return error
         return None
 
 
-def refuse_rehearsal(ledger: Ledger | None, noise: Noise) -> None:
+def refuse_rehearsal(ledger: ledgers.Ledger | None, noise: Noise) -> None:
     """A rehearsal protects nothing, so nothing is charged for it."""
     if ledger is not None and noise.is_rehearsal:
         raise ValueError(
@@ -79,7 +80,7 @@ def refuse_rehearsal(ledger: Ledger | None, noise: Noise) -> None:
 
 
 def bill_of(
-    ledger: Ledger | None,
+    ledger: ledgers.Ledger | None,
     noise: Noise,
     content: Callable[[], Content],
     mechanism: Mechanism,

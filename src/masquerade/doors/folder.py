@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from masquerade import ledger as ledgers
 from masquerade._printed import counted
 from masquerade.compute.crew import Crew
 from masquerade.compute.progress import bars
@@ -17,7 +18,6 @@ from masquerade.doors.publish import IfStanding, final_name, stamp
 from masquerade.doors.recording import Options, release_swept
 from masquerade.errors import exit_code, message
 from masquerade.files import atomic, opaque
-from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 
@@ -28,7 +28,7 @@ def release_folder(
     mechanism: Mechanism,
     *,
     noise: Noise | None = None,
-    ledger: Ledger | None = None,
+    ledger: ledgers.Ledger | None = None,
     options: Options | None = None,
     work: Work | None = None,
 ) -> list[Outcome]:
@@ -63,7 +63,7 @@ def release_planned(
     mechanism: Mechanism,
     *,
     noise: Noise | None,
-    ledger: Ledger | None,
+    ledger: ledgers.Ledger | None,
     options: Options,
     work: Work,
 ) -> list[Outcome]:
@@ -142,7 +142,7 @@ class _Attempt:
                     job.target,
                     self.mechanism,
                     noise=Noise(seed=seed),
-                    ledger=None if self.ledger is None else Ledger(self.ledger),
+                    ledger=None if self.ledger is None else ledgers.Ledger(self.ledger),
                     options=self.options,
                 )
         except Exception as error:
@@ -180,7 +180,7 @@ class _Progress:
         stamps = {path: stamp(path) if replaces else None for path in paths}
         return cls(outputs=stamps, replaces=replaces)
 
-    def said(self, target: Path, ledger: Ledger | None) -> str:
+    def said(self, target: Path, ledger: ledgers.Ledger | None) -> str:
         """What a stop leaves; counted on disk, where workers may have been quicker."""
         count = sum(stamp(path) not in (None, old) for path, old in self.outputs.items())
         every = counted(len(self.outputs), "new output" if self.replaces else "output")

@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-
 from masquerade import _json
-from masquerade._printed import counted
-from masquerade.compute import device
-from masquerade.doors import Answer
+from masquerade import ledger as ledgers
+from masquerade._printed import about_bytes, about_seconds, counted
+from masquerade.doors import Answer, estimate
 from masquerade.doors.bill import refuse_rehearsal
 from masquerade.doors.folder import check_names, failed
 from masquerade.doors.folder_plan import Job, Outcome, Work, about_names, plan
 from masquerade.doors.publish import Place, check_room, final_name, recognised
 from masquerade.doors.recording import Options, released
-from masquerade.doors.source import Recording, find
+from masquerade.doors.source import Film, Recording, find, glance
 from masquerade.guarantee import UnitName
-from masquerade.ledger import Content, Ledger
-from masquerade.mechanism import Mechanism, Shapes, Streams
+from masquerade.ledger.content import Content
+from masquerade.mechanism import Mechanism, Shapes
 from masquerade.noise import Noise
 from masquerade.release import expecting
+from masquerade.video.probe import Counting
 from masquerade.wording import PERSON, explain
 
 _AFFORDED = "The ledger can afford it."
-_FRAMES = 16  # of grey, to find out how fast a mechanism is
+_COUNTED = {
+    Counting.HEADER: "{frames} by its header; a release decodes and counts them.",
+    Counting.ABOUT: "About {frames}, by its header's times; a release decodes and counts them.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
     """A release that is not made: it refuses what a real one would, and says what it would say.
+
+    Of a film the header and the first frame are read, which takes a moment however long it is.
+    What only decoding finds, damage further on and a header that lies, is left to the release;
+    all of it is decoded where a ledger is asked, which knows recordings by their frames, and where
+    an output stands there.
 
     Args:
         mechanism: what would be done.
@@ -45,7 +50,7 @@ class Preview:
 
     mechanism: Mechanism
     noise: Noise
-    ledger: Ledger | None
+    ledger: ledgers.Ledger | None
     options: Options
     person_height: int | None = None
 
@@ -59,7 +64,7 @@ class Preview:
             has_sound = self.options.saving.keep_sound
             self.ledger.quote(found.content, self.mechanism, with_sound=has_sound)
             lines.append(_AFFORDED)
-        answer = self._promise(source, found.shapes)
+        answer = self._promise(source, target, found)
         return replace(answer, lines=lines + answer.lines)
 
     def of_folder(self, source: Path, target: Path, work: Work) -> Answer:
@@ -68,7 +73,10 @@ class Preview:
         planned = plan(source, target, work)
         previews, refused, is_afforded = self._previews(planned.jobs)
         lost = [*planned.lost, *refused]
-        total = sum(answer.data["expected_seconds"] for answer in previews.values())
+        seconds, size = (
+            sum(answer.data[what] for answer in previews.values())
+            for what in ("expected_seconds", "expected_bytes")
+        )
         lines = [f"{counted(len(planned.jobs), 'file')}; nothing was written."]
         lines += planned.left_out
         lines += [_AFFORDED] * is_afforded
@@ -78,7 +86,8 @@ class Preview:
         if previews:
             first = next(iter(previews))
             lines += [
-                f"Expected time: about {total:.0f} s of one process.",
+                f"Expected in all: {about_seconds(seconds)} one after the other, and "
+                f"{about_bytes(size)}.",
                 f"For the first, {first.name}:",
                 *previews[first].lines,
             ]
@@ -87,7 +96,8 @@ class Preview:
             data={
                 "files": data + [outcome.data for outcome in lost],
                 "failed": len(lost),
-                "expected_seconds": total,
+                "expected_seconds": seconds,
+                "expected_bytes": size,
             },
             lines=lines,
             exit_code=max((outcome.exit_code for outcome in lost), default=0),
@@ -102,7 +112,7 @@ class Preview:
             try:
                 found, stands = self._probed(job.source, job.target, is_in_folder=True)
                 charged = {} if self.ledger is None or stands else {job.source: found.content}
-                previews[job.source] = self._promise(job.source, found.shapes)
+                previews[job.source] = self._promise(job.source, job.target, found)
                 asked |= charged
             except (ValueError, OSError, RuntimeError) as error:
                 refused.append(failed(job.source, error))
@@ -129,22 +139,28 @@ class Preview:
         target = final_name(target, self.noise)
         if target.parent.is_dir() or not is_in_folder:  # else a folder's run makes it
             check_room(target, source)
-        found = find(source, heading=self.options.heading, limits=self.options.limits)
-        made = released(found, self.mechanism, target, self.options)
         place = Place(target=target, if_standing=self.options.if_standing)
+        heading, limits = self.options.heading, self.options.limits
+        if self.ledger is None and not place.stands:
+            found = glance(source, heading=heading, limits=limits)
+        else:
+            is_charged = self.ledger is not None
+            found = find(source, heading=heading, limits=limits, is_charged=is_charged)
+        made = released(found, self.mechanism, target, self.options)
         if place.stands:
             recognised(made, place, made.bill(self.ledger, self.noise))
         return found, place.stands
 
-    def _promise(self, source: Path, shapes: Shapes) -> Answer:
-        """Guarantee, what to expect, time, and how much of a person one unit covers."""
+    def _promise(self, source: Path, target: Path, found: Recording) -> Answer:
+        """Guarantee, what to expect, time and size, and how much of a person one unit covers."""
         mechanism, options, is_rehearsal = self.mechanism, self.options, self.noise.is_rehearsal
+        shapes = found.shapes
         guarantee = mechanism.guarantee(shapes).as_released(
             with_sound=options.saving.keep_sound, is_rehearsal=is_rehearsal
         )
         error = mechanism.expected_error(shapes)
-        with device.on(options.device):
-            seconds = expected_seconds(mechanism, shapes)
+        seconds = estimate.seconds(mechanism, shapes, is_charged=self.ledger is not None)
+        size = estimate.size(mechanism, shapes, suffix=target.suffix, is_exact=options.saving.exact)
         sight = expecting.expected(mechanism, source, shapes)
         first, *others = explain(guarantee)
         lines = [first, *expecting.said(sight)]
@@ -155,17 +171,32 @@ class Preview:
         lines += others
         if error is not None:
             lines.append(f"Expected error of each number: {error:.7g} (standard deviation).")
-        lines.append(f"Expected time: about {max(seconds, 0.1):.1f} s.")
+        lines += _counted(found)
+        lines.append(
+            f"Expected time: {about_seconds(seconds)}, and size: {about_bytes(size)}. Both are "
+            "estimates."
+        )
         data = {
+            "shapes": shapes,
+            "frames_counted": found.contents.counting if isinstance(found, Film) else None,
             "guarantee": _json.encode(guarantee),
             "expect": sight,
             "expected_error": error,
             "expected_seconds": seconds,
+            "expected_bytes": size,
         }
         if self.person_height is not None:
             data["person"], said = _person(self.person_height, shapes, mechanism)
             lines += said
         return Answer(data=data, lines=lines)
+
+
+def _counted(found: Recording) -> list[str]:
+    """How the frames of a film were counted, unless by decoding."""
+    if not isinstance(found, Film) or found.contents.counting is Counting.DECODED:
+        return []
+    frames = counted(found.contents.frames, "frame")
+    return [_COUNTED[found.contents.counting].format(frames=frames)]
 
 
 def _person(height: int, shapes: Shapes, mechanism: Mechanism) -> tuple[dict[str, int], list[str]]:
@@ -183,23 +214,3 @@ def _person(height: int, shapes: Shapes, mechanism: Mechanism) -> tuple[dict[str
         covered = (unit.sites or 1) / (sites * (frames if unit.name is UnitName.PIXELS else 1))
         lines.append(f"{unit} is {min(covered, 1):.2g} of that person.")
     return {"height": height, "sites_per_frame": sites, "sites": sites * frames}, lines
-
-
-@lru_cache(maxsize=64)
-def _pace(mechanism: Mechanism, height: int, width: int) -> float:
-    """Seconds a frame, measured on grey frames: nothing private is involved."""
-    assert isinstance(mechanism, Streams)
-    grey = np.full((_FRAMES, height, width, 3), 128, np.uint8)
-    list(mechanism.stream(iter(grey[:1]), (1, *grey.shape[1:]), Noise()))
-    start = time.perf_counter()
-    list(mechanism.stream(iter(grey), grey.shape, Noise()))
-    return (time.perf_counter() - start) / _FRAMES
-
-
-def expected_seconds(mechanism: Mechanism, shapes: Shapes) -> float:
-    """About how long a release takes, reading and writing of videos included."""
-    if isinstance(mechanism, Streams) and len(shapes[0]) == 4:
-        frames, height, width, _ = shapes[0]
-        codec = 25e-9 * height * width  # two passes of decoding, one of encoding
-        return frames * (_pace(mechanism, height, width) + codec)
-    return sum(map(math.prod, shapes)) * 1e-7

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,15 +12,15 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from masquerade import _check, catalog, video
-from masquerade.compute import device
+from masquerade import ledger as ledgers
+from masquerade.compute import ahead, device
 from masquerade.compute.progress import bars
 from masquerade.doors.bill import bill_of
 from masquerade.doors.publish import Bill, IfStanding, placed, publish
 from masquerade.doors.source import Film, Limits, Numbers, Recording, Saving, find
 from masquerade.errors import BadInput
 from masquerade.files import arrays, atomic
-from masquerade.ledger import Content, Ledger
-from masquerade.ledger.content import Watcher
+from masquerade.ledger.content import Content, Watcher
 from masquerade.mechanism import Mechanism, Shapes, Streams, Value, arrays_of, shapes_of
 from masquerade.noise import Noise
 from masquerade.receipt import Release, canonical_sha256, receipt_path, write_receipt
@@ -70,7 +71,7 @@ def release_value(
     mechanism: Mechanism,
     *,
     noise: Noise | None = None,
-    ledger: Ledger | None = None,
+    ledger: ledgers.Ledger | None = None,
 ) -> Release[Value]:
     """Release an array, a tuple of arrays (jointly), a `Signal` or a `Video`.
 
@@ -106,7 +107,7 @@ def release_file(
     mechanism: Mechanism,
     *,
     noise: Noise | None = None,
-    ledger: Ledger | None = None,
+    ledger: ledgers.Ledger | None = None,
     options: Options | None = None,
 ) -> Release[Path]:
     """Release a video, a picture or an array file; the receipt is written beside the output.
@@ -147,12 +148,17 @@ def release_swept(
     mechanism: Mechanism,
     *,
     noise: Noise,
-    ledger: Ledger | None,
+    ledger: ledgers.Ledger | None,
     options: Options,
 ) -> Release[Path]:
     """The same where somebody has swept: if each of many did it, each would look at all others."""
     with placed(target, noise=noise, source=source, if_standing=options.if_standing) as place:
-        found = find(source, heading=options.heading, limits=options.limits)
+        found = find(
+            source,
+            heading=options.heading,
+            limits=options.limits,
+            is_charged=ledger is not None,
+        )
         made = released(found, mechanism, place.target, options)
         if not (place.stands or options.accept_grey or noise.is_rehearsal):
             expecting.refuse_grey(mechanism, source, found.shapes)
@@ -181,7 +187,7 @@ class _Made:
         """The public shapes of what is released."""
         return self.found.shapes
 
-    def bill(self, ledger: Ledger | None, noise: Noise) -> Bill:
+    def bill(self, ledger: ledgers.Ledger | None, noise: Noise) -> Bill:
         """Who pays for it."""
         has_sound = self.options.saving.keep_sound
         return bill_of(
@@ -258,13 +264,14 @@ class ReleasedFilm(_Made):
         )
 
     def write(self, stream: BinaryIO, noise: Noise) -> None:
-        """Read, release and write as one stream."""
+        """Read, release and write as one stream, on three threads."""
         assert isinstance(self.promise, Streams)  # or it had not been made
         found, shape = self.found, self.found.contents.shape
         same = _Unchanged(found)
-        frames = map(same.seen, read.frames(found.path, max_pixels=found.max_pixels))
+        read_ahead = ahead.ahead(same.frames(), room=ahead.room_for(self.film.frame_bytes))
         sound = found.path if self.options.saving.keep_sound else None
         with (
+            contextlib.closing(read_ahead) as frames,
             bars(is_shown=self.options.is_watched) as progress,
             write.writing(
                 stream, self.film, audio_from=sound, threads=self.options.saving.threads
@@ -285,15 +292,19 @@ class _Unchanged:
         is_charged = "content" in film.__dict__
         self._charged = Watcher(film.contents.shape) if is_charged else None
 
-    def seen(self, frame: np.ndarray) -> np.ndarray:
-        """The next frame, if it can be one of them."""
+    def frames(self) -> Generator[np.ndarray, None, None]:
+        """The frames of the file, as long as each can be one of them."""
         shape = self._film.contents.shape
-        if frame.shape != shape[1:] or self._count == shape[0]:
-            raise self._changed()
-        self._count += 1
-        if self._charged is not None:
-            self._charged.add(frame)
-        return frame
+        with contextlib.closing(
+            read.frames(self._film.path, max_pixels=self._film.max_pixels)
+        ) as every:
+            for frame in every:
+                if frame.shape != shape[1:] or self._count == shape[0]:
+                    raise self._changed()
+                self._count += 1
+                if self._charged is not None:
+                    self._charged.add(frame)
+                yield frame
 
     def check(self, *, rest: Iterator[np.ndarray]) -> None:
         """All of them were the same, and there are no more."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from tyro.conf import Positional
 
 from masquerade import _check, _json
+from masquerade import ledger as ledgers
 from masquerade._printed import counted
 from masquerade.doors import Answer, folder
 from masquerade.doors.folder_plan import Work, about_names
@@ -18,7 +19,6 @@ from masquerade.doors.publish import IfStanding, check_link
 from masquerade.doors.recording import Options, release_file
 from masquerade.doors.source import Limits, Saving
 from masquerade.files import atomic
-from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 from masquerade.receipt import Release, receipt_path
@@ -41,7 +41,8 @@ class ReleaseFile:
         resume: keep an output of the same mechanism that stands there; nothing is spent.
         overwrite: replace an output that stands there; this spends again.
         yes: write a video or picture even where plain grey or noise is to be expected.
-        dry_run: print guarantee, expected error and time, and write nothing.
+        dry_run: print guarantee, expected error, time and size, and write nothing; of a video only
+            the header is read, unless a ledger is asked.
         person_height: pixels; with dry_run, how many sites a person of that height covers.
         ledger: charge this ledger (a path, or postgresql://...) before anything is released.
         device: cpu or cuda.
@@ -111,7 +112,7 @@ class ReleaseFile:
         """What every release here is made with."""
         return {
             "noise": Noise(seed=self.rehearsal_seed),
-            "ledger": None if self.ledger is None else Ledger(self.ledger),
+            "ledger": None if self.ledger is None else ledgers.Ledger(self.ledger),
             "options": self._options(),
         }
 

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from masquerade import _check, video
 from masquerade.errors import BadInput
 from masquerade.files import arrays
-from masquerade.ledger import Content
+from masquerade.ledger.content import Content, Watcher
 from masquerade.mechanism import Shapes, Value, shapes_of
-from masquerade.video import formats, probe, read
+from masquerade.video import formats, header, probe, read
 
 SUFFIXES = (*arrays.SUFFIXES, *sorted(video.SUFFIXES))
 
@@ -53,31 +53,68 @@ class Limits:
             )
 
 
-def find(path: Path, *, heading: bool = False, limits: Limits | None = None) -> Recording:
+def find(
+    path: Path, *, heading: bool = False, limits: Limits | None = None, is_charged: bool = False
+) -> Recording:
     """Probe a file: it is read once, all of it, so that a bad one is refused here.
 
     Args:
         path: the file.
         heading: whether a .csv begins with the names of its columns.
         limits: on its size when it is unpacked; by default those of `Limits`.
+        is_charged: whether a ledger will ask for its content, which the same reading can give.
 
     Raises:
         BadInput: if it is missing or cannot be used.
         ValueError: if its name says that it is of no kind we know.
     """
     limits = limits or Limits()
+    if not _is_film(path):
+        return Numbers(table=arrays.read(path, heading=heading, max_bytes=limits.max_bytes))
+    if is_charged:
+        return _with_content(path, limits.max_pixels)
+    contents = probe.probe(path, max_pixels=limits.max_pixels)
+    return Film(path=path, contents=contents, max_pixels=limits.max_pixels)
+
+
+def glance(path: Path, *, heading: bool = False, limits: Limits | None = None) -> Recording:
+    """What the header of a film says, for an estimate; `find` for anything else.
+
+    Raises:
+        BadInput: as `find`, as far as the header and the first frame tell.
+        ValueError: as `find`.
+    """
+    limits = limits or Limits()
+    if not _is_film(path):
+        return find(path, heading=heading, limits=limits)
+    contents = header.told(path, max_pixels=limits.max_pixels)
+    return Film(path=path, contents=contents, max_pixels=limits.max_pixels)
+
+
+def _is_film(path: Path) -> bool:
+    """Whether it is a video or a picture; refuses what is not there, or of no kind we know."""
     try:
         path.stat()
     except FileNotFoundError:
         raise BadInput(f"Expected a file at {path}, got nothing; check the name.") from None
     except OSError as error:
         raise BadInput(f"Expected a file at {path}, got {error.strerror}.") from error
-    if video.is_video(path):
-        contents = probe.probe(path, max_pixels=limits.max_pixels)
-        return Film(path=path, contents=contents, max_pixels=limits.max_pixels)
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(_check.unknown("kind of file", path.suffix or path.name, SUFFIXES))
-    return Numbers(table=arrays.read(path, heading=heading, max_bytes=limits.max_bytes))
+    return video.is_video(path)
+
+
+def _with_content(path: Path, max_pixels: int) -> Film:
+    """A film and its content by one reading, if the header tells the number of frames.
+
+    The content begins with the shape. Where decoding gives another one than the header, the content
+    is made by a second reading, when it is asked for.
+    """
+    shape = header.told(path, max_pixels=max_pixels).shape
+    watcher = Watcher(shape)
+    contents = probe.probe(path, max_pixels=max_pixels, see=watcher.add)
+    content = watcher.content() if contents.shape == shape else None
+    return Film(path=path, contents=contents, max_pixels=max_pixels, seen=content)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,6 +146,7 @@ class Film:
     path: Path
     contents: probe.Contents
     max_pixels: int = video.MAX_PIXELS
+    seen: Content | None = None
 
     @property
     def shapes(self) -> Shapes:
@@ -118,6 +156,8 @@ class Film:
     @cached_property
     def content(self) -> Content:
         """What a ledger knows it by: the decoded frames."""
+        if self.seen is not None:
+            return self.seen
         frames = read.frames(self.path, max_pixels=self.max_pixels)
         return Content.of_frames(self.contents.shape, frames)
 

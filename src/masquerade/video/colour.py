@@ -24,6 +24,8 @@ _GREY = np.clip(np.rint((np.arange(256) - 16) * 255 / 219), 0, 255).astype(np.ui
 _JFIF = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]], np.float32
 )
+# From these swscale makes planes of RGB in a third of the time; a test compares the values.
+_QUICK = {f"yuv{j}{chroma}p" for j in ("", "j") for chroma in ("420", "422", "444")}
 # AVColorSpace -> swscale's matrix; what is not here is untagged.
 _MATRICES = {
     1: Colorspace.ITU709,
@@ -74,7 +76,7 @@ class ToRgb:
         is_full = is_full_range(frame)
         rgb = self._reformatter.reformat(
             frame,
-            format="rgb24",
+            format="gbrp" if frame.format.name in _QUICK else "rgb24",
             src_colorspace=matrix(tag=frame.colorspace, height=frame.height),
             src_color_range=ColorRange.JPEG if is_full else ColorRange.MPEG,
             dst_color_range=ColorRange.JPEG,
@@ -95,13 +97,16 @@ class FromRgb:
         self._format = pixel_format
         self._matrix = matrix(tag=-1, height=height)
 
-    def __call__(self, array: np.ndarray) -> av.VideoFrame:
-        """One frame of that format; YUV is of limited range, JPEG's of full range."""
+    def copied(self, array: np.ndarray) -> av.VideoFrame:
+        """The array in memory of its own, for `converted`; it may change afterwards."""
         array = np.ascontiguousarray(array)
         if self._format == "yuvj444p":
             return av.VideoFrame.from_ndarray(_to_jfif(array), format="yuvj444p")
-        frame = av.VideoFrame.from_ndarray(array, format="rgb24")
-        if self._format == "rgb24":
+        return av.VideoFrame.from_ndarray(array, format="rgb24")
+
+    def converted(self, frame: av.VideoFrame) -> av.VideoFrame:
+        """One frame of that format; YUV is of limited range, JPEG's of full range."""
+        if self._format in ("rgb24", "yuvj444p"):
             return frame
         is_yuv = self._format.startswith("yuv")
         return self._reformatter.reformat(

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 
 import av
+import numpy as np
 from av.container import InputContainer
 from av.stream import Stream
 from av.video.stream import VideoStream
 
-from masquerade.video import MAX_PIXELS, colour, source, upright
+from masquerade.compute import ahead
+from masquerade.video import MAX_PIXELS, colour, read, source, upright
 from masquerade.video.clock import Clock
 
 _HDR = {16: "PQ", 18: "HLG"}
+
+
+class Counting(StrEnum):
+    """Where a number of frames comes from."""
+
+    DECODED = "decoded"
+    HEADER = "header"
+    ABOUT = "about"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +36,7 @@ class Contents:
     """What a video file holds.
 
     Args:
-        frames: counted by decoding.
+        frames: how many.
         height: of a frame, after rotation.
         width: of a frame, after rotation.
         rate: frames a second; the average where the rate varies.
@@ -41,6 +54,7 @@ class Contents:
         chapters: number of chapters.
         header_frames: what the header says; 0 if nothing.
         warnings: sentences on what reading changes and where the header is wrong.
+        counting: whether ``frames`` were counted by decoding; if not, nothing is released by it.
     """
 
     frames: int
@@ -61,6 +75,7 @@ class Contents:
     chapters: int = 0
     header_frames: int = 0
     warnings: tuple[str, ...] = ()
+    counting: Counting = Counting.DECODED
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -78,33 +93,52 @@ class Contents:
         return float(self.frames / self.rate)
 
 
-def probe(path: Path, *, max_pixels: int = MAX_PIXELS) -> Contents:
+def probe(
+    path: Path, *, max_pixels: int = MAX_PIXELS, see: Callable[[np.ndarray], None] | None = None
+) -> Contents:
     """Decode a file once and say what is in it.
+
+    Args:
+        path: the file.
+        max_pixels: of a frame; larger ones are refused.
+        see: gets every frame as ``read.frames`` would yield it, in the same pass.
 
     Raises:
         BadInput: as ``read.frames``.
     """
     with source.opened(path, max_pixels=max_pixels) as (container, stream):
-        clock = Clock()
-        first: av.VideoFrame | None = None
-        for frame in source.decoded(container, stream):
-            first = first or frame
-            clock.tick(frame.pts)
-        if first is None:
-            raise RuntimeError("decoded() yields a frame or raises")
-        turn = upright.of_picture(path) if source.is_picture(container) else upright.of_frame(first)
-        return _contents(container, stream, first, clock, turn)
+        clock, first = Clock(), list[av.VideoFrame]()
+
+        def decoded() -> Generator[av.VideoFrame, None, None]:
+            for frame in source.decoded(container, stream, is_counted=see is None):
+                if not first:
+                    first.append(frame)
+                clock.tick(frame.pts)
+                yield frame
+
+        if see is None:
+            for _ in decoded():
+                pass
+        else:
+            show, pixels = read.showing(path, container), stream.width * stream.height
+            shown = (show(frame) for frame in decoded())
+            with closing(ahead.ahead(shown, room=ahead.room_for(3 * pixels))) as frames:
+                for frame in frames:
+                    see(frame)
+        return contents_of(path, container, stream, first[0], clock)
 
 
-def _contents(
+def contents_of(
+    path: Path,
     container: InputContainer,
     stream: VideoStream,
     first: av.VideoFrame,
     clock: Clock,
-    turn: upright.Turn,
 ) -> Contents:
-    size = (first.height, first.width) if turn[0] else (first.width, first.height)
+    """What an open file holds, by its first frame and a clock that all of them have passed."""
     is_picture = source.is_picture(container)
+    turn = upright.of_picture(path) if is_picture else upright.of_frame(first)
+    size = (first.height, first.width) if turn[0] else (first.width, first.height)
     rate, doubt = clock.rate(stream) if not is_picture else (Fraction(25), "")
     tags = _tags(container)
     has_alpha = any(part.is_alpha for part in first.format.components)

@@ -43,13 +43,13 @@ def frames(
         BadInput: if the file is missing, truncated, damaged, empty, too large, or changes its size.
     """
     with source.opened(path, max_pixels=max_pixels) as (container, stream):
-        show = _showing(path, container)
+        show = showing(path, container)
         for frame in source.decoded(container, stream, threads=threads):
             yield show(frame)
 
 
-def _showing(path: Path, container: InputContainer) -> Callable[[VideoFrame], np.ndarray]:
-    """What makes an upright RGB array of a frame of this file.
+def showing(path: Path, container: InputContainer) -> Callable[[VideoFrame], np.ndarray]:
+    """What makes an upright RGB array of a frame of an open file.
 
     Turns are looked up only where the rotation changes: a frame whose side data were looked at is
     kept until Python next collects its cycles, and large frames would fill the memory long before.
@@ -120,7 +120,7 @@ def timed_segment(path: Path, start: int, stop: int) -> tuple[np.ndarray, float]
 def _timed(path: Path, start: int, stop: int | None) -> tuple[np.ndarray, float]:
     """Decode all, keep the frames from ``start`` to ``stop``, and watch the time."""
     with source.opened(path) as (container, stream):
-        clock, show = Clock(), _showing(path, container)
+        clock, show = Clock(), showing(path, container)
         film, kept = np.empty((0, 0, 0, 3), np.uint8), 0
         for frame in source.decoded(container, stream):
             if start <= clock.count and (stop is None or clock.count < stop):
@@ -181,7 +181,7 @@ def _by_seeking(path: Path, start: int, stop: int) -> list[np.ndarray] | None:
             return None  # the beginning is as near
         container.seek(index.key_places[place], stream=stream)
         found: list[np.ndarray] = []
-        show = _showing(path, container)
+        show = showing(path, container)
         for frame in source.decoded(container, stream):
             if frame.pts is None or (frame.pts < wanted[0] and found):
                 return None

@@ -19,6 +19,7 @@ from av.video.reformatter import ColorRange
 from av.video.stream import VideoStream
 
 from masquerade import _check
+from masquerade.compute import ahead
 from masquerade.errors import BadInput
 from masquerade.video import PICTURES, audio, colour, formats, handle, source
 
@@ -49,6 +50,11 @@ class Outline:
     rate: Fraction = Fraction(25)
     aspect: Fraction = Fraction(1)
     exact: bool = False
+
+    @property
+    def frame_bytes(self) -> int:
+        """Of a frame in memory."""
+        return self.height * self.width * 3
 
     def check(self) -> None:
         """Refuse what cannot be written, before anything is computed.
@@ -135,7 +141,7 @@ def writing(
     By default visually lossless: H.264 with halved chroma (full chroma for odd sizes), VP9 in a
     .webm, MPEG-4 in an .avi, all of limited range and with the matrix of ``colour``; full-chroma
     JPEG. The bytes depend on the frames, the arguments and the number of threads alone. At the end
-    what was written is read back.
+    what was written is read back. A thread of its own converts and encodes.
 
     Args:
         stream: seekable and writable; it stays open.
@@ -161,8 +167,10 @@ def writing(
             video.codec_context.thread_count = 1 if form.one_thread else threads or _THREADS
             with audio.copied(audio_from, container, suffix=film.suffix) as copy_sound:
                 container.start_encoding()
-                encoder = Encoder(container, video, film, copy_sound=copy_sound)
-                yield encoder
+                codec = _Codec(container, video, film, copy_sound=copy_sound)
+                with ahead.handing(codec.take, room=ahead.room_for(film.frame_bytes)) as hand:
+                    encoder = Encoder(film, codec, hand=hand)
+                    yield encoder
                 encoder.finish()
         _check_written(file, (encoder.count, film.height, film.width))
 
@@ -193,7 +201,7 @@ def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
     path = Path(f"/dev/fd/{file.fileno()}")
     try:
         with source.opened(path, max_pixels=formats.MAX_PIXELS) as (container, stream):
-            source.prepare(stream, threads=_THREADS)
+            source.prepare(stream, threads=_THREADS, is_counted=True)
             for packet in source.packets(container, stream):
                 if packet.is_keyframe:
                     tail.clear()
@@ -210,7 +218,40 @@ def _check_written(file: BinaryIO, shape: tuple[int, ...]) -> None:
 
 
 class Encoder:
-    """Takes frames, if they are all alike and as many as announced, and writes their packets."""
+    """Takes frames, if they are all alike and as many as announced."""
+
+    def __init__(
+        self, film: Outline, codec: _Codec, *, hand: Callable[[av.VideoFrame], None]
+    ) -> None:
+        self._film, self._codec, self._hand, self.count = film, codec, hand, 0
+
+    def add(self, array: np.ndarray) -> None:
+        """The next frame; what goes wrong with one may be raised at a later one."""
+        shape = (self._film.height, self._film.width, 3)
+        if array.shape != shape or array.dtype != np.uint8:
+            raise ValueError(
+                f"Expected frames of shape {shape} and dtype uint8, got {array.shape} and "
+                f"{array.dtype} at frame {self.count}."
+            )
+        if self.count == self._film.frames:
+            raise self._other_than_announced("more")
+        self._hand(self._codec.copied(array))
+        self.count += 1
+
+    def finish(self) -> None:
+        """What the codec still holds; every frame has been taken before."""
+        if self._film.frames not in (None, self.count):
+            raise self._other_than_announced(str(self.count))
+        self._codec.finish()
+
+    def _other_than_announced(self, got: str) -> BadInput:
+        return BadInput(
+            f"Expected {self._film.frames} frames to write, got {got}; count them again."
+        )
+
+
+class _Codec:
+    """Converts and encodes frames, and writes their packets and the sound that goes with them."""
 
     def __init__(
         self,
@@ -221,34 +262,25 @@ class Encoder:
         copy_sound: Callable[[Fraction], None],
     ) -> None:
         context = video.codec_context
-        self._container, self._video, self._film = container, video, film
-        self._copy_sound, self.count = copy_sound, 0
+        self._container, self._video, self._count = container, video, 0
+        self._copy_sound = copy_sound
         self._rate = formats.find(film.suffix, exact=film.exact).nearest_rate(film.rate)
         self._from_rgb = colour.FromRgb(context.pix_fmt or "", height=context.height)
+        self.copied = self._from_rgb.copied
         is_h264 = context.name.startswith("libx264")
         self._silence = BitStreamFilterContext(_NO_MESSAGES, in_stream=video) if is_h264 else None
 
-    def add(self, array: np.ndarray) -> None:
+    def take(self, copy: av.VideoFrame) -> None:
         """The next frame."""
-        shape = (self._film.height, self._film.width, 3)
-        if array.shape != shape or array.dtype != np.uint8:
-            raise ValueError(
-                f"Expected frames of shape {shape} and dtype uint8, got {array.shape} and "
-                f"{array.dtype} at frame {self.count}."
-            )
-        if self.count == self._film.frames:
-            raise self._other_than_announced("more")
-        self._copy_sound(self.count / self._rate)
-        frame = self._from_rgb(array)
-        frame.pts, frame.time_base = self.count, 1 / self._rate
+        self._copy_sound(self._count / self._rate)
+        frame = self._from_rgb.converted(copy)
+        frame.pts, frame.time_base = self._count, 1 / self._rate
         self._mux(self._video.encode(frame))
-        self.count += 1
+        self._count += 1
 
     def finish(self) -> None:
-        """What the codec still holds."""
-        if self._film.frames not in (None, self.count):
-            raise self._other_than_announced(str(self.count))
-        self._copy_sound(self.count / self._rate)
+        """What is still held."""
+        self._copy_sound(self._count / self._rate)
         self._mux(self._video.encode(None))
 
     def _mux(self, packets: list[av.Packet[VideoStream]]) -> None:
@@ -256,11 +288,6 @@ class Encoder:
             for kept in self._silence.filter(packet) if self._silence else [packet]:
                 kept.stream = self._video
                 self._container.mux(kept)
-
-    def _other_than_announced(self, got: str) -> BadInput:
-        return BadInput(
-            f"Expected {self._film.frames} frames to write, got {got}; count them again."
-        )
 
 
 def _add_video(container: OutputContainer, form: formats.Format, film: Outline) -> VideoStream:
