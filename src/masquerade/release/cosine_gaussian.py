@@ -25,7 +25,8 @@ from masquerade.release.prior import Size
 from masquerade.tradeoff import gaussian_mu
 
 _MOST_FRAMES = 256
-_SLAB = 64  # frames that the local step holds at a time
+_MOST_LARGE = 128  # of frames that are pooled
+_SLAB = 32  # frames that the local step holds at a time
 _MOST_CELLS = 1 << 25  # of a chunk, so that large frames fit into memory
 _POOLED = 1 << 17  # sites of a frame from which on it is pooled where that loses nothing
 _SIDES = (16, 12, 10, 8, 6, 5, 4, 3, 2)  # of cells, in sites
@@ -74,21 +75,23 @@ class CosineGaussian(GaussianVideo):
         if self.as_unit().name is UnitName.FRAME:
             return [Chunk(0, shape[0], shape)]
         _, rows, columns = prior.in_cells((shape[0], shape[1], shape[2]), side)
-        return even_chunks(shape, max(1, min(_MOST_FRAMES, _MOST_CELLS // (rows * columns))))
+        most = _MOST_FRAMES if side == 1 else min(_MOST_LARGE, _MOST_FRAMES)
+        return even_chunks(shape, max(1, min(most, _MOST_CELLS // (rows * columns))))
 
     def side(self, shape: Shape) -> int:
         """Sites along a side of a cell, from shape, unit and budget alone; 1 is no pooling."""
         return _side(self, as_video(shape))
 
     def plan(self, chunk: Chunk) -> Precision:
-        """The precision of a chunk; a unit that touches all chunks shares the budget among them."""
-        return self._plan(chunk, self.side(chunk.shape))
+        """The precision of a chunk."""
+        return precision.plan(*self._task(chunk), self.side(chunk.shape))
 
-    def _plan(self, chunk: Chunk, side: int) -> Precision:
+    def _task(self, chunk: Chunk) -> tuple[Size, UnitName, int, float]:
+        """Size, unit, sites and budget; a unit that touches all chunks shares it among them."""
         unit = self.as_unit()
         share = chunk.length / chunk.shape[0] if unit.name in _WHOLE else 1.0
         squared_mu = gaussian_mu(self.epsilon, self.delta) ** 2 * share
-        return precision.plan(chunk.size, unit.name, _sites(unit, chunk.shape), squared_mu, side)
+        return chunk.size, unit.name, _sites(unit, chunk.shape), squared_mu
 
     def distance(self, shape: Shape, unit: Unit) -> float:
         """Bound and four times the arithmetic's error, over the chunks that one unit can touch."""
@@ -189,9 +192,8 @@ def _side(mechanism: CosineGaussian, shape: Shape) -> int:
     if shape[1] * shape[2] < _POOLED:
         return 1
     for side in _SIDES:
-        plan = mechanism._plan(mechanism._chunks(shape, side)[0], side)
-        kept = [band.shape for band in plan.bands]
-        if all(max(box[i] for box in kept) <= _ROOM * plan.size[i] for i in (1, 2)):
+        chunk = mechanism._chunks(shape, side)[0]
+        if max(precision.reach(*mechanism._task(chunk), side)) <= _ROOM:
             return side
     return 1
 

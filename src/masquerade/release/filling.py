@@ -27,6 +27,9 @@ class Filling(Protocol):
     def fill(self, level: float, share: float) -> np.ndarray:
         """L on the band where it is not zero."""
 
+    def band(self, level: float, share: float) -> Size:
+        """How many frequencies along each axis that is."""
+
 
 def filling(size: Size, side: int, *, time_free: bool, space_free: bool) -> Filling:
     """For a video in cells of some sites a side, with axes that are free or not."""
@@ -48,6 +51,11 @@ class _Whole:
     def fill(self, level: float, share: float) -> np.ndarray:
         """L on the band where it is not zero."""
         raise NotImplementedError
+
+    def band(self, level: float, share: float) -> Size:
+        """How many frequencies along each axis that is."""
+        t, h, w = self.fill(level, share).shape
+        return t, h, w
 
 
 class _Flat(_Whole):
@@ -85,10 +93,14 @@ class _Everywhere:
         found = np.maximum(1 / level - 1 / (self._table * share), 0.0)
         return float(self._counts @ found.sum(axis=1)), float(found.max())
 
+    def band(self, level: float, share: float) -> Size:
+        """By the profiles along the axes, where P is largest."""
+        t, h, w = (_above(profile * share, level) for profile in self._profiles)
+        return t, h, w
+
     def fill(self, level: float, share: float) -> np.ndarray:
         """Everywhere."""
-        t, h, w = (_above(profile * share, level) for profile in self._profiles)
-        box = prior.spectrum(self._size, (t, h, w), self._side)
+        box = prior.spectrum(self._size, self.band(level, share), self._side)
         return np.maximum(1 / level - 1 / (box * share), 0.0)
 
 

@@ -39,7 +39,7 @@ from masquerade.compute import cosine
 from masquerade.compute.device import Array, constant
 from masquerade.guarantee import UnitName
 from masquerade.release import prior
-from masquerade.release.filling import filling
+from masquerade.release.filling import Filling, filling
 from masquerade.release.prior import Size
 
 PEAK = 3 * 255.0**2  # largest squared change of one site
@@ -205,33 +205,14 @@ def _left(cells: int, count: int, side: int) -> np.ndarray:
     return np.asarray(np.sin(half * side) / (side * np.sin(half)))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def plan(size: Size, unit: UnitName, sites: int, squared_mu: float, side: int = 1) -> Precision:
     """The precision of a chunk in which one unit is exactly sqrt(``squared_mu``) apart."""
-    time_free = unit not in (UnitName.VALUE, UnitName.PIXELS, UnitName.FRAME)
-    space_free = unit not in (UnitName.VALUE, UnitName.PIXELS, UnitName.TUBE)
-    water = filling(size, side, time_free=time_free, space_free=space_free)
-    empty = Precision(
-        video=size, side=side, components=(), is_time_free=time_free, is_space_free=space_free
-    )
-    axes = zip(empty.size, empty.free, strict=True)
-    places = math.prod(n for n, is_free in axes if not is_free)
-    highest = float(prior.spectrum(size, (1, 1, 1), side)[0, 0, 0])
+    empty, water = _empty(size, unit, side)
 
     def calibrated(share: float) -> Component:
-        def excess(log_level: float) -> float:
-            """As if every cell carried the mean energy, which costs nothing to compute."""
-            total, most = water.rough(math.exp(log_level), share)
-            return math.log(
-                max(empty.apart(total / places, most, unit, sites), 1e-300) / squared_mu
-            )
-
-        high = math.log(highest * share) - 1e-6
-        low = high - 1.0
-        while excess(low) < 0 and low > -600:  # what is left is made up by the factor below
-            low, high = low - 2.0, low
-        level = brentq(excess, low, high, xtol=1e-9) if excess(low) * excess(high) < 0 else high
-        first = _component(water.fill(math.exp(level), share), empty, share)
+        level = _level(empty, water, unit, sites, squared_mu, share)
+        first = _component(water.fill(level, share), empty, share)
         factor = squared_mu / empty.apart(first.kappa, first.lam, unit, sites)
         return replace(
             first,
@@ -241,6 +222,54 @@ def plan(size: Size, unit: UnitName, sites: int, squared_mu: float, side: int = 
         )
 
     return replace(empty, components=tuple(calibrated(share) for share in prior.COLOURS))
+
+
+def reach(
+    size: Size, unit: UnitName, sites: int, squared_mu: float, side: int
+) -> tuple[float, float]:
+    """Which share of the cells' frequencies along height and width luma needs, nearly."""
+    empty, water = _empty(size, unit, side)
+    level = _level(empty, water, unit, sites, squared_mu, 1.0)
+    _, rows, columns = water.band(level, 1.0)
+    if empty.is_space_free:  # then it ends where the prior does
+        most = prior.kept(empty.size)
+        _, most_precise = water.rough(level, 1.0)
+        along_height = prior.spectrum(size, (1, most[1], 1), side)[0, :, 0]
+        along_width = prior.spectrum(size, (1, 1, most[2]), side)[0, 0]
+        rows = int(np.sum(along_height * most_precise > _LEAST))
+        columns = int(np.sum(along_width * most_precise > _LEAST))
+    return rows / empty.size[1], columns / empty.size[2]
+
+
+def _empty(size: Size, unit: UnitName, side: int) -> tuple[Precision, Filling]:
+    """A plan without components, and what fills them."""
+    time_free = unit not in (UnitName.VALUE, UnitName.PIXELS, UnitName.FRAME)
+    space_free = unit not in (UnitName.VALUE, UnitName.PIXELS, UnitName.TUBE)
+    empty = Precision(
+        video=size, side=side, components=(), is_time_free=time_free, is_space_free=space_free
+    )
+    return empty, filling(size, side, time_free=time_free, space_free=space_free)
+
+
+def _level(
+    empty: Precision, water: Filling, unit: UnitName, sites: int, squared_mu: float, share: float
+) -> float:
+    """The water level of a component at which one unit is nearly sqrt(``squared_mu``) apart."""
+    axes = zip(empty.size, empty.free, strict=True)
+    places = math.prod(n for n, is_free in axes if not is_free)
+    highest = float(prior.spectrum(empty.video, (1, 1, 1), empty.side)[0, 0, 0])
+
+    def excess(log_level: float) -> float:
+        """As if every cell carried the mean energy, which costs nothing to compute."""
+        total, most = water.rough(math.exp(log_level), share)
+        return math.log(max(empty.apart(total / places, most, unit, sites), 1e-300) / squared_mu)
+
+    high = math.log(highest * share) - 1e-6
+    low = high - 1.0
+    while excess(low) < 0 and low > -600:  # what is left is made up by a factor
+        low, high = low - 2.0, low
+    is_between = excess(low) * excess(high) < 0
+    return math.exp(brentq(excess, low, high, xtol=1e-9) if is_between else high)
 
 
 def _component(precision: np.ndarray, of: Precision, share: float) -> Component:
