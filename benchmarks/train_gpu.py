@@ -1,10 +1,13 @@
 """Claim: private training takes 1.25 times as long as SGD at most, and 1.3 times the room (H200).
 
+Of everything, 1.3 times as long.
+
 MViT-v2-S with random weights learns from films of 16 x 224 x 224 that lie on the device. Trained
 are the head and the last norms, behind a frozen trunk that both run at every step; then with the
 trunk's output kept; then everything. Ours is the library's own loop: Poisson batches, fill-ups,
-exact noise. The peer is plain SGD with batches of one size, neither clipped nor noised. Memory is
-what is taken beyond weights and films. Skips politely without a GPU; about four minutes.
+exact noise, replayed. The peer is plain SGD with batches of one size, neither clipped nor noised,
+as it is written; beside it the same, replayed as ours is. Memory is what is taken from the device
+beyond weights and films. Skips politely without a GPU; about six minutes, two with ``--quick``.
 """
 
 from __future__ import annotations
@@ -30,12 +33,13 @@ from masquerade.train import loop
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.loop import Workload
 from masquerade.train.plan import Plan
+from masquerade.train.replay import Replayed
 from masquerade.train.rows import Rows
 from masquerade.train.sampling import Poisson
 
 NETWORK, CLASSES, FILMS = "mvit_v2_s", 51, 512
-WARM, TIMED, LEAST = 2, 4, 128  # steps, and records that are timed at least
-MOST_TIME, MOST_MEMORY = 1.25, 1.3
+WARM, TIMED, LEAST = 3, 5, 256  # steps, and records that are timed at least
+MOST_TIME, MOST_TIME_ALL, MOST_MEMORY = 1.25, 1.3, 1.3
 METHOD = DpSgd(epsilon=8.0, unit="video")
 MODES = ("float32", "tf32", "bfloat16")
 
@@ -51,6 +55,7 @@ class Case:
         physical: records at once.
         is_private: whether it is ours, or SGD.
         is_cached: whether the trunk's output is kept.
+        is_replayed: whether SGD's kernels are; ours always are.
     """
 
     part: str = "last_norms"
@@ -59,6 +64,7 @@ class Case:
     physical: int = 16
     is_private: bool = True
     is_cached: bool = False
+    is_replayed: bool = False
 
     @property
     def timed(self) -> int:
@@ -93,6 +99,8 @@ class Clock:
     """Seconds and memory of the steps after the first ones."""
 
     def __init__(self) -> None:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
         self.before = torch.cuda.memory_allocated()
         self.steps = 0
 
@@ -101,13 +109,12 @@ class Clock:
         torch.cuda.synchronize()
         self.steps += 1
         if self.steps == WARM:
-            torch.cuda.reset_peak_memory_stats()
             self.start = time.perf_counter()
         self.seconds = time.perf_counter() - self.start if self.steps > WARM else 0.0
 
     def gigabytes(self) -> float:
-        """At most, since the first steps."""
-        return (torch.cuda.max_memory_allocated() - self.before) / 2**30
+        """At most; a replay's memory is only seen where it is taken from the device."""
+        return (torch.cuda.max_memory_reserved() - self.before) / 2**30
 
 
 def stage(case: Case, films: Any) -> tuple[Any, Rows]:
@@ -147,21 +154,30 @@ def ours(case: Case, tail: Any, rows: Rows) -> tuple[float, float]:
 def sgd(case: Case, tail: Any, rows: Rows) -> tuple[float, float]:
     """The same for the mean gradient, without clipping and noise."""
     weights = [held for held in tail.parameters() if held.requires_grad]
+    for held in weights:
+        held.grad = torch.zeros_like(held)
     best, clock = torch.optim.SGD(weights, lr=0.1, momentum=0.9), Clock()
+
+    def add(inputs: Any, targets: Any) -> None:
+        with torch.autocast("cuda", torch.bfloat16, enabled=case.mode == "bfloat16"):
+            if rows.trunk is not None:
+                with torch.no_grad():
+                    inputs = rows.trunk(inputs)
+            out = tail(inputs)
+        loss = torch.nn.functional.cross_entropy(out.float(), targets, reduction="sum")
+        if not case.is_replayed:
+            (loss / case.batch).backward()
+            return
+        found = torch.autograd.grad(loss / case.batch, weights, materialize_grads=True)
+        for held, gradient in zip(weights, found, strict=True):
+            held.grad += gradient
+
+    piece = Replayed(add, is_on=case.is_replayed)
     for _ in range(WARM + case.timed):
         chosen = torch.randperm(rows.units, device="cuda")[: case.batch]
-        best.zero_grad()
+        best.zero_grad(set_to_none=not case.is_replayed)
         for some in chosen.split(case.physical):
-            with torch.autocast("cuda", torch.bfloat16, enabled=case.mode == "bfloat16"):
-                inputs = rows.private[some]
-                if rows.trunk is not None:
-                    with torch.no_grad():
-                        inputs = rows.trunk(inputs)
-                out = tail(inputs)
-            loss = torch.nn.functional.cross_entropy(
-                out.float(), rows.targets[some], reduction="sum"
-            )
-            (loss / case.batch).backward()
+            piece(rows.private[some], rows.targets[some])
         best.step()
         clock.tick()
     return clock.seconds / (case.timed * case.batch), clock.gigabytes()
@@ -181,20 +197,23 @@ def measured(case: Case, films: Any) -> Found:
 
 
 def beside(case: Case, films: Any) -> list[Found]:
-    """One line: SGD, ours, and their ratios."""
-    peer, own = (measured(replace(case, is_private=is_ours), films) for is_ours in (False, True))
+    """One line: SGD, SGD replayed, ours, and ours / SGD."""
+    peer = measured(replace(case, is_private=False), films)
+    other = measured(replace(case, is_private=False, is_replayed=True), films)
+    own = measured(case, films)
     time_ratio, memory_ratio = own.seconds / peer.seconds, own.gigabytes / peer.gigabytes
     what = f"{case.part}{', kept' if case.is_cached else ''}"
-    is_met = time_ratio <= MOST_TIME and memory_ratio <= MOST_MEMORY
-    is_aimed = case.part == "last_norms" and not case.is_cached
+    most = MOST_TIME_ALL if case.part == "all" else MOST_TIME
+    is_met = time_ratio <= most and memory_ratio <= MOST_MEMORY
     print(
         f"{what:<18}{case.mode:<10}{case.batch:>6}{case.physical:>5}{own.weights:>12,}"
-        f"{1 / peer.seconds:>9.0f}{1 / own.seconds:>9.0f}{time_ratio:>7.2f}"
+        f"{1 / peer.seconds:>9.0f}{1 / other.seconds:>9.0f}{1 / own.seconds:>9.0f}"
+        f"{time_ratio:>7.2f}{own.seconds / other.seconds:>7.2f}"
         f"{peer.gigabytes:>8.2f}{own.gigabytes:>8.2f}{memory_ratio:>7.2f}"
-        f"  {('pass' if is_met else 'miss') if is_aimed else ''}",
+        f"  {'pass' if is_met else 'miss'}",
         flush=True,
     )
-    return [peer, own]
+    return [peer, other, own]
 
 
 def noise_share(found: list[Found]) -> None:
@@ -261,23 +280,26 @@ def draw(told: dict[str, Any], path: Path) -> None:
     path.write_text(whole + "</svg>\n")
 
 
-def compare(films: Any) -> list[Found]:
-    heads = f"{'batch':>6}{'once':>5}{'weights':>12}{'SGD/s':>9}{'ours/s':>9}{'ratio':>7}"
+def compare(films: Any, modes: tuple[str, ...]) -> list[Found]:
     print("records a second, and GiB beyond weights and films; ratios are ours / SGD")
-    print(f"{'trained':<18}{'mode':<10}{heads}{'SGD':>8}{'ours':>8}{'ratio':>7}  target")
+    heads = f"{'batch':>6}{'once':>5}{'weights':>12}{'SGD/s':>9}{'replayed':>9}{'ours/s':>9}"
+    ratios = f"{'ratio':>7}{'to it':>7}{'SGD':>8}{'ours':>8}{'ratio':>7}  target"
+    print(f"{'trained':<18}{'mode':<10}{heads}{ratios}")
     found = []
-    for mode in MODES:
+    for mode in modes:
         found += beside(Case(mode=mode), films)
-    for mode in MODES:
+    for mode in modes:
         found += beside(Case(mode=mode, is_cached=True, physical=32), films)
-    for mode in ("tf32", "bfloat16"):
-        found += beside(Case(mode=mode, part="all", batch=64), films)
+    for mode in modes:
+        if mode != "float32":
+            found += beside(Case(mode=mode, part="all", batch=64), films)
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="write all figures to this file, as JSON")
+    parser.add_argument("--quick", action="store_true", help="in bfloat16 alone")
     parser.add_argument("--plot", type=Path, help="draw the curves of the file --out, and end")
     given = parser.parse_args()
     if given.plot is not None:
@@ -290,7 +312,7 @@ def main() -> None:
     print(f"{device}, torch {torch.__version__}, {NETWORK}, Python {sys.version.split()[0]}")
     seen = mvit.NORMALISATION[NETWORK]
     films = torch.rand(FILMS, 3, seen.frames, seen.size_px, seen.size_px, device="cuda")
-    found = compare(films)
+    found = compare(films, MODES[-1:] if given.quick else MODES)
     noise_share([one for one in found if one.case.is_private])
     if given.out is not None:
         told = {key: [asdict(one) for one in many] for key, many in curves(films).items()}

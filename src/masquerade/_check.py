@@ -6,9 +6,14 @@ import math
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-import numpy as np
+from masquerade._optional import Later
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Later("numpy")
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -20,7 +25,9 @@ def _refuse(rule: str, name: str, value: object, remedy: str = "") -> NoReturn:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if isinstance(value, int | float):
+        return not isinstance(value, bool)
+    return isinstance(value, np.integer | np.floating)
 
 
 def _finite(rule: str, is_right: Callable[[float], bool], named: dict[str, float]) -> None:

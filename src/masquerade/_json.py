@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,7 +40,7 @@ def decode(noun: type[Noun], data: Mapping[str, Any]) -> Noun:
     """
     if not isinstance(data, Mapping):
         raise ValueError(f"Expected a JSON object for {noun.__name__}, got {data!r}.")
-    fields = {f.name: f for f in dataclasses.fields(noun)}  # type: ignore[arg-type]
+    fields, hints = _fields(noun)  # type: ignore[arg-type]
     if extra := set(data) - set(fields):
         raise ValueError(f"Unknown keys for {noun.__name__}: {', '.join(sorted(extra))}.")
     required = {
@@ -49,8 +50,13 @@ def decode(noun: type[Noun], data: Mapping[str, Any]) -> Noun:
     }
     if missing := required - set(data):
         raise ValueError(f"Missing keys for {noun.__name__}: {', '.join(sorted(missing))}.")
-    hints = typing.get_type_hints(noun)
     return noun(**{name: _decode(hints[name], item) for name, item in data.items()})
+
+
+@cache
+def _fields(noun: type) -> tuple[dict[str, dataclasses.Field[Any]], dict[str, Any]]:
+    """A noun's fields and their types, by name."""
+    return {f.name: f for f in dataclasses.fields(noun)}, typing.get_type_hints(noun)
 
 
 def _decode(hint: Any, data: Any) -> Any:

@@ -15,25 +15,24 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
-
-import tyro
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from masquerade import __version__, _check, catalog
+from masquerade._optional import Later
 from masquerade._printed import printable
 from masquerade.doors import Answer
 from masquerade.errors import Stopped, exit_code, message
+
+if TYPE_CHECKING:
+    import tyro
+else:
+    tyro = Later("tyro")  # an overview has nothing to parse
 
 _DOORS = Path(__file__).parent / "doors"
 _SILENT = {
     KeyboardInterrupt: "Interrupted.",
     MemoryError: "Expected more memory than there is; use fewer trials or a smaller file.",
 }
-_CONFIG = (
-    tyro.conf.OmitArgPrefixes,
-    tyro.conf.FlagCreatePairsOff,
-    tyro.conf.EnumChoicesFromValues,
-)
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -175,12 +174,13 @@ def _refuse_shared(others: list[Any], entry: Any, name: str) -> None:
 
 def _parse(program: str, cls: Any, rest: list[str], about: list[str]) -> Any:
     """Parse with tyro; with ``--json`` its message box becomes an ordinary error."""
-    box = io.StringIO()
+    box, rules = io.StringIO(), tyro.conf
+    config = (rules.OmitArgPrefixes, rules.FlagCreatePairsOff, rules.EnumChoicesFromValues)
     quiet = contextlib.redirect_stderr(box) if "--json" in rest else contextlib.nullcontext()
     try:
         with quiet:
             return tyro.cli(
-                cls, prog=program, args=rest, config=_CONFIG, description="\n".join(about)
+                cls, prog=program, args=rest, config=config, description="\n".join(about)
             )
     except SystemExit as stop:
         if not stop.code or "--json" not in rest:

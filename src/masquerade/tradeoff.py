@@ -61,6 +61,7 @@ def gaussian_delta(epsilon: float, mu: float | np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(np.nan_to_num(value, nan=1.0), 0.0, 1.0))
 
 
+@lru_cache(maxsize=1024)
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Smallest epsilon, rounded up, for which mu-GDP implies (epsilon, delta)-DP."""
     if math.isnan(mu) or mu < 0:

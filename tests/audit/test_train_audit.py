@@ -81,7 +81,7 @@ def many(value: float | None, plan: Plan, noise: Noise, count: int) -> np.ndarra
     weights, rows = {"w": torch.zeros(1)}, rows_with(value)
     work = loop.Workload(physical=UNITS)
     sums = [
-        loop._private_cells(loss, weights, rows, np.array(batch), plan, work)["w"]
+        loop._private_sum(loss, weights, rows, plan, work).cells(np.array(batch))["w"]
         for batch in ([1, 2, 3], [0, 1, 2, 3])
     ]
     is_in = [int(0 in plan.sampler.draw(noise)) for _ in range(count)]

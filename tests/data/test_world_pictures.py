@@ -61,9 +61,13 @@ def shot(
     shape = (camera.height, camera.width)
     empty = np.broadcast_to(GREEN, (*shape, 3)).copy()
     behind = empty, np.broadcast_to(np.float32(depth), shape).copy()
-    drawn = figure.draw(model, people, behind, time=50, camera=camera, light=LIGHT)
+    cast = [(who, posed.at(np.array([50]))) for who, posed in people]
+    drawn = figure.draw(model, cast, behind, camera=camera, light=LIGHT)
     assert (empty == GREEN).all(), "it drew on what it was given"
-    return drawn
+    of_people = {
+        name: getattr(drawn, name)[:, 0] for name in ("joints", "visible", "head_box", "box")
+    }
+    return Drawn(image=drawn.image[0], owner=drawn.owner[0], **of_people)
 
 
 def skin_of(model: Model, person: Person, posed: Posed, time: int) -> np.ndarray:
@@ -122,7 +126,7 @@ def test_outside_the_mask_a_frame_is_the_empty_place_bit_for_bit(
 
     monkeypatch.setattr(backdrop, "draw", noted)
     world = replace(SMALL, bystanders=1.0)
-    film = takes.film(world, plan.take(world, number, kind="videos"))
+    film = takes.shoot(world, plan.take(world, number, kind="videos"), kind="videos")
     (place,) = empty
     assert np.array_equal(takes.empty(world, plan.take(world, number, kind="videos")), place)
     for frame, owner in zip(film.frames, film.owner, strict=True):
@@ -248,7 +252,7 @@ def test_what_is_outside_the_picture_is_not_visible(
 
 def test_joints_are_where_the_camera_sees_them() -> None:
     world = replace(SMALL, bystanders=1.0)
-    film = takes.film(world, plan.take(world, 5, kind="videos"))
+    film = takes.shoot(world, plan.take(world, 5, kind="videos"), kind="videos")
     assert np.allclose(film.joints, film.camera.see(film.joints_3d)[..., :2])
     for frame in range(world.frames):
         for who in range(2):
@@ -264,7 +268,7 @@ def filmed(kind: str, number: int, world: WorldPlan, *, has_numba: bool) -> take
         if not has_numba:
             patch.setattr(raster, "numba", None)
             patch.setattr(backdrop, "HAS_NUMBA", False)
-        return (takes.film if kind == "videos" else takes.photo)(world, take)
+        return takes.shoot(world, take, kind=kind)
 
 
 @pytest.mark.skipif(raster.numba is None, reason="needs numba beside numpy")

@@ -200,6 +200,26 @@ def test_importing_masquerade_is_light() -> None:
     assert not heavy & set(loaded)
 
 
+def test_an_overview_needs_no_numbers_and_a_release_no_statistics() -> None:
+    said = "import sys, masquerade.{}; print('all:', *sys.modules)"
+    overview = python(said.format("cli")).rpartition("all:")[2].split()
+    assert not {"numpy", "scipy", "tyro", "joblib", "sqlalchemy"} & set(overview)
+    release = python(said.format("doors.release")).rpartition("all:")[2].split()
+    assert "dp_accounting.dp_event" in release
+    assert not {"scipy.stats", "scipy.signal", "dp_accounting.pld", "joblib"} & set(release)
+
+
+def test_a_package_that_was_imported_lightly_is_whole_when_it_is_asked() -> None:
+    ask = (
+        "import masquerade.events, dp_accounting; print(dp_accounting.get_sigma_gaussian(1, 1e-5))"
+    )
+    assert 3.7 < float(python(ask)) < 3.8
+    ask = "import masquerade.events; from dp_accounting.pld import PLDAccountant as A; print(A)"
+    assert "PLDAccountant" in python(ask)
+    ask = "import masquerade.events, dp_accounting; print(hasattr(dp_accounting, 'nonsense'))"
+    assert python(ask).strip() == "False"
+
+
 def test_every_export_exists_and_the_list_is_sorted() -> None:
     assert masquerade.__all__ == sorted(masquerade.__all__)
     for name in masquerade.__all__:

@@ -13,7 +13,7 @@ import video_files as maker
 from masquerade import catalog
 from masquerade.compute import cosine
 from masquerade.ledger import Ledger
-from masquerade.release import precision
+from masquerade.release import prior
 from masquerade.release import visible as sight
 from masquerade.release.expecting import Sight, expected
 from video_files import KINDS
@@ -73,7 +73,7 @@ def test_what_is_expected_is_what_is_left(name: str, pixels: int, epsilon: float
 def _like_the_prior(rng: np.random.Generator) -> np.ndarray:
     """A film of grey, (24, 48, 64, 3), drawn from the prior."""
     size = (24, 48, 64)
-    box = rng.standard_normal(size) * np.sqrt(precision.prior(size))
+    box = rng.standard_normal(size) * np.sqrt(prior.whole(size))
     rows = [cosine.matrix(n, n, np.float64) for n in size]
     luma = np.asarray(cosine.backward(box, *rows)) / np.sqrt(3)
     grey = np.clip(127.5 + luma, 0, 255)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from masquerade.compute import cosine
 from masquerade.guarantee import Unit, UnitName
 from masquerade.noise import rounded_bound
-from masquerade.release import cosine_gaussian, precision
+from masquerade.release import cosine_gaussian, precision, prior
 from masquerade.release.cosine_gaussian import CosineGaussian
 from masquerade.release.gaussian_video import Chunk, GaussianVideo
 from masquerade.release.precision import Band, Precision
@@ -111,7 +111,7 @@ def corner(pull: np.ndarray, unit: Unit) -> np.ndarray:
 
 @pytest.mark.parametrize("unit", ["pixels", "tube", "frame", "video"])
 def test_the_prior_has_the_known_values(unit: str) -> None:
-    spectrum = precision.prior((8, 12, 16))
+    spectrum = prior.whole((8, 12, 16))
     assert spectrum[0, 0, 0] == pytest.approx(186998, abs=0.5)
     assert spectrum[1, 2, 3] == pytest.approx(1858.31, abs=0.005)
 
@@ -290,12 +290,22 @@ def cosines(size: int, kept: int) -> np.ndarray:
     return rows
 
 
+def _in_cells(planes: np.ndarray, side: int) -> np.ndarray:
+    """Sums over cells of (T, H, W), and nothing beyond the border."""
+    missing = [(0, 0), *((0, -n % side) for n in planes.shape[1:])]
+    whole = np.pad(planes, missing)
+    frames, height, width = whole.shape
+    cells = whole.reshape(frames, height // side, side, width // side, side)
+    return np.asarray(cells.sum(axis=(2, 4)))
+
+
 def _exactly(video: np.ndarray, plan: Precision, *, kind: type[np.floating] = np.longdouble) -> Any:
     """What `measure` computes, from the formula, in another precision."""
     parts = []
     for mix, component, band in zip(COLOURS, plan.components, plan.bands, strict=True):
         plane = (video.astype(np.longdouble) - 127.5) @ np.array(mix, np.longdouble)
         plane = plane / np.sqrt(np.longdouble(np.dot(mix, mix)))
+        plane = _in_cells(plane, plan.side) / plan.side
         plane = (plane * component.windows(range(len(video)), plan.size)).astype(kind)
         matrices = (
             cosines(n, kept).astype(kind) for n, kept in zip(plan.size, band.shape, strict=True)

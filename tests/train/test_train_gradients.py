@@ -208,7 +208,8 @@ def cells_of(
 ) -> dict[str, Any]:
     loss = loop._loss(tail, METHOD, rows)
     work = loop.Workload(physical=physical)
-    return loop._private_cells(loss, trained(tail), rows, np.array(units, int), plan, work)
+    sums = loop._private_sum(loss, trained(tail), rows, plan, work)
+    return sums.cells(np.array(units, int))
 
 
 def apart(one: dict[str, Any], other: dict[str, Any], grid: float) -> Fraction:
@@ -224,12 +225,8 @@ def test_a_batch_worked_on_in_pieces_gives_the_same_update() -> None:
         targets=torch.arange(16) % 4,
         slots=np.arange(16)[:, None],
     )
-    loss, units = loop._loss(tail, METHOD, rows), np.array([0, 2, 3, 5, 8, 9, 13])
     whole, *pieces = (
-        loop._private_cells(
-            loss, trained(tail), rows, units, plan, loop.Workload(physical=physical)
-        )
-        for physical in (8, 4, 2)
+        cells_of(tail, rows, [0, 2, 3, 5, 8, 9, 13], plan, physical) for physical in (8, 4, 2)
     )
     for piece in pieces:
         assert apart(whole, piece, plan.grid) <= (1e-5) ** 2 * norm(whole, plan.grid)

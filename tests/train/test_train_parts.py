@@ -79,9 +79,8 @@ def test_an_empty_batch_is_a_step_like_any_other() -> None:
     )
     weights = {name: value.detach() for name, value in tail.named_parameters()}
     loss = loop._loss(tail, DpSgd(epsilon=8.0, unit="video"), rows)
-    cells = loop._private_cells(
-        loss, weights, rows, np.array([], int), plan, loop.Workload(physical=4)
-    )
+    work = loop.Workload(physical=4)
+    cells = loop._private_sum(loss, weights, rows, plan, work).cells(np.array([], int))
     assert all(not value.any() and value.dtype == torch.int64 for value in cells.values())
     update = step.noisy(cells, plan, noise)
     assert all(value.abs().min() > 0 for value in update.values())

@@ -110,7 +110,8 @@ def norm(tail: Any, rows: Rows, unit: int, clip_norm: float) -> Fraction:
     """The squared norm, exactly, of what one unit adds to a sum."""
     plan, loss = planned(rows.units, clip_norm), loop._loss(tail, method(), rows)
     weights = {name: held.detach() for name, held in tail.named_parameters()}
-    cells = loop._private_cells(loss, weights, rows, np.array([unit]), plan, Workload(physical=2))
+    work = Workload(physical=2)
+    cells = loop._private_sum(loss, weights, rows, plan, work).cells(np.array([unit]))
     whole = sum(int(c) ** 2 for one in cells.values() for c in one.flatten().tolist())
     return Fraction(plan.grid) ** 2 * whole
 

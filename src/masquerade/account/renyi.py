@@ -7,14 +7,21 @@ plain Gaussian event, so only Poisson-sampled events under add_remove pass this 
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
-from dp_accounting.privacy_accountant import NeighboringRelation
-from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
 from scipy.optimize import brentq
 
 from masquerade import _check
+from masquerade._optional import Later
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.guarantee import Relation
+
+if TYPE_CHECKING:
+    from dp_accounting import privacy_accountant
+    from dp_accounting.rdp import rdp_privacy_accountant
+else:
+    privacy_accountant = Later("dp_accounting.privacy_accountant")
+    rdp_privacy_accountant = Later("dp_accounting.rdp.rdp_privacy_accountant")
 
 _ORDERS = tuple(range(2, 257))  # whole orders, as the theorem has them
 
@@ -38,7 +45,8 @@ def renyi_epsilon(
             "Expected add_remove or zero_out for Renyi accounting, got relation=replace_one; the "
             "library below does not double the distance there. Use account.epsilon."
         )
-    accountant = RdpAccountant(_ORDERS, NeighboringRelation.ADD_OR_REMOVE_ONE)
+    neighbours = privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE
+    accountant = rdp_privacy_accountant.RdpAccountant(_ORDERS, neighbours)
     accountant.compose(sampled_gaussian(noise_multiplier, sampling_prob=sampling_prob, steps=steps))
     return float(accountant.get_epsilon(delta))
 

@@ -44,9 +44,20 @@ def forward(block: Array, time: Array, high: Array, wide: Array) -> Array:
 
 def backward(band: Array, time: Array, high: Array, wide: Array) -> Array:
     """The block (T, H, W) of coefficients (F, G, K); the transpose of `forward`."""
+    return along_time(along_plane(band, high, wide), time)
+
+
+def along_plane(band: Array, high: Array, wide: Array) -> Array:
+    """The first half of `backward`: pictures (F, H, W) of coefficients (F, G, K)."""
     first, rows, _ = band.shape
     done = (band.reshape(-1, band.shape[2]) @ wide).reshape(first, rows, -1)
-    return _along(time.T, _along(high.T, done))
+    return high.T @ done
+
+
+def along_time(pictures: Array, time: Array) -> Array:
+    """The second half: the block (T, H, W) of pictures (F, H, W)."""
+    flat = time.T @ pictures.reshape(len(pictures), -1)
+    return flat.reshape(-1, *pictures.shape[1:])
 
 
 def _along(matrix: Array, block: Array) -> Array:

@@ -9,11 +9,15 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from masquerade._optional import Later, require
 
-joblib, loky = Later("joblib"), Later("joblib.externals.loky")  # many need neither
+if TYPE_CHECKING:
+    import joblib
+    from joblib.externals import loky
+else:
+    joblib, loky = Later("joblib"), Later("joblib.externals.loky")  # one file needs no crew
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from masquerade._optional import Later
+from masquerade.noise import Noise, grid_for
 
 if TYPE_CHECKING:
     from masquerade._torch import torch
@@ -24,7 +25,9 @@ else:
 Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; what both have in common has no type
 _CONSTANTS: OrderedDict[tuple[int, str], tuple[np.ndarray, Array]] = OrderedDict()
 _MOST_CONSTANTS = 128
+_COPIES = 512  # of bins that are counted at a time
 _CHOSEN: ContextVar[str] = ContextVar("device", default="cpu")
+_HELD: ContextVar[list[Array] | None] = ContextVar("held", default=None)
 
 
 @contextlib.contextmanager
@@ -73,8 +76,7 @@ def send(array: Array) -> Array:
     """The array on the chosen device; where it is there already, itself."""
     if is_cpu() or not isinstance(array, np.ndarray):
         return array
-    kind = getattr(torch, array.dtype.name)
-    staged = torch.empty(array.shape, dtype=kind, pin_memory=True)
+    staged = _staging(array.shape, getattr(torch, array.dtype.name))
     np.copyto(staged.numpy(), array)
     return staged.to(chosen(), non_blocking=True)
 
@@ -84,28 +86,83 @@ def constant(array: np.ndarray) -> Array:
     if is_cpu():
         return array
     key = (id(array), chosen())
-    if key not in _CONSTANTS:
-        _CONSTANTS[key] = (array, send(array))  # holding the array keeps its id its own
+    kept = _CONSTANTS.get(key)
+    if kept is None:
+        kept = _CONSTANTS[key] = (array, send(array))  # holding the array keeps its id its own
         while len(_CONSTANTS) > _MOST_CONSTANTS:
             _CONSTANTS.popitem(last=False)
-    return _CONSTANTS[key][1]
+    held = _HELD.get()
+    if held is not None:
+        held.append(kept[1])
+    return kept[1]
+
+
+@contextlib.contextmanager
+def holding() -> Iterator[list[Array]]:
+    """Collect the constants used inside, so that they can be kept; nothing else is moved there.
+
+    For work that is captured (`masquerade.compute.graph`): an array that went to the device or
+    came from it inside would be the same at every replay.
+    """
+    held: list[Array] = []
+    token = _HELD.set(held)
+    try:
+        yield held
+    finally:
+        _HELD.reset(token)
 
 
 def fetch(array: Array) -> np.ndarray:
     """The array as numpy's."""
     if isinstance(array, np.ndarray):
         return array
-    staged = torch.empty(array.shape, dtype=array.dtype, pin_memory=True)
+    staged = _staging(array.shape, array.dtype)
     staged.copy_(array)
     return np.asarray(staged.numpy())
+
+
+def _staging(shape: tuple[int, ...], kind: torch.dtype) -> Array:
+    """Memory that a GPU reads and writes by itself; torch keeps it and gives it out again."""
+    if _HELD.get() is not None:
+        raise RuntimeError("Expected constants only: nothing else can be moved while capturing.")
+    is_gpu = chosen().startswith("cuda")
+    return torch.empty(shape, dtype=kind, pin_memory=is_gpu)
 
 
 def gather(arrays: Iterable[Array]) -> Array:
     """Arrays along a new first axis, on the chosen device."""
     several = list(arrays)
-    if isinstance(several[0], np.ndarray):
-        return send(np.stack(several))
-    return torch.stack(several)
+    if not isinstance(several[0], np.ndarray):
+        return torch.stack(several) if _whole(several) is None else _whole(several)
+    if is_cpu():
+        return np.stack(several)
+    kind = getattr(torch, several[0].dtype.name)
+    staged = _staging((len(several), *several[0].shape), kind)
+    np.stack(several, out=staged.numpy())
+    return staged.to(chosen(), non_blocking=True)
+
+
+def _whole(parts: list[Array]) -> Array | None:
+    """The tensor that the parts are, in order, if they are all of one."""
+    whole = parts[0]._base
+    if whole is None or tuple(whole.shape) != (len(parts), *parts[0].shape):
+        return None
+    step = whole.stride(0) * whole.element_size()
+    start = whole.data_ptr()
+    is_it = all(
+        part._base is whole and part.data_ptr() == start + i * step for i, part in enumerate(parts)
+    )
+    return whole if is_it else None
+
+
+def gaussian(
+    noise: Noise, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
+) -> Array:
+    """Noise of ``noise`` on the chosen device, float64; it is the same on all."""
+    if is_cpu():
+        return noise.gaussian(sigma, shape, grid=grid)
+    step = grid_for(sigma) if grid is None else grid
+    return noise.gaussian_on(chosen(), sigma, shape, grid=step).to(torch.float64) * step
 
 
 def cast(array: Array, kind: type[np.generic]) -> Array:
@@ -140,7 +197,11 @@ def counted(bins: Array, weights: Array, number: int) -> Array:
     """Sum of ``weights`` in each of ``number`` bins."""
     if isinstance(bins, np.ndarray):
         return np.bincount(bins, weights=weights, minlength=number)
-    return torch.bincount(bins, weights=weights, minlength=number)
+    # torch's own count waits for the host. Neighbours add to different copies of the bins, or
+    # they would wait for each other.
+    place = torch.arange(len(bins), device=bins.device).remainder_(_COPIES).mul_(number).add_(bins)
+    sums = torch.zeros(_COPIES * number, dtype=weights.dtype, device=bins.device)
+    return sums.scatter_add_(0, place, weights).view(_COPIES, number).sum(0)
 
 
 def clamp(array: Array, low: float, high: float) -> Array:
@@ -165,11 +226,11 @@ def solve(factor: Array, right: Array) -> Array:
 
 
 def to_bytes(array: Array) -> Array:
-    """Rounded and clipped to 0..255, as uint8."""
+    """Rounded and clipped to 0..255, as uint8; the array itself is used up."""
     if isinstance(array, np.ndarray):
         np.rint(array, out=array)
         return np.clip(array, 0, 255, out=array).astype(np.uint8)
-    return array.round().clamp(0, 255).to(torch.uint8)
+    return array.round_().clamp_(0, 255).to(torch.uint8)
 
 
 @contextlib.contextmanager

@@ -111,8 +111,10 @@ def signs(seed: int, shape: tuple[int, ...]) -> np.ndarray:
     """Random signs, in 8 bits."""
     count = math.prod(shape)
     drawn = np.random.Generator(np.random.PCG64((seed, 0))).bytes(-(-count // 8))
-    bits = np.unpackbits(np.frombuffer(drawn, np.uint8))[:count]
-    return (2 * bits.astype(np.int8) - 1).reshape(shape)
+    made = np.unpackbits(np.frombuffer(drawn, np.uint8), count=count).view(np.int8)
+    made *= 2
+    made -= 1
+    return made.reshape(shape)
 
 
 def choice(seed: int, count: int, among: int) -> np.ndarray:

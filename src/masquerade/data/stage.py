@@ -12,6 +12,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.collection import About, Collection, Count, Labels, Medium, Recording
+from masquerade.compute import device as devices
 from masquerade.data.world import plan, sensors, store, takes
 from masquerade.data.world.motion import ACTIVITIES
 from masquerade.data.world.plan import Split, WorldPlan
@@ -118,11 +119,29 @@ class Stage(Collection[Recording]):
         """The body points, in order."""
         return {"mpii": bodies.MPII, "coco": bodies.COCO, "all": bodies.JOINTS}[self.joints]
 
-    def make(self, *, progress: store.Progress | None = None, num_processes: int = 0) -> Path:
-        """Put all recordings of this kind, of every split, into the cache."""
+    def make(
+        self,
+        *,
+        progress: store.Progress | None = None,
+        num_processes: int = 0,
+        device: str = "cpu",
+    ) -> Path:
+        """Put all recordings of this kind, of every split, into the cache.
+
+        Args:
+            progress: called with how many are done and their total.
+            num_processes: that work at once; 0 for one a core.
+            device: where pictures are drawn, "cpu" or "cuda"; they are the same to a grey level.
+        """
         quiet = progress or (lambda done, total: None)
-        kind = str(self.kind)
-        return store.make(self.world, kind, progress=quiet, num_processes=num_processes)
+        with devices.on(device):  # says so if there is none
+            return store.make(
+                self.world,
+                str(self.kind),
+                progress=quiet,
+                num_processes=num_processes,
+                device=device,
+            )
 
     def film(self, index: int) -> takes.StagedFilm:
         """Everything that is true about a video or photo, of all people in it; it is drawn anew."""

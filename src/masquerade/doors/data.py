@@ -48,7 +48,7 @@ def make_collection(name: str, /, **options: Any) -> Collection[Any]:
     return found
 
 
-def make_stage(stage: Stage, *, is_shown: bool = False) -> dict[str, Path]:
+def make_stage(stage: Stage, *, device: str = "cpu", is_shown: bool = False) -> dict[str, Path]:
     """Put the videos, photos and signals of a world into the cache; give their folders."""
     found = {}
     with bars(is_shown=is_shown) as progress:
@@ -59,7 +59,9 @@ def make_stage(stage: Stage, *, is_shown: bool = False) -> dict[str, Path]:
 
         bodies.model(progress=bar("baking bodies"))
         for kind in Medium:
-            found[str(kind)] = replace(stage, kind=kind).make(progress=bar(f"making {kind}"))
+            found[str(kind)] = replace(stage, kind=kind).make(
+                progress=bar(f"making {kind}"), device=device
+            )
     return found
 
 
@@ -177,15 +179,21 @@ class ShowData:
 
 @dataclass(frozen=True, kw_only=True)
 class Make:
-    """Make the videos, photos and signals of Stage and keep them in the cache."""
+    """Make the videos, photos and signals of Stage and keep them in the cache.
+
+    Args:
+        device: cpu or cuda, where pictures are drawn.
+    """
 
     ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+
+    device: str = "cpu"
 
     def run(self, entry: Collection[Any]) -> Answer:
         """Nothing is made twice."""
         if not isinstance(entry, Stage):
             raise ValueError("Expected stage: other data sets are not made, they are fetched.")
-        folders = make_stage(entry, is_shown=True)
+        folders = make_stage(entry, device=self.device, is_shown=True)
         counts = {kind: len(replace(entry, kind=Medium(kind), split="all")) for kind in folders}
         lines = [f"{counts[kind]} {kind} in {path}" for kind, path in folders.items()]
         data = {

@@ -15,7 +15,7 @@ from masquerade.compute.crew import Crew
 from masquerade.compute.progress import bars
 from masquerade.doors.folder_plan import FolderPlan, Job, Outcome, Work, check_folders, plan
 from masquerade.doors.publish import IfStanding, final_name, stamp
-from masquerade.doors.recording import Options, release_file
+from masquerade.doors.recording import Options, release_swept
 from masquerade.errors import exit_code, message
 from masquerade.files import atomic, opaque
 from masquerade.mechanism import Mechanism
@@ -137,7 +137,7 @@ class _Attempt:
         seed = None if self.seed is None else self.seed * 1_000_003 + job.place
         try:
             with atomic.named(self.run):
-                done = release_file(
+                done = release_swept(
                     job.source,
                     job.target,
                     self.mechanism,
@@ -147,7 +147,9 @@ class _Attempt:
                 )
         except Exception as error:
             return failed(job.source, error)
-        return Outcome(source=job.source, target=done.value, already_done=done.stood)
+        return Outcome(
+            source=job.source, target=done.value, already_done=done.stood, receipt=done.receipt
+        )
 
 
 def failed(source: Path, error: Exception) -> Outcome:

@@ -12,7 +12,7 @@ from masquerade.doors import publish
 from masquerade.doors.source import SUFFIXES
 from masquerade.errors import BadInput, exit_code
 from masquerade.files import opaque
-from masquerade.receipt import receipt_path
+from masquerade.receipt import Receipt, receipt_path
 from masquerade.video import written_suffix
 
 
@@ -41,6 +41,7 @@ class Outcome:
         already_done: whether it stood there before.
         error: why it failed, if it did.
         exit_code: that this failure asks for.
+        receipt: of the output, as it stands beside it.
     """
 
     source: Path
@@ -48,6 +49,7 @@ class Outcome:
     already_done: bool = False
     error: str | None = None
     exit_code: int = 0
+    receipt: Receipt | None = None
 
     @property
     def data(self) -> dict[str, Any]:

@@ -131,9 +131,28 @@ def release_file(
         FileExistsError: if the target stands there without a receipt of this very release.
         ValueError: if nothing is to be seen in the output and ``options`` do not accept that.
     """
-    source, noise, options = Path(source), noise or Noise(), options or Options()
     atomic.sweep(Path(target).parent)
-    with placed(Path(target), noise=noise, source=source, if_standing=options.if_standing) as place:
+    return release_swept(
+        Path(source),
+        Path(target),
+        mechanism,
+        noise=noise or Noise(),
+        ledger=ledger,
+        options=options or Options(),
+    )
+
+
+def release_swept(
+    source: Path,
+    target: Path,
+    mechanism: Mechanism,
+    *,
+    noise: Noise,
+    ledger: ledgers.Ledger | None,
+    options: Options,
+) -> Release[Path]:
+    """The same where somebody has swept: if each of many did it, each would look at all others."""
+    with placed(target, noise=noise, source=source, if_standing=options.if_standing) as place:
         found = find(
             source,
             heading=options.heading,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -20,8 +21,9 @@ from masquerade.doors.source import Limits, Saving
 from masquerade.files import atomic
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
-from masquerade.receipt import Receipt, Release, receipt_path
+from masquerade.receipt import Release, receipt_path
 from masquerade.release import expecting
+from masquerade.video import is_video
 from masquerade.wording import explain
 
 
@@ -175,9 +177,10 @@ class ReleaseFile:
         lines.append(about_names(names))
         lines += planned.left_out
         lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]
-        receipts = {outcome.source: _receipt(outcome.target) for outcome in done if outcome.target}
+        receipts = {outcome.source: outcome.receipt for outcome in done if outcome.receipt}
+        sight_of = cache(partial(expecting.expected_of, mechanism))  # many files have one shape
         sights = {
-            source: expecting.expected(mechanism, source, receipt.shapes)
+            source: sight_of(is_video(source), receipt.shapes)
             for source, receipt in receipts.items()
         }
         lines += expecting.tally(sights.values())
@@ -197,10 +200,6 @@ class ReleaseFile:
             lines=lines,
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
-
-
-def _receipt(target: Path) -> Receipt:
-    return Receipt.from_json(receipt_path(target).read_text(encoding="utf-8"))
 
 
 def _swept(count: int) -> list[str]:

@@ -27,6 +27,7 @@ import numpy as np
 from masquerade._optional import Later
 from masquerade.noise import quantile
 from masquerade.noise.cells import HALF_NORMAL, cells_of
+from masquerade.noise.grid import MOST_WHOLE, too_far
 from masquerade.noise.keystream import CHUNK, keystream
 
 if TYPE_CHECKING:
@@ -81,6 +82,26 @@ def gaussian_cells(
     return out
 
 
+def on_grid(values: Tensor, grid: float) -> Tensor:
+    """How many cells of the grid each value is from zero, rounded, in float64.
+
+    A power of two divides exactly, so this is `masquerade.noise.grid.to_grid` over the grid. What
+    it would refuse is left to `sums`, which looks when the device must be waited for anyhow.
+    """
+    return (values.to(torch.float64) / grid).round_()
+
+
+def sums(whole: Tensor, cells: Tensor, grid: float) -> Tensor:
+    """(``whole`` + ``cells``) ``grid`` in float64: exact, since all are whole numbers below 2^53.
+
+    Raises:
+        ValueError: if a value is 2^52 cells or more from zero; the sum would not be exact.
+    """
+    if whole.numel() and not float(whole.abs().max()) < MOST_WHOLE:
+        raise too_far(grid)
+    return whole.add_(cells).mul_(grid)
+
+
 def by_processor(part: Tensor, ratio: float, span: Span) -> None:
     """Write a span by the routine of `masquerade.noise`, ten times as quick as tensors are."""
     cells = part.numpy()
@@ -110,7 +131,17 @@ def by_kernel(part: Tensor, ratio: float, span: Span) -> None:
 def start_state(key: bytes, lane: bytes, block: int, device: torch.device) -> Tensor:
     """ChaCha20's 16 first words of a block [rfc8439, section 2.3], as int32."""
     words = np.frombuffer(_CONSTANTS + key + block.to_bytes(4, "little") + lane, dtype="<i4")
-    return torch.from_numpy(words.astype(np.int32)).to(device)
+    return without_waiting(torch.from_numpy(words.astype(np.int32)), device)
+
+
+def without_waiting(few: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the processor on the device; a GPU goes on working meanwhile.
+
+    From ordinary memory torch would wait until everything before is done.
+    """
+    if torch.device(device).type == "cpu":
+        return few
+    return few.pin_memory().to(device, non_blocking=True)
 
 
 def stream(state: Tensor, blocks: int) -> Tensor:
@@ -179,10 +210,13 @@ def _quickest(device: torch.device) -> Fill:
 
 
 def _decide_the_rest(part: Tensor, ratio: float, span: Span) -> None:
-    """Numbers that the device left undecided, by the processor's exact routine."""
-    places = (part == UNDECIDED).nonzero().flatten()
-    if not len(places):
+    """Numbers that the device left undecided, by the processor's exact routine.
+
+    To see that there are none, which is nearly always so, one number is looked at.
+    """
+    if int(part.max()) < UNDECIDED:
         return
+    places = (part == UNDECIDED).nonzero().flatten()
     cells = [_exact_cell(ratio, span.key, 8 * span.block + i) for i in places.tolist()]
     part[places] = torch.tensor(cells, dtype=torch.int64, device=part.device)
 

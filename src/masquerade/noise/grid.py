@@ -10,6 +10,7 @@ import numpy as np
 from masquerade import _check
 
 GRID_BITS = 20  # sigma is at least 2^20 cells wide
+MOST_WHOLE = 2.0**52  # cells from zero: beyond, a sum would not be exact
 MOST_CELLS = 2.0**30  # a scale: beyond, too many numbers would need mpmath
 
 
@@ -75,8 +76,13 @@ def to_grid(values: np.ndarray, grid: float) -> np.ndarray:
     if math.frexp(grid)[0] != 0.5:
         raise ValueError(f"Expected grid to be a power of two, got grid={grid}.")
     cells = np.rint(np.asarray(values, dtype=np.float64) / grid)
-    if cells.size and not np.max(np.abs(cells)) < 2.0**52:
-        raise ValueError(
-            f"Expected values below 2^52 cells of the grid {grid}; narrow the value range."
-        )
+    if cells.size and not np.max(np.abs(cells)) < MOST_WHOLE:
+        raise too_far(grid)
     return np.asarray(cells * grid)
+
+
+def too_far(grid: float) -> ValueError:
+    """What is said of values that are 2^52 cells or more from zero."""
+    return ValueError(
+        f"Expected values below 2^52 cells of the grid {grid}; narrow the value range."
+    )

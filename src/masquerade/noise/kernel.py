@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ except ImportError:  # tensor operations draw the same noise
 _BLOCKS = 128  # of ChaCha20 in a program: one for each thread of four warps
 
 
+@cache
 def is_usable() -> bool:
     """Whether Triton is installed, and the C compiler that it needs."""
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
@@ -40,7 +41,7 @@ def fill(out: Tensor, state: Tensor, numbers: tuple[float, ...]) -> None:
         state: the 16 first words of the first block.
         numbers: ratio, error for each unit of the position, error always there, c times ratio.
     """
-    floats = torch.tensor(numbers, dtype=torch.float64, device=out.device)
+    floats = _numbers_on(out.device, numbers)
     rows, programs = _rows_on(out.device), -(-len(out) // (8 * _BLOCKS))
     with torch.cuda.device(out.device):
         cells_kernel[(programs,)](out, state, floats, rows, len(out), _BLOCKS, ROW_BITS, TERMS)
@@ -56,6 +57,11 @@ def write_stream(out: Tensor, state: Tensor) -> None:
 @cache
 def _rows_on(device: torch.device) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(table())).to(device)
+
+
+@lru_cache(maxsize=64)
+def _numbers_on(device: torch.device, numbers: tuple[float, ...]) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64, device=device)
 
 
 def _jit(function: Any) -> Any:

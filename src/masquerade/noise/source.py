@@ -16,7 +16,7 @@ import numpy as np
 from masquerade import _check
 from masquerade.noise import gpu, gumbel
 from masquerade.noise.cells import EXPONENTIAL, HALF_NORMAL, Law, cells_of
-from masquerade.noise.grid import MOST_CELLS, grid_for
+from masquerade.noise.grid import MOST_CELLS, Scale, grid_for, to_grid
 from masquerade.noise.keystream import CHUNK, EXTRA_BITS, extra_bits, keystream
 
 if TYPE_CHECKING:
@@ -97,6 +97,25 @@ class Noise:
         count = math.prod(_as_shape(shape))
         cells = gpu.gaussian_cells(device, ratio, count, self._spans(count))
         return cells.reshape(_as_shape(shape))
+
+    def added(self, values: np.ndarray | Tensor, scale: Scale) -> np.ndarray | Tensor:
+        """``values`` rounded to the grid of ``scale``, plus its Gaussian noise: what is released.
+
+        It is computed where the values are, and the noise is the same everywhere.
+
+        Raises:
+            ValueError: if a value is 2^52 cells or more from zero; the sum would not be exact.
+
+        Example:
+            >>> found = Noise(seed=1).added(np.zeros(3), Scale(sigma=2.0, grid=0.5, sensitivity=1))
+            >>> bool(np.array_equal(found, Noise(seed=1).gaussian(2.0, 3, grid=0.5)))
+            True
+        """
+        sigma, grid, shape = scale.sigma, scale.grid, tuple(values.shape)
+        if isinstance(values, np.ndarray):
+            return np.asarray(to_grid(values, grid) + self.gaussian(sigma, shape, grid=grid))
+        whole = gpu.on_grid(values, grid)  # before the noise, which waits for it
+        return gpu.sums(whole, self.gaussian_on(str(values.device), sigma, shape, grid=grid), grid)
 
     def laplace(
         self, scale: float, shape: int | tuple[int, ...], *, grid: float | None = None

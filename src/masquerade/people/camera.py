@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Camera:
         """Distance of the picture from the pinhole, in pixels."""
         return self.height / 2 / math.tan(math.radians(self.fov_deg) / 2)
 
-    @property
+    @cached_property
     def axes(self) -> np.ndarray:
         """(3, 3): the rows are right, down and forward in the world."""
         forward = np.subtract(self.target, self.eye)

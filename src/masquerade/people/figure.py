@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade.people import look, raster
-from masquerade.people.bodies import JOINTS, Body, Model
+from masquerade.people.bodies import Body, Model
 from masquerade.people.camera import Camera, Light
+from masquerade.people.shading import SAMPLES, Dressed, mix
 from masquerade.people.skeleton import Posed
 
-_SAMPLES = 2  # along each side of a pixel
 _DEPTH = 0.13  # a joint lies this deep in the body at most; what is nearer hides it
 _SKIN_DEPTH = 0.05  # the same for points on the skin: nose, eyes, ears, crown
 
@@ -23,13 +23,13 @@ class Person:
     Args:
         body: with clothes.
         joints: (J, 3) of the body at rest.
-        paint: (F, texels, texels, 3) colours.
+        paint: colours on it.
         normals: (V, 3) of the body at rest.
     """
 
     body: Body
     joints: np.ndarray
-    paint: np.ndarray
+    paint: look.Paint
     normals: np.ndarray
 
 
@@ -46,15 +46,15 @@ def figure(model: Model, body: Body, worn: look.Look) -> Person:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Drawn:
-    """One picture and what is true about it.
+    """A film and what is true about it; N people at T times.
 
     Args:
-        image: (H, W, 3) uint8.
-        owner: (H, W) int8, which person has a part in the pixel; -1 nobody.
-        joints: (N, J, 2) pixels.
-        visible: (N, J) bool: inside the picture and not hidden.
-        head_box: (N, 4) x, y, width and height of the head in pixels.
-        box: (N, 4) of the whole person, seen or not.
+        image: (T, H, W, 3) uint8.
+        owner: (T, H, W) int8, which person has a part in the pixel; -1 nobody.
+        joints: (N, T, J, 2) pixels.
+        visible: (N, T, J) bool: inside the picture and not hidden.
+        head_box: (N, T, 4) x, y, width and height of the head in pixels.
+        box: (N, T, 4) of the whole person, seen or not.
     """
 
     image: np.ndarray
@@ -76,122 +76,86 @@ def draw(
     people: list[tuple[Person, Posed]],
     backdrop: tuple[np.ndarray, np.ndarray],
     *,
-    time: int,
     camera: Camera,
     light: Light,
 ) -> Drawn:
-    """The picture at one time; outside the people it is the backdrop, bit for bit."""
-    image, depth = backdrop
-    skinned = [_skinned(model, person, posed, time) for person, posed in people]
-    seen = [camera.see(vertices) for vertices, _ in skinned]
-    rows, columns = _window(seen, camera)
-    buffer = raster.blank(depth[rows, columns].repeat(_SAMPLES, 0).repeat(_SAMPLES, 1))
-    corner = np.array([columns.start, rows.start, 0.0])
-    for number, points in enumerate(seen):
-        scaled = (points - corner) * [_SAMPLES, _SAMPLES, 1]
-        raster.draw(scaled, model.faces, buffer, first=number * len(model.faces))
-    skins, outward = [person.paint for person, _ in people], [normal for _, normal in skinned]
-    colour = _lit(model, buffer, skins, outward, light)
-    share = _pooled(buffer.face >= 0) / _SAMPLES**2
-    mixed = _pooled(colour) / _SAMPLES**2 + (1 - share)[..., None] * image[rows, columns]
-    out, owner = image.copy(), np.full(depth.shape, -1, np.int8)
-    out[rows, columns][share > 0] = np.rint(mixed[share > 0])
-    whose = np.where(buffer.face >= 0, buffer.face // len(model.faces), -1)
-    owner[rows, columns] = np.max([whose[i::2, j::2] for i in (0, 1) for j in (0, 1)], axis=0)
-    joints, visible = _joints(model, people, buffer, time=time, camera=camera, corner=corner)
+    """The pictures of all times; outside the people they are the backdrop, bit for bit."""
+    place, depth = backdrop
+    skinned = [_skinned(model, person, posed) for person, posed in people]
+    seen = np.stack([camera.see(vertices) for vertices, _ in skinned])  # (N, T, V, 3)
+    joints = np.stack([camera.see(joints_3d(model, *one)) for one in people])  # (N, T, J, 3)
+    times = seen.shape[1]
+    image, owner = np.repeat(place[None], times, 0), np.full((times, *depth.shape), -1, np.int8)
+    visible = np.zeros(joints.shape[:-1], bool)
+    deep, paint = joint_depths(model), tuple(person.paint for person, _ in people)
+    apart = np.ascontiguousarray(np.moveaxis(seen, -1, 2))  # (N, T, 3, V)
+    for time, (rows, columns) in enumerate(_windows(apart, camera)):
+        buffer = raster.blank(depth[rows, columns].repeat(SAMPLES, 0).repeat(SAMPLES, 1))
+        corner = np.array([columns.start, rows.start, 0.0])
+        scaled = (seen[:, time] - corner) * [SAMPLES, SAMPLES, 1]
+        for number, points in enumerate(scaled):
+            raster.draw(points, model.faces, buffer, first=number * len(model.faces))
+        window = time, rows, columns
+        dressed = Dressed(model.faces, paint, tuple(normals[time] for _, normals in skinned))
+        mix(buffer, dressed, light, image[window], owner[window])
+        visible[:, time] = _visible(joints[:, time] - corner, buffer, deep)
     return Drawn(
-        image=out,
+        image=image,
         owner=owner,
-        joints=joints,
+        joints=joints[..., :2],
         visible=visible,
-        head_box=np.stack([_box(points[model.head_vertices]) for points in seen]),
-        box=np.stack([_box(points) for points in seen]),
+        head_box=_box(apart[..., model.head_vertices]),
+        box=_box(apart),
     )
 
 
-def _window(seen: list[np.ndarray], camera: Camera) -> tuple[slice, slice]:
-    """Rows and columns of the picture that people can reach; at least one pixel."""
-    points = np.concatenate(seen)
-    points = points[points[:, 2] > raster.NEAR]
-    if not len(points):
-        return slice(0, 1), slice(0, 1)
-    most = [camera.width - 1, camera.height - 1]
-    low = np.clip(np.floor(points[:, :2].min(axis=0)) - 1, 0, most).astype(int)
-    high = np.clip(np.ceil(points[:, :2].max(axis=0)) + 1, 0, most).astype(int)
-    return slice(low[1], high[1] + 1), slice(low[0], high[0] + 1)
+def joint_depths(model: Model) -> np.ndarray:
+    """(J,) metres: how deep each joint lies in the body at most; what is nearer hides it."""
+    return np.where([vertex is None for _, vertex in model.joint_places], _DEPTH, _SKIN_DEPTH)
 
 
-def _pooled(values: np.ndarray) -> np.ndarray:
-    """The sum over the samples of each pixel."""
-    rows = values[0::2].astype(float) + values[1::2]
-    return np.asarray(rows[:, 0::2] + rows[:, 1::2])
+def _windows(apart: np.ndarray, camera: Camera) -> list[tuple[slice, slice]]:
+    """Rows and columns of each picture that people (N, T, 3, V) can reach; at least one pixel."""
+    ahead, most = apart[:, :, 2:] > raster.NEAR, [camera.width - 1, camera.height - 1]
+    low = np.where(ahead, apart[:, :, :2], np.inf).min(axis=3).min(axis=0)  # (T, 2)
+    high = np.where(ahead, apart[:, :, :2], -np.inf).max(axis=3).max(axis=0)
+    high = np.clip(np.ceil(high) + 1, 0, most).astype(int)
+    low = np.minimum(np.clip(np.floor(low) - 1, 0, most).astype(int), high)  # of nobody: one pixel
+    return [
+        (slice(top, bottom + 1), slice(left, right + 1))
+        for (left, top), (right, bottom) in zip(low.tolist(), high.tolist(), strict=True)
+    ]
 
 
-def _skinned(
-    model: Model, person: Person, posed: Posed, time: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and normals at one time: each follows its bones by their weights."""
-    turns, rest = posed.turns[time], person.body.heads
-    shift = posed.heads[time] - np.einsum("bij,bj->bi", turns, rest)
-    both = np.concatenate([turns, shift[..., None]], axis=-1).reshape(len(turns), 12)
-    blended = (model.weights @ both).reshape(-1, 3, 4)
-    vertices = np.einsum("vij,vj->vi", blended[..., :3], person.body.vertices) + blended[..., 3]
-    outward = np.einsum("vij,vj->vi", blended[..., :3], person.normals)
-    return vertices, outward
+def _skinned(model: Model, person: Person, posed: Posed) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and normals (T, V, 3): each follows its bones by their weights."""
+    shift = posed.heads - np.einsum("tbij,bj->tbi", posed.turns, person.body.heads)
+    both = np.concatenate([posed.turns, shift[..., None]], axis=-1)  # (T, B, 3, 4)
+    blended = np.moveaxis(both, 1, 3) @ model.weights.T  # (T, 3, 4, V)
+
+    def turned(points: np.ndarray) -> np.ndarray:
+        x, y, z = np.ascontiguousarray(points.T)
+        return np.asarray(blended[:, :, 0] * x + blended[:, :, 1] * y + blended[:, :, 2] * z)
+
+    both = np.stack([turned(person.body.vertices) + blended[:, :, 3], turned(person.normals)])
+    vertices, normals = np.ascontiguousarray(np.moveaxis(both, 2, 3))
+    return vertices, normals
 
 
-def _lit(
-    model: Model,
-    buffer: raster.Buffer,
-    skins: list[np.ndarray],
-    turned: list[np.ndarray],
-    light: Light,
-) -> np.ndarray:
-    """Colours (H, W, 3) from 0 to 255 where a person is seen, else 0."""
-    colour = np.zeros((*buffer.face.shape, 3))
-    for number, (paint, normals) in enumerate(zip(skins, turned, strict=True)):
-        own = buffer.face // len(model.faces) == number  # -1 where there is nobody
-        face = buffer.face[own] - number * len(model.faces)
-        second, third = buffer.second[own], buffer.third[own]
-        i, j = (
-            np.minimum((part * look.TEXELS).astype(int), look.TEXELS - 1)
-            for part in (second, third)
-        )
-        a, b, c = (normals[model.faces[face, k]] for k in range(3))
-        normal = a + second[:, None] * (b - a) + third[:, None] * (c - a)
-        normal /= np.maximum(np.sqrt((normal * normal).sum(axis=1, keepdims=True)), 1e-9)
-        bright = np.maximum(normal @ np.asarray(light.towards), 0)
-        sky = 0.85 + 0.15 * normal[:, 2]  # a little more from above than from below
-        shade = light.ambient * sky + (1 - light.ambient) * bright
-        lit = paint[face, i, j] * shade[:, None] * np.asarray(light.colour)
-        colour[own] = np.minimum(lit * 255, 255)
-    return colour
+def _visible(joints: np.ndarray, buffer: raster.Buffer, deep: np.ndarray) -> np.ndarray:
+    """(N, J): which joints of one picture, counted from the window's corner, nothing hides.
 
-
-def _joints(
-    model: Model,
-    people: list[tuple[Person, Posed]],
-    buffer: raster.Buffer,
-    *,
-    time: int,
-    camera: Camera,
-    corner: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Joints (N, J, 2) and which are visible; what is outside the window is outside the picture."""
+    What is outside the window is outside the picture.
+    """
     height, width = buffer.face.shape
-    found = np.empty((len(people), len(JOINTS), 2))
-    visible = np.zeros((len(people), len(JOINTS)), bool)
-    for number, (person, posed) in enumerate(people):
-        seen = camera.see(joints_3d(model, person, posed.at(np.array([time])))[0])
-        found[number] = seen[:, :2]
-        at = np.floor((seen[:, :2] - corner[:2]) * _SAMPLES).astype(int)
-        inside = ((at >= 0) & (at < [width, height])).all(axis=1) & (seen[:, 2] > raster.NEAR)
-        j, i = at[inside].T
-        deep = np.where([vertex is None for _, vertex in model.joint_places], _DEPTH, _SKIN_DEPTH)
-        visible[number, inside] = 1 / buffer.nearness[i, j] > (seen[:, 2] - deep)[inside]
-    return found, visible
+    at = np.floor(joints[..., :2] * SAMPLES).astype(int)
+    found = ((at >= 0) & (at < [width, height])).all(axis=-1) & (joints[..., 2] > raster.NEAR)
+    j, i = at[found].T
+    found[found] = 1 / buffer.nearness[i, j] > (joints[..., 2] - deep)[found]
+    return np.asarray(found)
 
 
-def _box(seen: np.ndarray) -> np.ndarray:
-    low, high = seen[:, :2].min(axis=0), seen[:, :2].max(axis=0)
-    return np.concatenate([low, high - low])
+def _box(apart: np.ndarray) -> np.ndarray:
+    """(N, T, 4) around points (N, T, 3, V)."""
+    low, high = apart[:, :, :2].min(axis=-1), apart[:, :, :2].max(axis=-1)
+    return np.concatenate([low, high - low], axis=-1)

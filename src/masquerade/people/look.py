@@ -8,8 +8,10 @@ looks along -y.
 from __future__ import annotations
 
 import colorsys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from masquerade.people.bodies import BONES, Body, Model
 
 TEXELS = 8  # along each side of a triangle
 Colour = tuple[float, float, float]
+_Put: TypeAlias = Callable[[np.ndarray, Colour | np.ndarray], None]
 
 # From very light to very dark, in the order of the Fitzpatrick scale.
 SKIN: tuple[Colour, ...] = (
@@ -134,18 +137,35 @@ def normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     return found
 
 
-def paint(model: Model, look: Look) -> np.ndarray:
-    """Colours (F, TEXELS, TEXELS, 3) float32 from 0 to 1; axes are the second and third corner."""
+class Paint(NamedTuple):
+    """Colours on a body.
+
+    Args:
+        palette: (colours, 3) float32, from 0 to 1.
+        texels: (F, TEXELS, TEXELS) uint8, which of them; axes are the second and third corner.
+    """
+
+    palette: np.ndarray
+    texels: np.ndarray
+
+
+def paint(model: Model, look: Look) -> Paint:
+    """What a body looks like."""
     places = _texel_places(model)
     skin = np.array(SKIN[look.skin])
-    out = np.broadcast_to(skin, (*places.x.shape, 3)).copy()
-    _paint_face(out, places, look, skin)
-    out[_on_legs(places, look)] = look.bottom
+    texels, palette = np.zeros(places.x.shape, np.uint8), [skin]
+
+    def put(where: np.ndarray, colour: Colour | np.ndarray) -> None:
+        texels[where] = len(palette)
+        palette.append(np.asarray(colour))
+
+    _paint_face(put, places, look, skin)
+    put(_on_legs(places, look), look.bottom)
     shirt = _on_shirt(places, look)
-    out[shirt] = look.top
-    out[shirt & _in_pattern(places, look)] = look.top_second
-    out[_on_shoes(places)] = look.shoe
-    return out.astype(np.float32)
+    put(shirt, look.top)
+    put(shirt & _in_pattern(places, look), look.top_second)
+    put(_on_shoes(places), look.shoe)
+    return Paint(np.array(palette, np.float32), texels)
 
 
 class _Places:
@@ -216,7 +236,7 @@ def _in_pattern(at: _Places, look: Look) -> np.ndarray:
     return np.zeros(at.x.shape, bool)
 
 
-def _paint_face(out: np.ndarray, at: _Places, look: Look, skin: np.ndarray) -> None:
+def _paint_face(put: _Put, at: _Places, look: Look, skin: np.ndarray) -> None:
     hair = np.array(HAIR[look.hair])
     front = (at.head > 0.5) & (at.y < -0.075)
     side = np.abs(at.x)
@@ -224,18 +244,18 @@ def _paint_face(out: np.ndarray, at: _Places, look: Look, skin: np.ndarray) -> N
     def spot(x: float, z: float, wide: float, high: float) -> np.ndarray:
         return np.asarray(front & (((side - x) / wide) ** 2 + ((at.z - z) / high) ** 2 < 1))
 
-    out[front & (at.z < 0.72) & (at.z > 0.67) & (side > 0.035)] = skin * [1.02, 0.94, 0.92]
+    put(front & (at.z < 0.72) & (at.z > 0.67) & (side > 0.035), skin * [1.02, 0.94, 0.92])
     if look.has_beard:
-        out[front & (at.z < 0.672) & (at.y > -0.16)] = 0.65 * hair + 0.2 * skin
-    out[spot(0.0, 0.655, 0.024, 0.0075)] = skin * [0.85, 0.58, 0.58]
-    out[spot(0.031, 0.728, 0.015, 0.009)] = (0.93, 0.92, 0.90)
-    out[spot(0.031, 0.728, 0.0065, 0.0075)] = (0.12, 0.09, 0.08)
-    out[spot(0.031, 0.746, 0.019, 0.0050)] = 0.7 * hair
-    out[spot(0.0, 0.684, 0.014, 0.004)] = 0.72 * skin
+        put(front & (at.z < 0.672) & (at.y > -0.16), 0.65 * hair + 0.2 * skin)
+    put(spot(0.0, 0.655, 0.024, 0.0075), skin * [0.85, 0.58, 0.58])
+    put(spot(0.031, 0.728, 0.015, 0.009), (0.93, 0.92, 0.90))
+    put(spot(0.031, 0.728, 0.0065, 0.0075), (0.12, 0.09, 0.08))
+    put(spot(0.031, 0.746, 0.019, 0.0050), 0.7 * hair)
+    put(spot(0.0, 0.684, 0.014, 0.004), 0.72 * skin)
     if look.hair_style != "bald":
         worn = look.cap if look.hair_style == "cap" else hair
-        out[_on_hair(at, look)] = worn
+        put(_on_hair(at, look), worn)
     if look.hair_style == "cap":
         line = np.interp(at.y, _HAIRLINE_Y, _HAIRLINE_Z)
         short = (at.head > 0.5) & (at.z <= 0.768) & (at.z > line)
-        out[short & (at.y > -0.06)] = hair
+        put(short & (at.y > -0.06), hair)

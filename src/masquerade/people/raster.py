@@ -21,6 +21,7 @@ except ImportError:  # slower, and the same pictures
     numba = None
 
 NEAR = 0.05  # metres; what is nearer is not drawn
+FLAT = -1e-12  # twice the area, in samples, of what is no front
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,19 +71,27 @@ def draw(seen: np.ndarray, faces: np.ndarray, buffer: Buffer, *, first: int = 0)
         buffer: is changed.
         first: the number of the first triangle, where several meshes share a buffer.
     """
+    if numba is not None:
+        held = buffer.nearness, buffer.face, buffer.second, buffer.third
+        _compiled(seen, faces, first, *held)
+    else:
+        _fill_arrays(_in_sight(seen, faces, buffer.face.shape, first), buffer)
+
+
+def _in_sight(seen: np.ndarray, faces: np.ndarray, size: tuple[int, ...], first: int) -> _Triangles:
+    """The triangles that may be seen in a picture of that height and width."""
     x, y, depth = (np.ascontiguousarray(seen[:, k])[faces] for k in range(3))
     area = (x[:, 1] - x[:, 0]) * (y[:, 2] - y[:, 0]) - (x[:, 2] - x[:, 0]) * (y[:, 1] - y[:, 0])
-    height, width = buffer.face.shape
+    height, width = size
     low_x, high_x = np.ceil(_least(x) - 0.5), np.floor(-_least(-x) - 0.5)
     low_y, high_y = np.ceil(_least(y) - 0.5), np.floor(-_least(-y) - 0.5)
-    wanted = (_least(depth) > NEAR) & (area < -1e-12)  # y grows down: fronts are negative
+    wanted = (_least(depth) > NEAR) & (area < FLAT)  # y grows down: fronts are negative
     wanted &= (high_x >= np.maximum(low_x, 0)) & (high_y >= np.maximum(low_y, 0))
     wanted &= (low_x < width) & (low_y < height)
     rows = np.flatnonzero(wanted)
     box = np.stack([low_y, high_y, low_x, high_x], axis=1)[rows]
     box = np.clip(box, 0, [height - 1, height - 1, width - 1, width - 1]).astype(np.int64)
-    fill = _fill_loops if numba is not None else _fill_arrays
-    fill(_Triangles(x[rows], y[rows], area[rows], 1 / depth[rows], box, rows + first), buffer)
+    return _Triangles(x[rows], y[rows], area[rows], 1 / depth[rows], box, rows + first)
 
 
 def _least(corners: np.ndarray) -> np.ndarray:
@@ -142,29 +151,36 @@ def _keep_nearest(
         array.reshape(-1)[at] = values[best]
 
 
-def _loops(some: _Triangles, nearness: Any, face: Any, s: Any, t: Any) -> None:
-    x, y, area, near, box, numbers = some
-    for k in range(len(numbers)):
-        x0, x1, x2 = x[k, 0], x[k, 1], x[k, 2]
-        y0, y1, y2 = y[k, 0], y[k, 1], y[k, 2]
-        for i in range(box[k, 0], box[k, 1] + 1):
+def _loops(seen: Any, faces: Any, number: int, nearness: Any, face: Any, s: Any, t: Any) -> None:
+    """As ``_in_sight`` and ``_fill_arrays``; plain loops, meant to be compiled."""
+    height, width = face.shape
+    for k in range(len(faces)):
+        x0, y0, d0 = seen[faces[k, 0]]
+        x1, y1, d1 = seen[faces[k, 1]]
+        x2, y2, d2 = seen[faces[k, 2]]
+        area = (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0)
+        if not (area < FLAT and min(d0, d1, d2) > NEAR):
+            continue
+        left, right = np.ceil(min(x0, x1, x2) - 0.5), np.floor(max(x0, x1, x2) - 0.5)
+        top, bottom = np.ceil(min(y0, y1, y2) - 0.5), np.floor(max(y0, y1, y2) - 0.5)
+        if not (right >= 0 and bottom >= 0 and left < width and top < height):
+            continue
+        n0, n1, n2 = 1 / d0, 1 / d1, 1 / d2
+        columns = range(int(max(left, 0.0)), int(min(right, width - 1.0)) + 1)
+        for i in range(int(max(top, 0.0)), int(min(bottom, height - 1.0)) + 1):
             py = i + 0.5
-            for j in range(box[k, 2], box[k, 3] + 1):
+            for j in columns:
                 px = j + 0.5
-                second = ((px - x0) * (y2 - y0) - (x2 - x0) * (py - y0)) / area[k]
-                third = ((x1 - x0) * (py - y0) - (px - x0) * (y1 - y0)) / area[k]
+                second = ((px - x0) * (y2 - y0) - (x2 - x0) * (py - y0)) / area
+                third = ((x1 - x0) * (py - y0) - (px - x0) * (y1 - y0)) / area
                 first = 1.0 - second - third
                 if first >= 0.0 and second >= 0.0 and third >= 0.0:
-                    depth = first * near[k, 0] + second * near[k, 1] + third * near[k, 2]
+                    depth = first * n0 + second * n1 + third * n2
                     if depth > nearness[i, j]:
                         nearness[i, j] = depth
-                        face[i, j] = numbers[k]
+                        face[i, j] = number + k
                         s[i, j] = second
                         t[i, j] = third
 
 
 _compiled: Callable[..., None] = numba.njit(cache=True)(_loops) if numba is not None else _loops
-
-
-def _fill_loops(some: _Triangles, buffer: Buffer) -> None:
-    _compiled(some, buffer.nearness, buffer.face, buffer.second, buffer.third)

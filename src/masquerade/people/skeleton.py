@@ -211,8 +211,8 @@ def _between(first: np.ndarray, second: np.ndarray, part: np.ndarray) -> np.ndar
 def _to_hang(direction: np.ndarray) -> np.ndarray:
     """The smallest rotation that turns ``direction`` straight down."""
     unit = direction / np.linalg.norm(direction)
-    axis, cosine = np.cross(unit, [0.0, 0.0, -1.0]), -unit[2]
-    skew = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
+    x, y, cosine = unit[0], unit[1], -unit[2]
+    skew = np.array([[0, 0, x], [0, 0, y], [-x, -y, 0]])  # of the axis, (-y, x, 0)
     found: np.ndarray = np.eye(3) + skew + skew @ skew / (1 + cosine)
     return found
 

@@ -6,27 +6,37 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
-from masquerade.compute import cosine, device
+from masquerade.compute import cosine, device, enlarge
 from masquerade.compute.device import Array
+from masquerade.compute.frames import mixed, painted
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
-from masquerade.release import precision, wiener
+from masquerade.release import pooling, precision, prior, wiener
 from masquerade.release import visible as sight
-from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks, gathered
-from masquerade.release.precision import Band, Precision, Size
+from masquerade.release.gaussian_video import Chunk, GaussianVideo, check_frames, even_chunks
+from masquerade.release.precision import Band, Precision
+from masquerade.release.prior import Size
 from masquerade.tradeoff import gaussian_mu
 
 _MOST_FRAMES = 256
 _SLAB = 64  # frames that the local step holds at a time
-_MOST_SITES = 1 << 25  # of a chunk, so that large frames fit into memory
+_MOST_CELLS = 1 << 25  # of a chunk, so that large frames fit into memory
+_POOLED = 1 << 17  # sites of a frame from which on it is pooled where that loses nothing
+_SIDES = (16, 12, 10, 8, 6, 5, 4, 3, 2)  # of cells, in sites
+_ROOM = 0.9  # of the cells' frequencies that the kept band may fill
 _LARGEST = 255 * math.sqrt(3) / 2  # of a colour component, about mid-grey
 _WHOLE = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
 _FACTORS = (3**-0.5, 2**-0.5, 6**-0.5)  # make (1,1,1), (1,0,-1) and (1,-2,1) orthonormal
+_COLOURS = tuple(
+    (_FACTORS[0], first * _FACTORS[1], second * _FACTORS[2], 127.5)
+    for first, second in ((1, 1), (0, -2), (-1, 1))
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +44,14 @@ class CosineGaussian(GaussianVideo):
     """Add noise to low cosine frequencies, less where a public prior expects more.
 
     At equal guarantee it keeps most of a picture: slow and large things stay, small and fast
-    things go. What it does follows from shape, unit and budget alone.
+    things go. What it does follows from shape, unit and budget alone. Large frames are pooled
+    first, exactly, to cells that still hold every frequency it would keep.
 
     Guarantee:
         unit: as chosen: value, pixels, tube, frame, video, record or subject.
         relation: replace_one.
-        bound: 255 sqrt(3 min(m^2 kappa, m lam)) in units of the noise, and the forms for free axes
-            (`masquerade.release.precision`); analytic Gaussian [balle2018, Thm 8].
+        bound: 255 sqrt(3 min(m^2 kappa / side^2, m lam)) in units of the noise, and the forms for
+            free axes (`masquerade.release.precision`); analytic Gaussian [balle2018, Thm 8].
         numerics: float64 products, twice their error bound added; exact grid Gaussian, ChaCha20.
 
     Args:
@@ -57,17 +68,27 @@ class CosineGaussian(GaussianVideo):
 
     def chunks(self, shape: Shape) -> list[Chunk]:
         """The whole video for one frame, which wants long averages; else at most 256 frames."""
+        return self._chunks(shape, self.side(shape))
+
+    def _chunks(self, shape: Shape, side: int) -> list[Chunk]:
         if self.as_unit().name is UnitName.FRAME:
             return [Chunk(0, shape[0], shape)]
-        most = max(1, min(_MOST_FRAMES, _MOST_SITES // (shape[1] * shape[2])))
-        return even_chunks(shape, most)
+        _, rows, columns = prior.in_cells((shape[0], shape[1], shape[2]), side)
+        return even_chunks(shape, max(1, min(_MOST_FRAMES, _MOST_CELLS // (rows * columns))))
+
+    def side(self, shape: Shape) -> int:
+        """Sites along a side of a cell, from shape, unit and budget alone; 1 is no pooling."""
+        return _side(self, as_video(shape))
 
     def plan(self, chunk: Chunk) -> Precision:
         """The precision of a chunk; a unit that touches all chunks shares the budget among them."""
+        return self._plan(chunk, self.side(chunk.shape))
+
+    def _plan(self, chunk: Chunk, side: int) -> Precision:
         unit = self.as_unit()
         share = chunk.length / chunk.shape[0] if unit.name in _WHOLE else 1.0
         squared_mu = gaussian_mu(self.epsilon, self.delta) ** 2 * share
-        return precision.plan(chunk.size, unit.name, _sites(unit, chunk.shape), squared_mu)
+        return precision.plan(chunk.size, unit.name, _sites(unit, chunk.shape), squared_mu, side)
 
     def distance(self, shape: Shape, unit: Unit) -> float:
         """Bound and four times the arithmetic's error, over the chunks that one unit can touch."""
@@ -103,7 +124,7 @@ class CosineGaussian(GaussianVideo):
             band = self.plan(chunk).bands[0]
             is_picture = band.places % math.prod(band.shape[1:]) > 0  # the first is brightness
             total += chunk.length * sight.denoised(
-                chunk.size, band.spectrum * is_picture, band.weights**2
+                chunk.size, band.spectrum * is_picture, band.clarity**2
             )
         return total / as_video(shape)[0]
 
@@ -112,18 +133,20 @@ class CosineGaussian(GaussianVideo):
         plan = self.plan(chunk)
         rows = [_matrices(plan.size, band, np.float64) for band in plan.bands]
         sums: list[Array] = [0.0] * len(rows)
-        together = device.batch_frames(*chunk.size[1:])
+        steps = (1, plan.side, plan.side)
+        counts = device.constant(pooling.inside((1, *chunk.size[1:]), steps))[..., 0]
+        together = device.batch_frames(*plan.size[1:])
         for start in range(0, chunk.length, together):
             taken = list(itertools.islice(frames, together))
-            batch = gathered(taken, chunk, start=start, count=together)
-            when = range(start, start + len(batch))
-            for c, plane in enumerate(_planes(batch)):
+            check_frames(taken, chunk, start=start, count=together)
+            when = range(start, start + len(taken))
+            for c, plane in enumerate(_planes(pooling.gathered(taken, steps), counts)):
                 time, high, wide = rows[c]
                 plane *= plan.components[c].windows(when, plan.size)
                 sums[c] += cosine.forward(plane, time[:, when.start : when.stop], high, wide)
         vectors = [
             total.reshape(-1)[device.constant(band.places)]
-            * (device.constant(band.weights) * factor)
+            * (device.constant(band.weights) * (factor / plan.side))
             for total, band, factor in zip(sums, plan.bands, _FACTORS, strict=True)
         ]
         return device.concat(vectors)
@@ -139,35 +162,52 @@ class CosineGaussian(GaussianVideo):
         for c, band in enumerate(plan.bands):
             own, vector = vector[: len(band.places)], vector[len(band.places) :]
             simulating = noise if c in wanted else None
-            estimates.append(_estimates(own, plan.size, band, sigma, simulating))
-        whole = (chunk.length, *chunk.shape[1:])
+            boxes = _estimates(own, plan.size, band, sigma, simulating)
+            estimates.append([_spread(box, plan.size, band) for box in boxes])
+        whole = (chunk.length, *plan.size[1:], 3)
         most = _SLAB if self._is_local() else device.batch_frames(*chunk.size[1:])
         for slab in even_chunks(whole, most):
             when = range(slab.start, slab.start + slab.length)
             planes = []
             for component, band, boxes in zip(plan.components, plan.bands, estimates, strict=True):
-                time, high, wide = _matrices(plan.size, band, np.float32)
-                time = time[:, when.start : when.stop]
+                time = _matrices(plan.size, band, np.float32)[0][:, when.start : when.stop]
                 with device.coarse():
-                    blocks = [cosine.backward(box, time, high, wide) for box in boxes]
+                    blocks = [cosine.along_time(box, time) for box in boxes]
                     plane = wiener.local(*blocks) if len(blocks) > 1 else blocks[0]
                 plane /= device.cast(component.windows(when, plan.size), np.float32)
                 planes.append(plane)
-            yield from _frames(planes)
+            yield from _frames(planes, chunk, plan.side)
+
+
+@lru_cache(maxsize=64)
+def _side(mechanism: CosineGaussian, shape: Shape) -> int:
+    """The largest cells whose frequencies hold the band with room to spare.
+
+    Beyond the band there must be room, because pooling folds what lies above the cells' highest
+    frequency back onto what lies below it.
+    """
+    if shape[1] * shape[2] < _POOLED:
+        return 1
+    for side in _SIDES:
+        plan = mechanism._plan(mechanism._chunks(shape, side)[0], side)
+        kept = [band.shape for band in plan.bands]
+        if all(max(box[i] for box in kept) <= _ROOM * plan.size[i] for i in (1, 2)):
+            return side
+    return 1
 
 
 def _estimates(
     vector: Array, size: Size, band: Band, sigma: float, noise: Noise | None
 ) -> list[Array]:
     """Boxes (F, G, K) of the best estimate and, where there is ``noise``, of two more."""
-    places, weights = device.constant(band.places), device.constant(band.weights)
+    places, clarity = device.constant(band.places), device.constant(band.clarity)
     bins = wiener.bins(size, band.shape)
     kinds, number = device.constant(bins)[places], int(bins[-1]) + 1
-    variance, spectrum = (sigma / weights) ** 2, device.constant(band.spectrum)
-    shrunk = wiener.shrink(vector / weights, spectrum, variance, kinds, number)
+    variance, spectrum = (sigma / clarity) ** 2, device.constant(band.spectrum)
+    shrunk = wiener.shrink(vector / clarity, spectrum, variance, kinds, number)
     wanted = [shrunk.best]
     if noise is not None:
-        fresh = device.send(noise.gaussian(sigma, len(vector))) / weights
+        fresh = device.gaussian(noise, sigma, len(vector)) / clarity
         wanted += [shrunk.faithful, fresh * shrunk.faithful_gain]
     boxes = []
     for values in wanted:
@@ -188,31 +228,55 @@ def _matrices(size: Size, band: Band, kind: Any) -> list[Array]:
     ]
 
 
-def _planes(batch: Array) -> Iterator[Array]:
-    """Luma and two chroma of (T, H, W, 3), about zero: whole or half numbers, so exact."""
-    red, green, blue = (device.cast(batch[..., c], np.int16) for c in range(3))
+def _spread(box: Array, size: Size, band: Band) -> Array:
+    """Coefficients (F, G, K) as pictures of each temporal frequency, (F, h, w)."""
+    _, high, wide = _matrices(size, band, np.float32)
+    with device.coarse():
+        return cosine.along_plane(box, high, wide)
+
+
+def _planes(sums: Array, counts: Array) -> Iterator[Array]:
+    """Luma and two chroma of (T, h, w, 3), about zero: whole or half numbers, so exact.
+
+    Args:
+        sums: over the sites of each cell.
+        counts: of these sites.
+    """
+    red, green, blue = (device.cast(sums[..., c], np.int32) for c in range(3))
     for mix, middle in ((red + green + blue, 382.5), (red - blue, 0), (red - 2 * green + blue, 0)):
-        yield device.cast(mix, np.float64) - middle
+        plane = device.cast(mix, np.float64)
+        if middle:
+            plane = plane - middle * counts
+        yield plane
 
 
-def _frames(planes: list[Array]) -> Iterator[Array]:
-    """Blocks of uint8 RGB frames from luma and chroma about zero, (T, H, W) each."""
-    luma, first, second = planes
-    for plane, factor in zip(planes, _FACTORS, strict=True):
-        plane *= factor
-    luma += 127.5
-    together = device.batch_frames(luma.shape[1], luma.shape[2])
-    for start in range(0, len(luma), together):
-        now = slice(start, start + together)
-        warm = luma[now] + second[now]
-        channels = [warm + first[now], luma[now] - 2 * second[now], warm - first[now]]
-        yield device.to_bytes(device.stack(channels))
+def _frames(planes: list[Array], chunk: Chunk, side: int) -> Iterator[Array]:
+    """Blocks of uint8 RGB frames from luma and chroma of cells about zero, (T, h, w) each."""
+    if side == 1:
+        together = device.batch_frames(*chunk.size[1:])
+        for start in range(0, len(planes[0]), together):
+            yield painted([plane[start : start + together] for plane in planes], _COLOURS)
+        return
+    share = device.constant(_share(chunk.size[1:], side))
+    for plane in planes:
+        plane *= share
+    together = 1 if device.is_cpu() else device.batch_frames(*chunk.size[1:])
+    for start in range(0, len(planes[0]), together):
+        small = mixed([plane[start : start + together] for plane in planes], _COLOURS)
+        yield enlarge.to_bytes(small, chunk.size[1:], side, "cubic")
+
+
+@lru_cache(maxsize=16)
+def _share(frame: tuple[int, ...], side: int) -> np.ndarray:
+    """What makes a cell the mean of its sites, (1, h, w): short ones have fewer."""
+    counts = pooling.inside((1, frame[0], frame[1]), (1, side, side))[..., 0]
+    return (side / counts).astype(np.float32)
 
 
 def _error(plan: Precision) -> float:
     """How far rounding can move a chunk's measured vector."""
     energy = sum(float(np.sum(band.weights**2)) for band in plan.bands)
-    return _LARGEST * cosine.error_bound(plan.size) * math.sqrt(energy)
+    return _LARGEST * plan.side * cosine.error_bound(plan.size) * math.sqrt(energy)
 
 
 EXAMPLE = CosineGaussian(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4)

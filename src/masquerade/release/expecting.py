@@ -29,7 +29,12 @@ class Sight(StrEnum):
 
 def expected(mechanism: Mechanism, path: Path, shapes: Shapes) -> Sight | None:
     """What to expect of a release; None for anything but videos and pictures with noise."""
-    share = mechanism.visible(shapes) if video.is_video(path) else None
+    return expected_of(mechanism, video.is_video(path), shapes)
+
+
+def expected_of(mechanism: Mechanism, is_video: bool, shapes: Shapes) -> Sight | None:
+    """The same by what the file is: equal for all files of one shape."""
+    share = mechanism.visible(shapes) if is_video else None
     if share is None:
         return None
     if share < _SHAPES:

@@ -19,12 +19,13 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.account.compose import epsilon
-from masquerade.compute.device import Array, fetch, gather
+from masquerade.compute.device import Array, batch_frames, fetch, gather, is_cpu
+from masquerade.compute.graph import replayed
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, chosen_unit
 from masquerade.mechanism import Frames, Shape, Shapes, VideoMechanism, as_video, first_unit
-from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
+from masquerade.noise import Noise, Scale, rounded_bound, scale_for
 from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
 
@@ -139,22 +140,47 @@ class GaussianVideo(VideoMechanism):
         coordinates = self.coordinates(shape, unit)
         return rounded_bound(self.distance(shape, unit) / 2, self.scale(shape).grid, coordinates)
 
-    def noisy(self, exact: Array, shape: Shape, noise: Noise) -> np.ndarray:
+    def noisy(self, exact: Array, shape: Shape, noise: Noise) -> Array:
         """The vector on the grid, with noise: the only thing that is ever made public."""
-        scale = self.scale(shape)
-        made = to_grid(fetch(exact), scale.grid)
-        made += noise.gaussian(scale.sigma, made.shape, grid=scale.grid)
-        return made
+        return noise.added(exact, self.scale(shape))
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """Measure, add noise, rebuild, chunk by chunk."""
-        sigma = self.scale(shape).sigma
         for chunk in self._seeded(shape, noise):
-            exact = self.measure(itertools.islice(frames, chunk.length), chunk)
-            measured = self.noisy(exact, shape, noise)
-            del exact
-            for block in self.rebuild(measured, chunk, sigma, noise):
+            taken = itertools.islice(frames, chunk.length)
+            if not is_cpu() and chunk.length <= batch_frames(*chunk.size[1:]):
+                whole = gathered(list(taken), chunk, start=0, count=chunk.length)
+                blocks = self.released_chunk(whole, chunk, noise)
+            else:
+                measured = self.noisy(self.measure(taken, chunk), shape, noise)
+                blocks = self.rebuild(measured, chunk, self.scale(shape).sigma, noise)
+            for block in blocks:
                 yield from fetch(block)
+
+    def released_chunk(self, frames: Array, chunk: Chunk, noise: Noise) -> Iterator[Array]:
+        """The same for a chunk (T, H, W, 3) on a GPU, whose steps are captured and replayed.
+
+        So `measure` and `rebuild` may not depend on where a chunk starts. A projection of its own
+        for each video is too seldom the same to be captured.
+        """
+        sigma, alike = self.scale(chunk.shape).sigma, replace(chunk, start=0)
+        if self.DRAWS:
+            measured = self.noisy(self.measure(iter(frames), alike), chunk.shape, noise)
+            return self.rebuild(measured, alike, sigma, noise)
+        [exact] = replayed(
+            ("measure", self, alike),
+            lambda given, _: [self.measure(iter(given), alike)],
+            frames,
+            noise,
+        )
+        return iter(
+            replayed(
+                ("rebuild", self, alike),
+                lambda given, fresh: list(self.rebuild(given, alike, sigma, fresh)),
+                self.noisy(exact, chunk.shape, noise),
+                noise,
+            )
+        )
 
     def _seeded(self, shape: Shape, noise: Noise) -> list[Chunk]:
         if not self.DRAWS:
@@ -264,10 +290,8 @@ def _in_words(unit: Unit) -> str:
     return "single sites" if unit.sites == 1 else f"{unit.sites} sites"
 
 
-def gathered(frames: list[Array], chunk: Chunk, *, start: int, count: int) -> Array:
-    """A chunk's next frames along a new first axis, on the chosen device.
-
-    A stream that ended early or changed its size is refused.
+def check_frames(frames: list[Array], chunk: Chunk, *, start: int, count: int) -> None:
+    """Refuse a stream that ended early or changed its size.
 
     Args:
         frames: that came.
@@ -286,4 +310,9 @@ def gathered(frames: list[Array], chunk: Chunk, *, start: int, count: int) -> Ar
             f"Expected {chunk.shape[0]} frames, got {chunk.start + start + len(frames)}; the file "
             "changed while it was read."
         )
+
+
+def gathered(frames: list[Array], chunk: Chunk, *, start: int, count: int) -> Array:
+    """The same frames along a new first axis, on the chosen device."""
+    check_frames(frames, chunk, start=start, count=count)
     return gather(frames)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,15 +12,15 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.account import sensitivity
-from masquerade.compute import cosine, device
+from masquerade.compute import cosine, device, enlarge
 from masquerade.compute.device import Array
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
 from masquerade.noise import Noise
-from masquerade.release import precision, wiener
+from masquerade.release import pooling, prior, wiener
 from masquerade.release import visible as sight
-from masquerade.release.gaussian_video import Chunk, GaussianVideo, gathered
-from masquerade.release.precision import Size
+from masquerade.release.gaussian_video import Chunk, GaussianVideo, check_frames
+from masquerade.release.prior import Size
 
 _FRAMES = 256  # a chunk holds about this many
 _MOST_BLOCKS = 1 << 24  # of a chunk, so that large frames fit into memory
@@ -78,7 +78,7 @@ class PooledGaussian(GaussianVideo):
 
     def _together(self, shape: Shape) -> int:
         length, *_ = steps = self.steps(shape)
-        layer = math.prod(_grid(shape, steps)[1:])
+        layer = math.prod(pooling.grid(shape, steps)[1:])
         return length * max(1, min(_FRAMES // length, _MOST_BLOCKS // layer))
 
     def distance(self, shape: Shape, unit: Unit) -> float:
@@ -89,7 +89,7 @@ class PooledGaussian(GaussianVideo):
 
     def coordinates(self, shape: Shape, unit: Unit) -> int:
         """Three sums for every block that one unit can touch."""
-        layers, *plane = _grid(shape, self.steps(shape))
+        layers, *plane = pooling.grid(shape, self.steps(shape))
         area, sites = math.prod(plane), unit.sites or 1
         match unit.name:
             case UnitName.VALUE:
@@ -107,8 +107,8 @@ class PooledGaussian(GaussianVideo):
         """Root mean square error of a pixel's channel, if the video is as the prior expects."""
         size, low, level = self._expected(as_video(shape))
         error = 0.0
-        for share in precision.COLOURS:
-            error += float(share * precision.prior(size).sum())
+        for share in prior.COLOURS:
+            error += share * prior.energy(size)[0]
             error -= float(np.sum((share * low) ** 2 / (share * low + level)))
         return math.sqrt(max(error, 0.0) / (3 * math.prod(size)))
 
@@ -123,88 +123,44 @@ class PooledGaussian(GaussianVideo):
         """Size of a chunk, the prior at the frequencies of its block means, and their noise."""
         steps = self.steps(video)
         size = min(video[0], self._together(video)), video[1], video[2]
-        low = precision.prior(size)[tuple(slice(n) for n in _grid(size, steps))]
+        low = _low(size, pooling.grid(size, steps))
         return size, low, (self.scale(video).sigma / 2) ** 2 / math.prod(steps)
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The sums of the chunk's blocks, (t, h, w, 3), flat."""
         length, *_ = steps = self.steps(chunk.shape)
-        sums = device.zeros((*_grid(chunk.size, steps), 3), np.int64)
+        sums = device.zeros((*pooling.grid(chunk.size, steps), 3), np.int64)
         together = device.batch_frames(*chunk.size[1:])
         start = 0
         while start < chunk.length:
             layer, done = divmod(start, length)
             whole = length * (together // length) or min(together, length - done)
             taken = list(itertools.islice(frames, whole))
-            batch = gathered(taken, chunk, start=start, count=whole)
-            pooled = _pooled(batch, steps)
+            check_frames(taken, chunk, start=start, count=whole)
+            pooled = pooling.gathered(taken, steps)
             sums[layer : layer + len(pooled)] += pooled
-            start += len(batch)
+            start += len(taken)
         sums += sums  # of 2 x - 255, which is whole and about zero
-        sums -= device.constant(_inside(chunk.size, steps, 255))
+        sums -= device.constant(pooling.inside(chunk.size, steps, 255))
         return device.cast(sums, np.float64).reshape(-1)
 
     def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """Shrink the grid of means, undo the grey at the borders, interpolate."""
         steps = self.steps(chunk.shape)
-        volume, grid = math.prod(steps), _grid(chunk.size, steps)
+        volume, grid = math.prod(steps), pooling.grid(chunk.size, steps)
         means = device.cast(device.send(measured), np.float32).reshape(*grid, 3)
         means *= 0.5 / volume
         with device.coarse():
             shrunk = _shrunk(means, steps, sigma / (2 * volume))
-            shrunk *= volume / device.constant(_inside(chunk.size, steps, 1))
-            time, high, wide = (
-                device.constant(_ramp(size, step))
-                for size, step in zip(chunk.size, steps, strict=True)
-            )
-            together = device.batch_frames(*chunk.size[1:])
+            shrunk *= volume / device.constant(pooling.inside(chunk.size, steps))
+            shrunk += 127.5
+            time = device.constant(enlarge.matrix(chunk.length, steps[0], "linear"))
+            together = device.batch_frames(*grid[1:])
             for start in range(0, chunk.length, together):
                 now = time[start : start + together]
-                planes = [cosine.forward(shrunk[..., c], now, high, wide) for c in range(3)]
-                yield device.to_bytes(device.stack(planes) + 127.5)
-
-
-def _grid(size: Sequence[int], steps: Size) -> Size:
-    """Blocks along time, height and width."""
-    t, h, w = (math.ceil(n / step) for n, step in zip(size[:3], steps, strict=True))
-    return t, h, w
-
-
-@lru_cache(maxsize=16)
-def _inside(size: Size, steps: Size, times: int) -> np.ndarray:
-    """How many sites of each block lie inside the video, (t, h, w, 1), times a number."""
-    t, h, w = (
-        np.minimum(step, extent - step * np.arange(math.ceil(extent / step)))
-        for extent, step in zip(size, steps, strict=True)
-    )
-    return np.asarray((t[:, None, None] * h[:, None] * w)[..., None] * times)
-
-
-def _pooled(frames: Array, steps: Size) -> Array:
-    """Sums over blocks of (T, H, W, 3), in whole numbers; short ones at the far ends."""
-    total = frames
-    kind = np.int32 if 255 * math.prod(steps) < 2**31 else np.int64
-    for axis, step in enumerate(steps):
-        before = (slice(None),) * axis
-        wide = total
-        total = device.cast(wide[(*before, slice(0, None, step))], kind) + 0
-        for offset in range(1, min(step, wide.shape[axis])):
-            part = wide[(*before, slice(offset, None, step))]
-            total[(*before, slice(part.shape[axis]))] += part
-    return total
-
-
-@lru_cache(maxsize=16)
-def _ramp(size: int, step: int) -> np.ndarray:
-    """Linear interpolation from the centres of blocks to places, (size, blocks)."""
-    count = math.ceil(size / step)
-    place = np.clip((np.arange(size) - (step - 1) / 2) / step, 0, count - 1)
-    near = np.minimum(np.floor(place).astype(int), max(count - 2, 0))
-    weights = np.zeros((size, count), np.float32)
-    weights[np.arange(size), near] = 1 - (place - near)
-    if count > 1:
-        weights[np.arange(size), near + 1] += place - near
-    return weights
+                small = (now @ shrunk.reshape(grid[0], -1)).reshape(-1, *grid[1:], 3)
+                size = chunk.size[1:]
+                yield enlarge.to_bytes(small, size, steps[1], "linear")
 
 
 def _shrunk(means: Array, steps: Size, sigma: float) -> Array:
@@ -232,15 +188,21 @@ def _shrunk(means: Array, steps: Size, sigma: float) -> Array:
     return (back.reshape(-1, 3) @ basis).reshape(means.shape)
 
 
+def _low(size: Size, grid: Size) -> np.ndarray:
+    """The prior at the frequencies that a grid of means has."""
+    t, h, w = (min(n, most) for n, most in zip(grid, prior.kept(size), strict=True))
+    return prior.spectrum(size, (t, h, w))
+
+
 @lru_cache(maxsize=8)
 def _expected(size: Size, grid: Size, volume: int) -> tuple[np.ndarray, np.ndarray, Size]:
     """Prior variances and bins of all three components of a grid of means, flat, and its band."""
-    spectrum = precision.prior(size)[tuple(slice(n) for n in grid)] / volume
+    spectrum = _low(size, grid) / volume
     kept = (spectrum.shape[0], spectrum.shape[1], spectrum.shape[2])
     kinds = wiener.bins(size, kept)
     number = int(kinds.max()) + 1
     return (
-        np.concatenate([share * spectrum.reshape(-1) for share in precision.COLOURS]).astype(
+        np.concatenate([share * spectrum.reshape(-1) for share in prior.COLOURS]).astype(
             np.float32
         ),
         np.concatenate([kinds + c * number for c in range(3)]),

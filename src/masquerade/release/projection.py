@@ -15,6 +15,7 @@ import numpy as np
 
 from masquerade.compute import cosine, device, public
 from masquerade.compute.device import Array
+from masquerade.compute.frames import painted, plain
 
 _ROWS = 1 << 14  # of R at a time
 
@@ -32,6 +33,12 @@ class Projection(ABC):
     @abstractmethod
     def backward(self, rows: Array) -> Array:
         """(T, H, W, 3) in float32; only noisy rows come here."""
+
+    def frames(self, rows: Array, *, middle: float) -> Array:
+        """The same, plus ``middle``, in 8 bits."""
+        made = self.backward(rows)
+        made += middle
+        return device.to_bytes(made)
 
     @abstractmethod
     def error_bound(self) -> float:
@@ -130,12 +137,20 @@ class OrthonormalProjection(Projection):
         high, wide = (device.constant(cosine.matrix(n, n)) for n in self.frame[:2])
         found = device.zeros((self.columns, len(frames)), np.float64)
         for c, (mine, row, column) in enumerate(self._places):
-            centred = (device.cast(frames[..., c], np.float64) - middle) * self._signs[c]
+            centred = device.cast(frames[..., c] * self._signs[c], np.float64)  # exact, as is
+            centred -= self._signs[c] * middle  # this: whole and half numbers
             found[mine] = cosine.plane_forward(centred, high, wide)[row, :, column]
         return found.T
 
     def backward(self, rows: Array) -> Array:
         """The transpose."""
+        return device.stack(self._planes(rows))
+
+    def frames(self, rows: Array, *, middle: float) -> Array:
+        """The same, plus ``middle``, in 8 bits."""
+        return painted(self._planes(rows), plain(middle))
+
+    def _planes(self, rows: Array) -> list[Array]:
         high, wide = (device.constant(cosine.matrix(n, n, np.float32)) for n in self.frame[:2])
         values = device.cast(rows, np.float32).T
         back = []
@@ -144,8 +159,9 @@ class OrthonormalProjection(Projection):
             bands[row, :, column] = values[mine]
             with device.coarse():
                 planes = cosine.plane_backward(bands, high, wide)
-            back.append(planes * device.cast(self._signs[c], np.float32))
-        return device.stack(back)
+            planes *= self._signs[c]
+            back.append(planes)
+        return back
 
     def error_bound(self) -> float:
         """Of two products of numbers up to 128."""

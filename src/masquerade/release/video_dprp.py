@@ -17,7 +17,7 @@ from masquerade._round import up_significant
 from masquerade.account import sensitivity
 from masquerade.account.power import power_of
 from masquerade.account.published import video_dprp as published
-from masquerade.compute.device import Array, batch_frames, concat, fetch, send, to_bytes
+from masquerade.compute.device import Array, batch_frames, concat, fetch, send
 from masquerade.events import ComposedDpEvent, DpEvent, NonPrivateDpEvent, RevealedSampledDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Unit, UnitName
 from masquerade.mechanism import Shape, Shapes, as_video
@@ -276,9 +276,7 @@ class VideoDprp(GaussianVideo):
         drawn = self._projection(chunk.seed, chunk.shape)
         size = _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
         for start in range(0, chunk.length, size):
-            frames = drawn.backward(rows[start : start + size])
-            frames += self._middle()
-            yield to_bytes(frames)
+            yield drawn.frames(rows[start : start + size], middle=self._middle())
 
     def _directed(self, measured: np.ndarray, chunk: Chunk) -> np.ndarray:
         k, weights = self.k(chunk.shape), self._weights(chunk.shape)

@@ -1,16 +1,16 @@
 """How much of a picture a release leaves to see, from public knowledge alone.
 
 Only what varies within a frame counts: brightness alone is a plane of one grey. Pictures are taken
-to be as the public prior expects them (`precision.prior`), so nothing here depends on a recording.
-docs/video.md has what was measured beside it.
+to be as the public prior expects them (`masquerade.release.prior`), so nothing here depends on a
+recording. docs/video.md has what was measured beside it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from masquerade.release import precision
-from masquerade.release.precision import Size
+from masquerade.release import prior
+from masquerade.release.prior import Size
 
 _SPREAD = 41.0**2  # variance of a channel within frames, by the prior
 
@@ -25,8 +25,8 @@ def denoised(size: Size, spectrum: np.ndarray, fidelity: np.ndarray | float) -> 
         spectrum: P of each released coefficient of luma; 0 for brightness, which does not count.
         fidelity: L of each.
     """
-    expected = precision.prior(size)
-    total = float(expected.sum() - expected[:, 0, 0].sum())
+    whole, brightness = prior.energy(size)
+    total = whole - brightness
     gain = spectrum * fidelity
     return float(np.sum(spectrum * gain / (1 + gain))) / total if total > 0 else 0.0
 

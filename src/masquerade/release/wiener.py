@@ -15,7 +15,7 @@ import numpy as np
 
 from masquerade.compute import cosine
 from masquerade.compute.device import Array, clamp, constant, counted, zeros
-from masquerade.release.precision import Size
+from masquerade.release.prior import Size
 
 _BLOCK = 16
 _SHIFTS = ((0, 0, 0), (8, 8, 0), (8, 0, 8), (0, 8, 8))

@@ -9,6 +9,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import TypeAlias
 
 from masquerade import _check
@@ -21,6 +22,7 @@ Loss: TypeAlias = Callable[[Mapping[str, Tensor], Tensor, Target], Tensor]
 _BELOW = 1 - 2.0**-20  # a hair below C
 _EXACT = 2.0**53  # below it float64 adds whole numbers exactly
 _TOGETHER = 1 << 25  # numbers
+_LARGE = 1 << 16  # weights
 
 
 def per_record(
@@ -72,10 +74,11 @@ def _whole(loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: T
 
 def norms(gradients: Tensors) -> Tensor:
     """(N,) float64: the norm over all weights together."""
-    each = [
-        torch.linalg.vector_norm(_flat(gradients, names), dim=1, dtype=torch.float64)
-        for names in _groups(gradients)
-    ]
+    flats = [_flat(gradients, names) for names in _groups(gradients)]
+    if _has_kernel(flats[0]):
+        squares = torch.cat([_kernel().squares(flat) for flat in flats], dim=1)
+        return squares.sum(dim=1).sqrt()
+    each = [torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) for flat in flats]
     total: Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
     return total
 
@@ -101,32 +104,71 @@ def clipped_cells(gradients: Tensors, present: Tensor, *, clip_norm: float, grid
     factor = torch.where(is_good, factor, torch.zeros_like(factor))
     found = {}
     for names in _groups(gradients):
-        safe = torch.where(is_good[:, None], _flat(gradients, names), 0.0)
-        cells = (safe * (factor / grid)[:, None]).trunc_()  # float64, as the factor is
-        total = cells.sum(dim=0).to(torch.int64)
+        total = _summed(_flat(gradients, names), factor / grid)
         widths = [gradients[name][0].numel() for name in names]
         for name, part in zip(names, total.split(widths), strict=True):
-            found[name] = part.reshape(gradients[name].shape[1:])
+            found[name] = _as_shaped(part, gradients[name])
     return found
 
 
+def _summed(flat: Tensor, factor: Tensor) -> Tensor:
+    """(W,) int64: the sum of cells of flat gradients (N, W); whose factor is 0 adds nothing."""
+    if _has_kernel(flat):
+        total: Tensor = _kernel().summed(flat, factor)
+        return total
+    safe = torch.where((factor > 0)[:, None], flat, 0.0)
+    cells = (safe * factor[:, None]).trunc_()  # float64, as the factor is
+    return cells.sum(dim=0).to(torch.int64)
+
+
 def _groups(gradients: Tensors) -> list[list[str]]:
-    """Names of weights that are worked on together: fewer steps, and never much memory."""
+    """Names of weights that are worked on together: small ones, for fewer steps and little memory.
+
+    Large ones stay alone, so that they need not be copied.
+    """
     found: list[list[str]] = []
     room = 0
-    for name, gradient in gradients.items():
-        if gradient.numel() > room:
+    for name in sorted(gradients, key=lambda name: gradients[name][0].numel() < _LARGE):
+        gradient = gradients[name]
+        if gradient.numel() > room or gradient[0].numel() >= _LARGE:
             found.append([])
             room = _TOGETHER
         found[-1].append(name)
-        room -= gradient.numel()
+        room = 0 if gradient[0].numel() >= _LARGE else room - gradient.numel()
     return found
 
 
 def _flat(gradients: Tensors, names: list[str]) -> Tensor:
-    """(N, all of these weights)."""
-    each = [gradients[name].detach().reshape(len(gradients[name]), -1) for name in names]
-    return each[0] if len(each) == 1 else torch.cat(each, dim=1)
+    """(N, all of these weights), a weight's axes in the order in which they lie in memory."""
+    each = [
+        gradients[name].detach().permute(_order(gradients[name])).flatten(1)
+        if gradients[name].dim() > 1
+        else gradients[name].detach()[:, None]
+        for name in names
+    ]
+    return each[0].contiguous() if len(each) == 1 else torch.cat(each, dim=1)
+
+
+def _order(gradient: Tensor) -> list[int]:
+    """Records first, then a weight's axes as they lie: products give them in either order."""
+    return [0, *sorted(range(1, gradient.dim()), key=gradient.stride, reverse=True)]
+
+
+def _as_shaped(flat: Tensor, gradient: Tensor) -> Tensor:
+    """One row of `_flat` with the axes of a weight again."""
+    order = [axis - 1 for axis in _order(gradient)[1:]]
+    laid = flat.reshape([gradient.shape[1 + axis] for axis in order])
+    return laid.permute([order.index(axis) for axis in range(len(order))])
+
+
+def _has_kernel(flat: Tensor) -> bool:
+    return flat.device.type == "cuda" and _kernel().is_usable()
+
+
+def _kernel() -> ModuleType:
+    from masquerade.train import clip_kernel  # importing Triton takes a second
+
+    return clip_kernel
 
 
 def mean_of(

@@ -6,9 +6,11 @@ time, never a loss.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -21,6 +23,7 @@ from masquerade.train import checkpoint, gradients, step
 from masquerade.train.coupling import refuse_coupling
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
+from masquerade.train.private_sum import PrivateSum
 from masquerade.train.rows import Rows, gathered
 from masquerade.train.sampling import public_batch
 from masquerade.train.step import Tensors
@@ -108,8 +111,10 @@ def run(
         run_id |= checkpoint.identity(plan, method, tail, rows.trunk)
     done = checkpoint.resume(work.checkpoint, weights, best, run_id)
     loss = _loss(tail, method, rows, precision=work.precision)
+    private_sum = _private_sum(loss, weights, rows, plan, work)
+    one_step = partial(_gradient, loss, weights, rows, method, plan)
     for number in range(done, plan.steps):
-        found = _gradient(loss, weights, rows, method, plan, number, noise=noise, work=work)
+        found = one_step(number, noise=noise, work=work, private_sum=private_sum)
         for group in best.param_groups:
             group["lr"] = rate_at(method, number, plan.steps)
         for name, held in weights.items():
@@ -127,10 +132,14 @@ def check_network(tail: nn.Module, rows: Rows, method: Method) -> None:
     """
     device = rows.targets.device
     shape, chance = rows.private.shape[1:], torch.Generator().manual_seed(0)
-    made_up = torch.rand((2, *shape), generator=chance).to(rows.private.dtype).to(device)
+    made_up = torch.rand((2, *shape), generator=chance)
+    if not rows.private.is_floating_point():
+        made_up = (made_up * 255).to(rows.private.dtype)
+    made_up = made_up.to(device)
     with (
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
         torch.backends.cudnn.flags(enabled=True, allow_tf32=False),
+        _full_products(),
         torch.no_grad(),
     ):
         if rows.trunk is not None:
@@ -144,6 +153,17 @@ def check_network(tail: nn.Module, rows: Rows, method: Method) -> None:
         )
 
 
+@contextlib.contextmanager
+def _full_products() -> Iterator[None]:
+    """Products of float32 matrices are not shortened, whatever was chosen for training."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def _gradient(
     loss: gradients.Loss,
     weights: Mapping[str, Tensor],
@@ -154,14 +174,15 @@ def _gradient(
     *,
     noise: Noise,
     work: Workload,
+    private_sum: PrivateSum | None = None,
 ) -> Tensors:
     """The right-hand side of the equation at one step."""
     held = {name: value.detach() for name, value in weights.items()}
     units = plan.sampler.draw(noise)
     private = public = None
     if method.HAS_PRIVATE:
-        cells = _private_cells(loss, held, rows, units, plan, work)
-        private = step.noisy(cells, plan, noise)
+        sums = private_sum or _private_sum(loss, held, rows, plan, work)
+        private = step.noisy(sums.cells(units), plan, noise)
     if method.HAS_PUBLIC and rows.public is not None:
         if not method.shares_batch:
             rng = np.random.default_rng((method.public_seed, 1, number))
@@ -171,36 +192,12 @@ def _gradient(
     return step.combined(private, public, weight=method.public_weight)
 
 
-def _private_cells(
-    loss: gradients.Loss,
-    weights: Mapping[str, Tensor],
-    rows: Rows,
-    units: np.ndarray,
-    plan: Plan,
-    work: Workload,
-) -> Tensors:
-    """The sum over a batch, in pieces of one shape; the last is filled up with nobody.
-
-    Kernels may round by shape and place, which the draw decides and nobody's data: whoever is
-    replaced or zeroed out, all others keep theirs. That no kernel rounds one record by another's
-    numbers is assumed.
-    """
-    physical = work.physical
-    total = {
-        name: torch.zeros(value.shape, dtype=torch.int64, device=value.device)
-        for name, value in weights.items()
-    }
-    for start in range(0, len(units), physical):
-        piece = np.full(physical, -1)
-        some = units[start : start + physical]
-        piece[: len(some)] = some
-        inputs, wanted = _lesson(rows, piece, work)
-        found = gradients.per_record(loss, weights, inputs, wanted, chunk=physical)
-        present = torch.from_numpy(piece >= 0).to(inputs.device)
-        cells = gradients.clipped_cells(found, present, clip_norm=plan.clip_norm, grid=plan.grid)
-        for name, value in cells.items():
-            total[name] += value
-    return total
+def _private_sum(
+    loss: gradients.Loss, weights: Mapping[str, Tensor], rows: Rows, plan: Plan, work: Workload
+) -> PrivateSum:
+    """What adds up private batches."""
+    see = partial(_seen, rows, work=work)
+    return PrivateSum(loss, weights, rows, plan, physical=work.physical, see=see)
 
 
 def _public_mean(
@@ -212,21 +209,20 @@ def _public_mean(
 ) -> Tensors:
     if not len(units):
         return {name: torch.zeros_like(value) for name, value in weights.items()}
-    inputs, wanted = _lesson(rows, units, work, is_public=True)
-    return gradients.mean_of(loss, weights, inputs, wanted, chunk=work.physical)
+    inputs, *wanted = gathered(rows, units, is_public=True)
+    inputs = _seen(rows, inputs, work=work)
+    return gradients.mean_of(loss, weights, inputs, tuple(wanted), chunk=work.physical)
 
 
-def _lesson(
-    rows: Rows, units: np.ndarray, work: Workload, *, is_public: bool = False
-) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """What the trained part sees of some units, and what it should say."""
-    inputs, targets, shares = gathered(rows, units, is_public=is_public)
-    if rows.trunk is not None:
-        flat = inputs.flatten(0, 1)  # (B*k, ...)
-        with torch.no_grad(), lowered(inputs.device, work.precision):
-            seen = torch.cat([rows.trunk(some) for some in flat.split(work.physical)])
-        inputs = seen.float().unflatten(0, shares.shape)
-    return inputs, (targets, shares)
+def _seen(rows: Rows, inputs: Tensor, *, work: Workload) -> Tensor:
+    """What the trained part sees of inputs (B, k, ...)."""
+    if rows.trunk is None:
+        return inputs
+    flat = inputs.flatten(0, 1)  # (B*k, ...)
+    with torch.no_grad(), lowered(inputs.device, work.precision):
+        seen = torch.cat([rows.trunk(some) for some in flat.split(work.physical)])
+    back: Tensor = seen.float().unflatten(0, inputs.shape[:2])
+    return back
 
 
 def lowered(device: torch.device | str, precision: Precision) -> torch.autocast:

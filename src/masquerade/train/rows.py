@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,29 +82,63 @@ def slots_of(owners: Sequence[Hashable], *, segments: int, most: int) -> np.ndar
     return found
 
 
+class Picks(NamedTuple):
+    """Which rows some units have, sent to where the targets are; all at once, as it waits."""
+
+    here: Tensor  # (B, k) rows, on the processor
+    there: Tensor  # (B, k) the same, where the targets are
+    shares: Tensor  # (B, k) of a unit's rows in its loss: they add up to 1, or all are 0
+    present: Tensor  # (B,) whether it is a unit, and not nobody
+    is_empty: Tensor  # (B,) whether it has no row at all
+
+    def cut(self, start: int, size: int) -> Picks:
+        """Some units of them."""
+        return Picks(*(each[start : start + size] for each in self))
+
+
+def picked(rows: Rows, units: np.ndarray) -> Picks:
+    """The rows of some units; -1 is nobody."""
+    slots = np.where((units >= 0)[:, None], rows.slots[np.maximum(units, 0)], -1)
+    is_real = slots >= 0
+    count = np.maximum(is_real.sum(axis=1, keepdims=True), 1)
+    first = np.take_along_axis(slots, is_real.argmax(axis=1, keepdims=True), axis=1)
+    own = np.where(is_real, slots, first)  # filled up with the unit's own, never another's
+    index, device = np.maximum(own, 0), rows.targets.device
+    shares = (is_real / count).astype(np.float32)
+    is_empty = np.logical_not(is_real.any(axis=1))
+    sent = [_sent(np.asarray(each), device) for each in (index, shares, units >= 0, is_empty)]
+    return Picks(torch.from_numpy(index), *sent)
+
+
+def taken(rows: Rows, picks: Picks, *, is_public: bool = False) -> tuple[Tensor, Tensor]:
+    """Inputs (B, k, ...) and targets (B, k) of picked units.
+
+    Rows are picked where they lie, and what was picked goes to where the targets are. Nobody, and a
+    unit without any row, is all zeros.
+    """
+    view = rows.public if is_public else rows.private
+    if view is None:
+        raise ValueError("Expected rows with a public view, got none.")
+    device = rows.targets.device
+    inputs = view[picks.there] if view.device == device else view[picks.here].to(device)
+    empty = picks.is_empty[:, None]
+    targets = rows.targets[picks.there].masked_fill_(empty, 0)
+    return inputs.masked_fill_(empty.reshape(-1, *[1] * (inputs.dim() - 1)), 0), targets
+
+
 def gathered(
     rows: Rows, units: np.ndarray, *, is_public: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Inputs (B, k, ...), targets (B, k) and shares (B, k) of some units; -1 is nobody.
 
     The shares of a unit add up to 1; rows that only fill up have share 0. Nobody, and a unit
-    without any row, is all zeros: inputs, targets and shares. Rows are picked where they lie, and
-    what was picked goes to where the targets are.
+    without any row, is all zeros: inputs, targets and shares.
     """
-    slots = np.where((units >= 0)[:, None], rows.slots[np.maximum(units, 0)], -1)
-    is_real = slots >= 0
-    count = np.maximum(is_real.sum(axis=1, keepdims=True), 1)
-    first = np.take_along_axis(slots, is_real.argmax(axis=1, keepdims=True), axis=1)
-    own = np.where(is_real, slots, first)  # filled up with the unit's own, never another's
-    index = torch.from_numpy(np.maximum(own, 0))
-    shares = torch.from_numpy(is_real / count).float()
-    device = rows.targets.device
-    view = rows.public if is_public else rows.private
-    if view is None:
-        raise ValueError("Expected rows with a public view, got none.")
-    picked, targets = view[index.to(view.device)].to(device), rows.targets[index.to(device)]
-    is_empty = ~is_real.any(axis=1)
-    if is_empty.any():
-        nobody = torch.from_numpy(is_empty).to(device)
-        picked[nobody], targets[nobody] = 0, 0
-    return picked, targets, shares.to(device)
+    picks = picked(rows, units)
+    return *taken(rows, picks, is_public=is_public), picks.shares
+
+
+def _sent(array: np.ndarray, device: torch.device) -> Tensor:
+    """The array on the device; nobody waits until it is there."""
+    held = torch.from_numpy(array)
+    return held.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else held

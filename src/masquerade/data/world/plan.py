@@ -72,6 +72,12 @@ class WorldPlan:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise ValueError(f"Expected seed to be a whole number >= 0, got seed={self.seed!r}.")
 
+    def size(self, kind: str) -> tuple[int, int, int]:
+        """Frames, height and width of a video or a photo."""
+        if kind == "videos":
+            return self.frames, self.height, self.width
+        return 1, self.photo_px, self.photo_px
+
     def fingerprint(self, kind: str, fields: tuple[str, ...]) -> str:
         """A name for what these fields make."""
         known = {name: asdict(self)[name] for name in ("seed", *fields)}

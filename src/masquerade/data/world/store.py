@@ -11,7 +11,8 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from masquerade import assets
-from masquerade.data.world import places, plan, sensors, subjects, takes
+from masquerade.data.world import batch, places, plan, sensors, subjects, takes
 from masquerade.data.world.plan import WorldPlan
 from masquerade.errors import BadInput
 from masquerade.files import atomic
@@ -48,7 +49,14 @@ def is_made(world: WorldPlan, kind: str) -> bool:
     return (folder(world, kind) / "labels.json").is_file()
 
 
-def make(world: WorldPlan, kind: str, *, progress: Progress, num_processes: int = 0) -> Path:
+def make(
+    world: WorldPlan,
+    kind: str,
+    *,
+    progress: Progress,
+    num_processes: int = 0,
+    device: str = "cpu",
+) -> Path:
     """Make all recordings of a kind, unless they are there already; give their folder.
 
     Args:
@@ -56,6 +64,7 @@ def make(world: WorldPlan, kind: str, *, progress: Progress, num_processes: int 
         kind: "videos", "photos" or "signals".
         progress: called with how many are done and their total.
         num_processes: that work at once; 0 for one a core.
+        device: where pictures are drawn, "cpu" or "cuda".
     """
     target = folder(world, kind)
     bodies.model()  # baked once, before the processes start
@@ -68,7 +77,11 @@ def make(world: WorldPlan, kind: str, *, progress: Progress, num_processes: int 
         part = target.parent / f".{target.name}-{secrets.token_hex(4)}.part"
         part.mkdir()
         try:
-            _fill(world, kind, part, progress, num_processes or len(os.sched_getaffinity(0)))
+            processes = num_processes or len(os.sched_getaffinity(0))
+            if device == "cpu" or kind == "signals":
+                _fill(world, kind, part, progress, processes)
+            else:
+                _fill_on(device, world, kind, part, progress, processes)
             if target.exists():  # without its labels: someone removed them
                 shutil.rmtree(target)
             part.rename(target)
@@ -98,20 +111,12 @@ def labels(path: Path) -> list[dict[str, Any]]:
 
 
 def _fill(world: WorldPlan, kind: str, part: Path, progress: Progress, processes: int) -> None:
-    numbers = np.arange({"videos": world.videos, "photos": world.photos}.get(kind, world.wearers))
+    numbers = _numbers(world, kind)
     if kind != "signals":
-        for name, (shape, dtype) in _layout(world, kind).items():
-            np.lib.format.open_memmap(
-                part / f"{name}.npy", mode="w+", dtype=dtype, shape=(len(numbers), *shape)
-            )
-    chunks = np.array_split(numbers, -(-len(numbers) // _TOGETHER))
-    pool = Parallel(n_jobs=min(processes, len(chunks)), return_as="generator")
+        _lay_out(world, kind, part)
     known: list[dict[str, Any]] = []
-    made: Iterator[Any] = pool(
-        delayed(_made)(world, kind, chunk.tolist(), part) for chunk in chunks
-    )
     signals = []
-    for found, arrays in made:
+    for found, arrays in _at_once(partial(_made, world, kind, part), numbers, processes):
         known += found
         signals += arrays
         progress(len(known), len(numbers))
@@ -122,11 +127,53 @@ def _fill(world: WorldPlan, kind: str, part: Path, progress: Progress, processes
     (part / "labels.json").write_text(json.dumps(known))
 
 
+def _fill_on(
+    device: str, world: WorldPlan, kind: str, part: Path, progress: Progress, processes: int
+) -> None:
+    """As ``_fill``; processes play the films, and this one draws them on the device."""
+    numbers, held = _numbers(world, kind), _lay_out(world, kind, part)
+    known: list[dict[str, Any]] = []
+    played = chain.from_iterable(_at_once(partial(_played, world, kind), numbers, processes))
+    most = batch.together(world, kind)
+    for ready, film in batch.films(played, most=most, device=device):
+        labels, arrays = _kept(world, ready.take, film, kind)
+        for name, array in arrays.items():
+            held[name][ready.take.number] = array
+        known.append(labels)
+        progress(len(known), len(numbers))
+    (part / "labels.json").write_text(json.dumps(known))
+
+
+def _numbers(world: WorldPlan, kind: str) -> np.ndarray:
+    return np.arange({"videos": world.videos, "photos": world.photos}.get(kind, world.wearers))
+
+
+def _at_once(
+    work: Callable[[list[int]], Any], numbers: np.ndarray, processes: int
+) -> Iterator[Any]:
+    """What becomes of the numbers, a few at a time and in order."""
+    chunks = np.array_split(numbers, -(-len(numbers) // _TOGETHER))
+    pool = Parallel(n_jobs=min(processes, len(chunks)), return_as="generator")
+    made: Iterator[Any] = pool(delayed(work)(chunk.tolist()) for chunk in chunks)
+    return made
+
+
+def _lay_out(world: WorldPlan, kind: str, part: Path) -> dict[str, np.ndarray]:
+    """Files for all recordings, still empty."""
+    count = len(_numbers(world, kind))
+    return {
+        name: np.lib.format.open_memmap(
+            part / f"{name}.npy", mode="w+", dtype=dtype, shape=(count, *shape)
+        )
+        for name, (shape, dtype) in _layout(world, kind).items()
+    }
+
+
 def _layout(world: WorldPlan, kind: str) -> Layout:
     """Shape and type of one recording's arrays."""
     joints = len(bodies.JOINTS)
-    time: tuple[int, ...] = (world.frames,) if kind == "videos" else ()
-    size = (world.height, world.width) if kind == "videos" else (world.photo_px, world.photo_px)
+    frames, *size = world.size(kind)
+    time = (frames,) if kind == "videos" else ()
     found: Layout = {
         "frames": ((*time, *size, 3), "u1"),
         "masks": ((*time, -(-size[0] * size[1] // 8)), "u1"),
@@ -156,7 +203,12 @@ def shot(world: WorldPlan, number: int, kind: str) -> tuple[dict[str, Any], dict
     That is the mask of all people and the joints of the one who acts.
     """
     take = plan.take(world, number, kind=kind)
-    film = takes.shoot(world, take, kind=kind)
+    return _kept(world, take, takes.shoot(world, take, kind=kind), kind)
+
+
+def _kept(
+    world: WorldPlan, take: plan.Take, film: takes.StagedFilm, kind: str
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays = {
         "frames": film.frames,
         "masks": packed(film.owner >= 0),
@@ -193,8 +245,12 @@ def take_labels(
     }
 
 
+def _played(world: WorldPlan, kind: str, numbers: list[int]) -> list[batch.Ready]:
+    return [batch.ready(world, number, kind=kind) for number in numbers]
+
+
 def _made(
-    world: WorldPlan, kind: str, numbers: list[int], part: Path
+    world: WorldPlan, kind: str, part: Path, numbers: list[int]
 ) -> tuple[list[dict[str, Any]], list[tuple[np.ndarray, np.ndarray]]]:
     """Labels of some recordings; films are in their files then, signals are given back."""
     if kind == "signals":

@@ -48,56 +48,110 @@ class StagedFilm:
     rows: np.ndarray
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Script:
+    """A film before it is drawn.
+
+    Args:
+        seed: of the world.
+        cast: who is in it and how they move; the one who acts first.
+        rows: (T,) the rows of the motion that the frames show.
+        place: its number.
+        camera: from where.
+        light: on people and place.
+    """
+
+    seed: int
+    cast: tuple[tuple[int, Posed], ...]
+    rows: np.ndarray
+    place: int
+    camera: Camera
+    light: Light
+
+    @property
+    def staged_place(self) -> places.StagedPlace:
+        """The place itself."""
+        return _place(self.place, self.seed)
+
+    @property
+    def people(self) -> list[tuple[figure.Person, Posed]]:
+        """Who is in it, dressed, and where they are in the frames."""
+        return [(_figure(number, self.seed), posed.at(self.rows)) for number, posed in self.cast]
+
+    def shown(self) -> Script:
+        """The same with no more of the motion than the frames show."""
+        cast = tuple((number, posed.at(self.rows)) for number, posed in self.cast)
+        return replace(self, cast=cast, rows=np.arange(len(self.rows)))
+
+
 def shoot(world: WorldPlan, take: Take, *, kind: str) -> StagedFilm:
     """Play and draw a video or a photo."""
-    return film(world, take) if kind == "videos" else photo(world, take)
+    return drawn(script(world, take, kind=kind))
 
 
-def film(world: WorldPlan, take: Take) -> StagedFilm:
-    """Play and draw a video."""
+def script(world: WorldPlan, take: Take, *, kind: str) -> Script:
+    """Play a video or a photo."""
+    return _film(world, take) if kind == "videos" else _photo(world, take)
+
+
+def _film(world: WorldPlan, take: Take) -> Script:
     rng = np.random.default_rng((world.seed, 3, take.number))
-    place, camera, light = _set_up(world, take, rng=rng)
+    camera, light = _set_up(world, take, rng=rng)
     seconds = (world.frames - 1) / world.rate_hz
-    people = [(_figure(take.subject, world.seed), _played(world, take, seconds, rng=rng))]
+    cast = [(take.subject, _played(world, take, seconds, rng=rng))]
     if take.bystander is not None:
-        people.append(_standing_by(world, take.bystander, seconds, rng=rng))
-    return _drawn(people, _rows(world), place=place, camera=camera, light=light)
+        cast.append((take.bystander, _standing_by(world, take.bystander, seconds, rng=rng)))
+    return Script(
+        seed=world.seed,
+        cast=tuple(cast),
+        rows=_rows(world),
+        place=take.place,
+        camera=camera,
+        light=light,
+    )
 
 
 def empty(world: WorldPlan, take: Take) -> np.ndarray:
     """(H, W, 3): the place of a video as it is without people."""
     rng = np.random.default_rng((world.seed, 3, take.number))
-    return backdrop.draw(*_set_up(world, take, rng=rng))[0]
+    camera, light = _set_up(world, take, rng=rng)
+    return backdrop.draw(_place(take.place, world.seed), camera, light)[0]
 
 
-def _set_up(
-    world: WorldPlan, take: Take, *, rng: np.random.Generator
-) -> tuple[places.StagedPlace, Camera, Light]:
+def _set_up(world: WorldPlan, take: Take, *, rng: np.random.Generator) -> tuple[Camera, Light]:
     place = _place(take.place, world.seed)
     size = {"height": world.height, "width": world.width}
     wide = places.camera(place, take.view, rng=rng, **size)
     camera = replace(wide, fov_deg=wide.fov_deg * _ZOOM)
-    return place, camera, places.lit(place, rng=rng)
+    return camera, places.lit(place, rng=rng)
 
 
-def photo(world: WorldPlan, take: Take) -> StagedFilm:
+def _photo(world: WorldPlan, take: Take) -> Script:
     """One frame of a take, framed around the person."""
     rng = np.random.default_rng((world.seed, 4, take.number))
     place = _place(take.place, world.seed)
-    person, posed = _figure(take.subject, world.seed), _played(world, take, 1.5, rng=rng)
+    posed = _played(world, take, 1.5, rng=rng)
     rows = np.array([round(rng.uniform(_PAD_S, _PAD_S + 1.5) * RATE_HZ)])
     side = world.photo_px
     camera = places.camera(place, take.view, height=side, width=side, rng=rng)
     light = places.lit(place, rng=rng)
+    person = _figure(take.subject, world.seed)
     body = figure.joints_3d(bodies.model(), person, posed.at(rows))[0]
-    framed = _around(body, camera, rng=rng)
-    return _drawn([(person, posed)], rows, place=place, camera=framed, light=light)
+    return Script(
+        seed=world.seed,
+        cast=((take.subject, posed),),
+        rows=rows,
+        place=take.place,
+        camera=_around(body, camera, rng=rng),
+        light=light,
+    )
 
 
 def portrait(world: WorldPlan, number: int) -> StagedFilm:
     """Somebody's head from near by, looking about."""
     rng = np.random.default_rng((world.seed, 7, number))
-    place = _place(int(rng.integers(world.places)), world.seed)
+    where = int(rng.integers(world.places))
+    place = _place(where, world.seed)
     wide = places.camera(place, 2, height=world.height, width=world.width, rng=rng)
     light = places.lit(place, rng=rng)
     away = np.subtract(wide.eye[:2], wide.target[:2])
@@ -112,8 +166,10 @@ def portrait(world: WorldPlan, number: int) -> StagedFilm:
     head = posed.heads[:, bodies.BONES.index("head")].mean(axis=0)
     spot = np.append(head[:2] + 1.6 * away / np.linalg.norm(away), head[2] + 0.05)
     near = replace(wide, eye=tuple(spot.tolist()), target=tuple(head.tolist()), fov_deg=20.0)
-    person = (_figure(number, world.seed), posed)
-    return _drawn([person], _rows(world), place=place, camera=near, light=light)
+    cast = ((number, posed),)
+    return drawn(
+        Script(seed=world.seed, cast=cast, rows=_rows(world), place=where, camera=near, light=light)
+    )
 
 
 def session(world: WorldPlan, wearer: int) -> tuple[np.ndarray, np.ndarray]:
@@ -185,47 +241,40 @@ def _played(world: WorldPlan, take: Take, seconds: float, *, rng: np.random.Gene
 
 def _standing_by(
     world: WorldPlan, someone: int, seconds: float, *, rng: np.random.Generator
-) -> tuple[figure.Person, Posed]:
+) -> Posed:
     subject, body = subjects.make(someone, seed=world.seed), _body(someone, world.seed)
     pose = motion.perform("stand", subject.style, seconds + 2 * _PAD_S, rng=rng)
     posed = skeleton.solve(pose, body, heading=float(rng.uniform(0, 2 * np.pi)))
     around = rng.uniform(0, 2 * np.pi)
     spot = rng.uniform(1.2, 1.6) * np.array([np.cos(around), np.sin(around)])
-    return _figure(someone, world.seed), _moved(posed, spot - posed.heads[:, 0, :2].mean(axis=0))
+    return _moved(posed, spot - posed.heads[:, 0, :2].mean(axis=0))
 
 
 def _moved(posed: Posed, step: np.ndarray) -> Posed:
     return Posed(turns=posed.turns, heads=posed.heads + np.append(step, 0.0))
 
 
-def _drawn(
-    people: list[tuple[figure.Person, Posed]],
-    rows: np.ndarray,
-    *,
-    place: places.StagedPlace,
-    camera: Camera,
-    light: Light,
-) -> StagedFilm:
-    model = bodies.model()
-    behind = backdrop.draw(place, camera, light)
-    cast = [(person, posed.at(rows)) for person, posed in people]
-    drawn = [
-        figure.draw(model, cast, behind, time=time, camera=camera, light=light)
-        for time in range(len(rows))
-    ]
+def drawn(played: Script) -> StagedFilm:
+    """Draw what was played."""
+    camera, light = played.camera, played.light
+    behind = backdrop.draw(played.staged_place, camera, light)
+    made = figure.draw(bodies.model(), played.people, behind, camera=camera, light=light)
+    return developed(played, made)
 
-    of_people = {
-        name: np.stack([getattr(one, name) for one in drawn], axis=1)
-        for name in ("joints", "visible", "head_box", "box")
-    }
+
+def developed(played: Script, made: figure.Drawn) -> StagedFilm:
+    """A film out of its pictures and what was played."""
     return StagedFilm(
-        frames=np.stack([one.image for one in drawn]),
-        owner=np.stack([one.owner for one in drawn]),
-        joints_3d=np.stack([figure.joints_3d(model, *one) for one in cast]),
-        **of_people,
-        camera=camera,
-        posed=tuple(posed for _, posed in people),
-        rows=rows,
+        frames=made.image,
+        owner=made.owner,
+        joints=made.joints,
+        joints_3d=np.stack([figure.joints_3d(bodies.model(), *one) for one in played.people]),
+        visible=made.visible,
+        head_box=made.head_box,
+        box=made.box,
+        camera=played.camera,
+        posed=tuple(posed for _, posed in played.cast),
+        rows=played.rows,
     )
 
 
@@ -240,12 +289,12 @@ def _around(body: np.ndarray, camera: Camera, *, rng: np.random.Generator) -> Ca
     return replace(aimed, fov_deg=float(np.clip(fov, 5, 100)))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _body(number: int, seed: int) -> bodies.Body:
     return bodies.model().body(subjects.make(number, seed=seed).shape)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def _figure(number: int, seed: int) -> figure.Person:
     look = subjects.make(number, seed=seed).look
     return figure.figure(bodies.model(), _body(number, seed), look)

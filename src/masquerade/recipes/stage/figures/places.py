@@ -27,7 +27,9 @@ def place_from_photo(progress: Progress) -> dict[str, float]:
     pictures = []
     for number, (place, view) in enumerate(jobs):
         take = plan.take(world, number, kind="videos")
-        pictures.append(takes.film(world, replace(take, place=place, view=view)).frames[0])
+        pictures.append(
+            takes.shoot(world, replace(take, place=place, view=view), kind="videos").frames[0]
+        )
         progress(number + 1, len(jobs))
     images, where = np.stack(pictures), np.array([place for place, _ in jobs])
     known = np.isin([view for _, view in jobs], _GALLERY)
