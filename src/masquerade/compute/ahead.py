@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 Item = TypeVar("Item")
-_BYTES = 1 << 26  # that may wait
+_BYTES = 1 << 25  # that may wait
 _MOST = 12  # things, however small
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from masquerade.mechanism import Mechanism, Shapes, Streams
 
-_COUNT, _READ, _WRITE = 3.5, 15.0, 16.0  # ns a pixel: decoding alone, decoding to RGB, encoding
+_COUNT, _READ, _WRITE = 2.7, 7.0, 16.0  # ns a pixel: decoding alone, decoding to RGB, encoding
 _KNOW = 20.0  # what a ledger knows a film by, in each of two passes
 _NUMBER = 100.0  # ns a number of an array file
 _BUSY = 2  # processors that one release keeps busy
@@ -37,13 +37,13 @@ _OTHERS = _Pace(time=100.0, room=0.05)  # a mechanism that nobody has measured
 _PACES = {
     "appearance_free": _Pace(time=130.0, room=0.11),
     "blur": _Pace(time=5.5, room=0.010),
-    "cosine_gaussian": _Pace(time=280.0, room=0.025),
-    "cosine_gaussian local": _Pace(time=720.0, room=0.026),
+    "cosine_gaussian": _Pace(time=57.0, room=0.033),
+    "cosine_gaussian local": _Pace(time=89.0, room=0.022),
     "face_blur": _Pace(time=200.0, room=0.031),
     "gaussian_noise": _Pace(time=120.0, room=1.0),
     "low_resolution": _Pace(time=7.0, room=0.005),
     "mosaic": _Pace(time=2.2, room=0.011),
-    "pooled_gaussian": _Pace(time=49.0, room=0.016),
+    "pooled_gaussian": _Pace(time=22.0, room=0.023),
     "random_mask": _Pace(time=5.7, room=0.092),
     "video_dprp": _Pace(time=490.0, room=0.067),
 }
