@@ -92,6 +92,8 @@ class Book:
         """
         try:
             self._apply(entry)
+        except BadInput:
+            raise  # of the pages
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise BadInput(
                 f"Expected entries that this version can read, got entry {entry.sequence} of kind "

@@ -118,7 +118,8 @@ class Joining:
         if not self.desk.book.is_released(member):
             return []
         found = []
-        for entry in self.desk.session.entries():  # of a huge ledger slowly; it is rarely needed
+        session = self.desk.session
+        for entry in session.since(session.origin):  # slow if there are many, and rarely needed
             payload = entry.payload
             if entry.kind != "reserve" or payload.get("member") != member:
                 continue

@@ -34,6 +34,7 @@ class Pages:
         self._found: dict[str, str] = {}  # the texts of pages that were read and are not open yet
         self._kept: dict[str, str] = {}  # the hash of each open page that is kept
         self._open: dict[str, Page] = {}
+        self._is_read = False
 
     def listed(self, space: str) -> Page:
         """The facts of a space that has few: one page."""
@@ -59,10 +60,10 @@ class Pages:
 
     def read_all(self) -> None:
         """Open every page, for when the connection will be gone."""
-        for space in self._page(""):
-            self._find(PAGES.c.space == space)
+        for space in list(self._page("")):
             for _ in self.facts(space):
                 pass
+        self._is_read = True
 
     def _page(self, name: str) -> Page:
         if name not in self._open:
@@ -74,7 +75,7 @@ class Pages:
         return self._open[name]
 
     def _find(self, where: sql.ColumnElement[bool]) -> None:
-        if self._connection is not None and self._root:
+        if self._connection is not None and self._root and not self._is_read:
             rows = self._connection.execute(sql.select(PAGES.c.name, PAGES.c.text).where(where))
             self._found |= {row.name: row.text for row in rows if row.name not in self._open}
 
@@ -115,7 +116,8 @@ class Pages:
         for start in range(0, len(rows), 500):
             names = [row["name"] for row in rows[start : start + 500]]
             connection.execute(sql.delete(PAGES).where(PAGES.c.name.in_(names)))
-        connection.execute(sql.insert(PAGES), rows)
+        if rows:  # entries may change nothing that is kept
+            connection.execute(sql.insert(PAGES), rows)
         self._connection = connection
         return self._root
 

@@ -56,7 +56,8 @@ class Session:
         self.connection, self._key, self.ledger_id = connection, bytes.fromhex(row.key), row.id
         self._tip = row.tip_sequence, row.tip_head
         found = balance.read(connection, self.mac)
-        self.start = found or Balance(sequence=0, head=row.id, time="")
+        self.origin = Balance(sequence=0, head=row.id, time="")
+        self.start = found or self.origin
         self.sequence, self.head, self.time = self.start.sequence, self.start.head, self.start.time
         for entry in self.entries() if found is None else self.since(self.start):
             self.sequence, self.head, self.time = entry.sequence, entry.head, entry.time
@@ -64,7 +65,7 @@ class Session:
     def entries(self) -> Iterator[LedgerEntry]:
         """Every entry from the first on, verified, and with the last one the fingerprints."""
         known = {}
-        for entry in self.since(Balance(sequence=0, head=self.ledger_id, time="")):
+        for entry in self.since(self.origin):
             if entry.kind == "add":
                 known[entry.payload["token"]] = entry.payload["member"]
             yield entry
