@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from masquerade import _check, _json
@@ -23,6 +25,7 @@ WHOLE = (*WHOLE_FILE, UnitName.SHARD)
 _ACCOUNTS, _MEMBERS, _TOKENS = "accounts", "members", "tokens"
 _PAYERS, _RUNS, _SETTLED = "payers", "runs", "settled"
 _SPACES = (_ACCOUNTS, _MEMBERS, _TOKENS, _PAYERS, _RUNS, _SETTLED)
+_TOGETHER = 32  # entries whose pages are read at once
 _MOST_KINDS = 256  # of events that a holder's list is kept for: nobody recomposes more
 PUBLIC = ("nothing", "people", "background")  # what of a recording an account takes as known
 
@@ -71,8 +74,10 @@ class Book:
         """After all entries of a session; the balance is carried forward when that is due."""
         start = session.start
         book = cls(Pages(session.connection, start.root) if start.root else None)
-        for entry in session.since(start):
-            book.apply(entry)
+        for some in _batched(session.since(start), _TOGETHER):
+            book.pages.foresee(key for entry in some for key in _asked(entry.payload))
+            for entry in some:
+                book.apply(entry)
         if start.is_due(session.sequence):
             make_room(session.connection)
             session.carry_forward(book.pages.keep(session.connection))
@@ -309,6 +314,23 @@ class Book:
         if kinds is None:
             return None
         return [(event_from_json(json.loads(text)), count) for text, count in kinds.items()]
+
+
+def _batched(entries: Iterable[LedgerEntry], size: int) -> Iterator[list[LedgerEntry]]:
+    """Lists of so many."""
+    left = iter(entries)
+    while some := list(islice(left, size)):
+        yield some
+
+
+def _asked(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The facts that an entry will change; whatever is not as it should be is left to that."""
+    for space, name in ((_MEMBERS, "member"), (_TOKENS, "token")):
+        if isinstance(payload.get(name), str):
+            yield space, payload[name]
+    for charge in payload.get("charges", []) if isinstance(payload.get("charges"), list) else []:
+        if isinstance(charge, dict) and {"account", "holder"} <= charge.keys():
+            yield _PAYERS, _pair(charge["account"], key_of(str(charge["holder"])))
 
 
 def _pair(account: str, holder: str) -> str:
