@@ -39,7 +39,7 @@ from masquerade.report import plot
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
 FILES, EACH, DELTA, RESERVES, TARGET_S = 1000, 0.05, 1e-5, 40, 0.05
-BATCH, LIMIT_S = 10_000, 600
+BATCH, LIMIT_S = 10_000, 1800
 MECHANISM = make_mechanism("gaussian_noise", epsilon=EACH, delta=DELTA, unit="frame", low=0, high=1)
 Q, EPSILON = 0.01, 2.0
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sql
@@ -131,6 +132,7 @@ def hash_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@lru_cache(maxsize=4096)
 def _hashed(space: str, key: str) -> str:
     name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{space}/{name[:2]}/{name[2]}"
