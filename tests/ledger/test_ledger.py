@@ -331,8 +331,7 @@ def test_the_commands_tell_the_whole_story(command: Any, address: str, tmp_path:
     assert [e["kind"] for e in history] == ["open", "add", *["reserve", "settle"] * 2]
     assert "gaussian_noise charged to ward/" in ledger("history").out
     whole = {"entries": 6, "receipts": 2, "charged": 2, "ok": True, "clock_accepted": []}
-    whole["balance"] = 0
-    assert ledger("verify --json", "--receipts", folder).json == whole
+    assert ledger("verify --json", "--receipts", folder).json == whole | {"balance": 0}
     assert ledger("export", tmp_path / "all.json").code == 0
     assert json.loads((tmp_path / "all.json").read_text()) == history
 
