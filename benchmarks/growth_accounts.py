@@ -8,7 +8,7 @@ claim is that a `reserve` after a million spends takes at most 50 ms by the cloc
 Every point is a process of its own, so that memory is its own: the peak of the whole process, of
 which about 120 MB are Python and its packages. A quarter of an hour; ``--quick`` stops early.
 
-    python benchmarks/growth_accounts.py [--quick] [--postgres ADDRESS] [--plots FOLDER]
+    python benchmarks/growth_accounts.py [--quick] [--postgres] [--plots FOLDER]
 """
 
 import os
@@ -126,7 +126,19 @@ def point(words: list[str]) -> dict[str, float]:
     return found | {"megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-def ledgers(sizes: list[int], server: str | None) -> dict[str, list[tuple[int, float, float]]]:
+def place_for(spends: int, folder: str, is_server: bool) -> str:
+    """Where a new ledger can be: a file, or a database of a server of our own."""
+    if not is_server:
+        return f"{folder}/budget.db"
+    import pgserver
+
+    os.environ["XDG_STATE_HOME"] = folder  # where the witness is
+    server = pgserver.get_server(f"{folder}/postgres", cleanup_mode="delete")
+    server.psql(f"CREATE DATABASE spends_{spends};")
+    return str(server.get_uri(database=f"spends_{spends}"))
+
+
+def ledgers(sizes: list[int], is_server: bool) -> dict[str, list[tuple[int, float, float]]]:
     """A row for each size; (spends, seconds, megabytes) of each command."""
     print(
         "| spends | filled s | first session s | reserve ms | worst ms | show s | verify s | MB |"
@@ -135,7 +147,7 @@ def ledgers(sizes: list[int], server: str | None) -> dict[str, list[tuple[int, f
     found: dict[str, list[tuple[int, float, float]]] = {}
     for spends in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            where = f"{server}{spends}" if server else f"{folder}/budget.db"
+            where = place_for(spends, folder, is_server)
             filled = measured("fill", where, spends)
             row = {what: measured("ledger", where, what) for what in COMMANDS}
         for what, said in row.items():
@@ -189,7 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--point", nargs=3)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--postgres", help="an address to which a database's number is added")
+    parser.add_argument("--postgres", action="store_true", help="a server of its own, no file")
     parser.add_argument("--plots", type=Path, help="a folder for plots")
     given = parser.parse_args()
     if given.point:

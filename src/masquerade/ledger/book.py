@@ -323,8 +323,10 @@ def _batched(entries: Iterable[LedgerEntry], size: int) -> Iterator[list[LedgerE
         yield some
 
 
-def _asked(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The facts that an entry will change; whatever is not as it should be is left to that."""
+def _asked(payload: Any) -> Iterator[tuple[str, str]]:
+    """The facts that an entry will change; one that is not as it should be says none."""
+    if not isinstance(payload, dict):
+        return
     for space, name in ((_MEMBERS, "member"), (_TOKENS, "token")):
         if isinstance(payload.get(name), str):
             yield space, payload[name]

@@ -20,6 +20,7 @@ from masquerade.ledger.tables import PAGES
 
 Page = dict[str, Any]
 _LEAF = 3  # how deep the pages with facts hang
+_AT_ONCE = 500  # names in one question: databases take some thousands
 
 
 class Pages:
@@ -51,8 +52,11 @@ class Pages:
 
     def foresee(self, keys: Iterable[tuple[str, str]]) -> None:
         """Read the pages of some keys of spaces together: that is quicker than one by one."""
-        wanted = {name for space, key in keys for name in _way_to(_hashed(space, key))}
-        self._find(PAGES.c.name.in_([name for name in wanted if name not in self._open]))
+        if self._root:
+            ways = {name for space, key in keys for name in _way_to(_hashed(space, key))}
+            wanted = [name for name in ways if name not in self._open]
+            for start in range(0, len(wanted), _AT_ONCE):
+                self._find(PAGES.c.name.in_(wanted[start : start + _AT_ONCE]))
 
     def facts(self, space: str) -> Iterator[tuple[str, Any]]:
         """Every fact of a space, with its key."""
@@ -118,8 +122,8 @@ class Pages:
             {"name": name, "space": name.split("/")[0], "text": text}
             for name, text in self.changes()
         ]
-        for start in range(0, len(rows), 500):
-            names = [row["name"] for row in rows[start : start + 500]]
+        for start in range(0, len(rows), _AT_ONCE):
+            names = [row["name"] for row in rows[start : start + _AT_ONCE]]
             connection.execute(sql.delete(PAGES).where(PAGES.c.name.in_(names)))
         if rows:  # entries may change nothing that is kept
             connection.execute(sql.insert(PAGES), rows)
