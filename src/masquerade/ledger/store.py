@@ -59,20 +59,22 @@ class Session:
         self.origin = Balance(sequence=0, head=row.id, time="")
         self.start = found or self.origin
         self.sequence, self.head, self.time = self.start.sequence, self.start.head, self.start.time
-        for entry in self.entries() if found is None else self.since(self.start):
-            self.sequence, self.head, self.time = entry.sequence, entry.head, entry.time
+        for row in self._verified(self.start):
+            self.sequence, self.head, self.time = row.sequence, row.head, row.time
+        if found is None:
+            self._check_added()
 
     def entries(self) -> Iterator[LedgerEntry]:
         """Every entry from the first on, verified, and with the last one the fingerprints."""
-        known = {}
-        for entry in self.since(self.origin):
-            if entry.kind == "add":
-                known[entry.payload["token"]] = entry.payload["member"]
-            yield entry
-        self.check_contents(known)
+        yield from self.since(self.origin)
+        self._check_added()
 
     def since(self, start: Balance) -> Iterator[LedgerEntry]:
         """The entries after a balance, each verified with the one before, up to the tip."""
+        return map(_entry, self._verified(start))
+
+    def _verified(self, start: Balance) -> Iterator[Any]:
+        """The rows of the entries after a balance."""
         place, head = start.sequence, start.head
         with reading():
             for row in self._rows(start.sequence):
@@ -80,7 +82,7 @@ class Session:
                 head = self.mac(head, row.sequence, row.time, row.kind, row.payload)
                 if row.sequence != place or not hmac.compare_digest(head, row.head):
                     raise _changed(place)
-                yield _entry(row)
+                yield row
         if self._tip != (place, head):
             raise Tampered(
                 f"Expected {self._tip[0]} entries in the ledger, found {place}; the last ones "
@@ -113,6 +115,13 @@ class Session:
             if not hmac.compare_digest(self.mac(*parts), row.head):
                 raise _changed(sequence)
             return _entry(row)
+
+    def _check_added(self) -> None:
+        """Check fingerprints against all entries, which were walked."""
+        added = sql.select(ENTRIES).where(ENTRIES.c.kind == "add").order_by(ENTRIES.c.sequence)
+        with reading():
+            found = [json.loads(row.payload) for row in self.connection.execute(added)]
+            self.check_contents({payload["token"]: payload["member"] for payload in found})
 
     def check_contents(self, known: dict[str, str]) -> None:
         """Refuse fingerprints unless each is as it was written, its member's, and none is missing.
