@@ -1,10 +1,10 @@
 """Claim: under the lock, one more spend after 1,000 others takes at most 1 s.
 
-That is one `reserve` in SQLite: the chain of all entries is verified, the account is replayed, the
-filter decides, and the entry is on disk. Peer: recomposing the same events as a privacy loss
-distribution, which is what a ledger without a filter would do, and which would not even be a valid
-rule. Both for an account of Gaussian releases and for one of sampled training. A minute and a
-half, most of it to write the 2,000 spends and to recompose.
+That is one `reserve` in SQLite: the balance and the entries since are verified, the filter decides,
+and the entry is on disk (`growth_accounts.py` goes on to a million). Peer: recomposing the same
+events as a privacy loss distribution, which is what a ledger without a filter would do, and which
+would not even be a valid rule. Both for an account of Gaussian releases and for one of sampled
+training. A minute and a half, most of it to write the 2,000 spends and to recompose.
 """
 
 import os

@@ -18,6 +18,7 @@ from masquerade.data.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
+from masquerade.ledger.desk import Desk
 from masquerade.ledger.looks import alike
 from masquerade.ledger.store import Tampered
 from video_files import Kind
@@ -123,8 +124,8 @@ def test_a_look_is_sealed_and_never_leaves(address: str, tmp_path: Path) -> None
     ledger.add("ward", film(1))
     ledger.reserve(film(1), POOL)
     with ledger._store.session() as session:
-        [row] = session._connection.exec_driver_sql("SELECT * FROM looks").all()
-        assert list(session.looks().values()) == [look(film(1))]
+        [row] = session.connection.exec_driver_sql("SELECT * FROM looks").all()
+        assert list(Desk(session).looks().values()) == [look(film(1))]
     assert look(film(1)).hex()[:32] not in row.sealed
     chain = json.dumps([entry.payload for entry in ledger.entries()])
     assert row.sealed[:32] not in chain and look(film(1)).hex()[:32] not in chain

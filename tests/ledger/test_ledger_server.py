@@ -28,7 +28,7 @@ def set_default(address: str, setting: str) -> None:
 
 def said(ledger: Ledger, setting: str) -> str:
     with ledger._store.session() as session:
-        return str(session._connection.exec_driver_sql(f"SHOW {setting}").scalar())
+        return str(session.connection.exec_driver_sql(f"SHOW {setting}").scalar())
 
 
 def test_a_spend_is_on_disk_whatever_the_server_does_by_default(address: str) -> None:

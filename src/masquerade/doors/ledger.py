@@ -24,7 +24,6 @@ from masquerade.guarantee import Relation, Unit, UnitName, units_help
 from masquerade.ledger import Content, Ledger, LedgerEntry, words
 from masquerade.ledger.book import PEOPLE
 from masquerade.ledger.filter import FilterName, best_order
-from masquerade.ledger.store import CLOCK
 from masquerade.receipt import SUFFIX, Receipt
 
 NOT_COUNTED = "What is released of them without this ledger, before or after, is not counted in it."
@@ -211,11 +210,7 @@ class ShowBudget:
 
     def run(self) -> Answer:
         """Sum up each account; the least that any holder has left comes first."""
-        book = Ledger(self.ledger).book()
-        if self.account and self.account not in book.accounts:
-            raise ValueError(_check.unknown("account", self.account, book.accounts))
-        shown = [a for a in book.accounts.values() if self.account in ("", a.name)]
-        data = [words.summary_of(book, account) for account in shown]
+        data = Ledger(self.ledger).summaries(self.account)
         lines = [line for summary in data for line in words.sentences(summary)]
         return Answer(data={"accounts": data}, lines=lines or ["No account is open."])
 
@@ -254,7 +249,7 @@ class Verify:
     def run(self) -> Answer:
         """Verify, or fail with what is wrong."""
         ledger = Ledger(self.ledger)
-        entries, found = ledger.entries(), []
+        whole, found = ledger.verify(), []
         if self.receipts is not None:
             if not self.receipts.is_dir():
                 raise BadInput(f"Expected a folder of receipts at {self.receipts}.")
@@ -269,13 +264,16 @@ class Verify:
                     "replaced, or a receipt was."
                 )
         charged = sum(receipt.ledger_sequence is not None for receipt in found)
-        clocks = [entry for entry in entries if entry.kind == CLOCK]
-        lines = [f"The chain of {len(entries)} entries is whole.", *map(_line_of, clocks)]
+        clocks = whole.clocks
+        lines = [f"The chain of {whole.entries} entries is whole."]
+        if whole.balance:
+            lines += [f"The balance after entry {whole.balance} is what they come to."]
+        lines += map(_line_of, clocks)
         if found:
             lines += [f"{charged} of {len(found)} receipts name a spend, and each is in it."]
         return Answer(
-            data={"entries": len(entries), "receipts": len(found), "charged": charged, "ok": True}
-            | {"clock_accepted": [entry.sequence for entry in clocks]},
+            data={"entries": whole.entries, "receipts": len(found), "charged": charged, "ok": True}
+            | {"balance": whole.balance, "clock_accepted": [entry.sequence for entry in clocks]},
             lines=lines,
         )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from masquerade import _check, _json
@@ -12,12 +14,19 @@ from masquerade.account.sensitivity import refuse_add_remove
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import ComposedDpEvent, DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import WHOLE_FILE, Unit, UnitName
+from masquerade.ledger.balance import make_room
 from masquerade.ledger.filter import Filter
 from masquerade.ledger.names import key_of
-from masquerade.ledger.store import CLOCK, LedgerEntry
+from masquerade.ledger.pages import Pages
+from masquerade.ledger.store import CLOCK, LedgerEntry, Session
 
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
 WHOLE = (*WHOLE_FILE, UnitName.SHARD)
+_ACCOUNTS, _MEMBERS, _TOKENS = "accounts", "members", "tokens"
+_PAYERS, _RUNS, _SETTLED = "payers", "runs", "settled"
+_SPACES = (_ACCOUNTS, _MEMBERS, _TOKENS, _PAYERS, _RUNS, _SETTLED)
+_TOGETHER = 32  # entries whose pages are read at once
+_MOST_KINDS = 256  # of events that a holder's list is kept for: nobody recomposes more
 PUBLIC = ("nothing", "people", "background")  # what of a recording an account takes as known
 
 
@@ -46,37 +55,39 @@ class Account:
         refuse_add_remove(self.cap.relation)
 
 
-@dataclass
 class Book:
-    """The state after replaying all entries.
+    """What the entries say, read as far as it is asked for.
 
     Args:
-        accounts: by name.
-        holders: (account, member) to who pays: the member itself, or everyone it shows, each by
-            the key of the name. Spellings of one name pay together, also in old ledgers.
-        names: (account, holder) to the names that were given, the first of them first.
-        spent: (account, holder) to the sum of costs.
-        events: (account, holder) to the events, in order.
-        settled: reservations whose output stands, with the output's SHA-256.
+        pages: where the facts are; by default nothing is known yet.
+
+    A member has accounts with who pays in each: the member itself, or everyone it shows, each by
+    the key of the name. Spellings of one name pay together, also in old ledgers. A payer has the
+    names that were given, the first of them first, the sum of costs, and kinds of events.
     """
 
-    accounts: dict[str, Account] = field(default_factory=dict)
-    holders: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
-    names: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
-    spent: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
-    events: dict[tuple[str, str], list[dict[str, Any]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    settled: dict[int, str] = field(default_factory=dict)
-    _members: dict[str, str] = field(default_factory=dict)  # by token
+    def __init__(self, pages: Pages | None = None) -> None:
+        self.pages = pages or Pages()
 
     @classmethod
-    def replay(cls, entries: Iterable[LedgerEntry]) -> Book:
-        """Read the ledger from its first entry to its last."""
-        book = cls()
-        for entry in entries:
-            book.apply(entry)
+    def of(cls, session: Session) -> Book:
+        """After all entries of a session; the balance is carried forward when that is due."""
+        start = session.start
+        book = cls(Pages(session.connection, start.root) if start.root else None)
+        for some in _batched(session.since(start), _TOGETHER):
+            book.pages.foresee(key for entry in some for key in _asked(entry.payload))
+            for entry in some:
+                book.apply(entry)
+        if start.is_due(session.sequence):
+            make_room(session.connection)
+            session.carry_forward(book.pages.keep(session.connection))
         return book
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Book) and self._everything() == other._everything()
+
+    def _everything(self) -> list[dict[str, Any]]:
+        return [dict(self.pages.facts(space)) for space in _SPACES]
 
     def apply(self, entry: LedgerEntry) -> None:
         """The next entry.
@@ -86,6 +97,8 @@ class Book:
         """
         try:
             self._apply(entry)
+        except BadInput:
+            raise  # of the pages
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise BadInput(
                 f"Expected entries that this version can read, got entry {entry.sequence} of kind "
@@ -96,61 +109,165 @@ class Book:
         payload = entry.payload
         if entry.kind == "open":
             account = _json.decode(Account, payload)
-            self.accounts[account.name] = account
+            self.pages.listed(_ACCOUNTS)[account.name] = payload
         elif entry.kind == "add":
-            self._add(payload)
-            self._charge(payload["carried"])
+            self._add(payload, entry.sequence)
+            self.pay(payload["carried"])
         elif entry.kind == "reserve":
-            self._charge(payload["charges"])
+            self.pay(payload["charges"])
+            self._remember(payload, entry.sequence)
         elif entry.kind == "settle":
-            self.settled[payload["reservation"]] = payload["output_sha256"]
+            number = payload["reservation"]
+            self.pages.numbered(_SETTLED, number)[str(number)] = payload["output_sha256"]
         elif entry.kind != CLOCK:
             raise ValueError("the kind is unknown")
 
-    def _add(self, payload: dict[str, Any]) -> None:
-        old = self._members.get(payload["token"])
-        self._members[payload["token"]] = payload["member"]
-        is_moved = old not in (None, payload["member"])
-        if is_moved and old not in self._members.values():  # it is one with another now
-            for place in [place for place in self.holders if place[1] == old]:
-                del self.holders[place]
-        held = self.holders[payload["account"], payload["member"]]
+    def _add(self, payload: dict[str, Any], sequence: int) -> None:
+        token, name = payload["token"], payload["member"]
+        old = self.member_of(token)
+        self.pages.hashed(_TOKENS, token)[token] = [name, sequence]
+        member = self._made(_MEMBERS, name, {"held": {}, "files": 0, "is_released": False})
+        if old != name:
+            member["files"] += 1
+        if old not in (None, name):
+            before = self._known(_MEMBERS, str(old))
+            before["files"] -= 1
+            if not before["files"]:  # it is one with another now
+                before["held"] = {}
+        held = member["held"].setdefault(payload["account"], [])
         holder = self.call(payload["account"], payload["holder"])
         if holder not in held:
             held.append(holder)
 
+    def _remember(self, payload: dict[str, Any], sequence: int) -> None:
+        """What later entries ask of a spend: which run it was, and that a file was released."""
+        if "run" in payload:
+            self.pages.hashed(_RUNS, payload["run"]).setdefault(payload["run"], sequence)
+        if "member" in payload:
+            self._known(_MEMBERS, payload["member"])["is_released"] = True
+
+    def pay(self, charges: list[dict[str, Any]]) -> None:
+        """Take charges into the sums of who pays them."""
+        for charge in charges:
+            payer = self._payer(charge["account"], key_of(charge["holder"]))
+            payer["spent"] += int(charge["cost"])
+            payer["count"] += 1
+            payer["last"] = json.dumps(charge["event"], sort_keys=True)
+            if payer["kinds"] is not None:
+                payer["kinds"][payer["last"]] = payer["kinds"].get(payer["last"], 0) + 1
+                if len(payer["kinds"]) > _MOST_KINDS:
+                    payer["kinds"] = None
+
+    def _payer(self, account: str, holder: str) -> dict[str, Any]:
+        fresh = {"names": [], "spent": 0, "count": 0, "last": "", "kinds": {}}
+        found: dict[str, Any] = self._made(_PAYERS, _pair(account, holder), fresh)
+        return found
+
+    def _known(self, space: str, key: str) -> Any:
+        return self.pages.hashed(space, key)[key]
+
+    def _made(self, space: str, key: str, fresh: dict[str, Any]) -> Any:
+        return self.pages.hashed(space, key).setdefault(key, fresh)
+
+    def _of_payer(self, account: str, holder: str) -> dict[str, Any] | None:
+        key = _pair(account, holder)
+        found: dict[str, Any] | None = self.pages.hashed(_PAYERS, key).get(key)
+        return found
+
     def call(self, account: str, name: str) -> str:
         """The holder of that name in an account; the name is remembered."""
         holder = key_of(name)
-        if name not in self.names[account, holder]:
-            self.names[account, holder].append(name)
+        names = self._payer(account, holder)["names"]
+        if name not in names:
+            names.append(name)
         return holder
 
     def name_of(self, account: str, holder: str) -> str:
         """A holder's name as it was first given."""
-        return self.names.get((account, holder), [holder])[0]
+        payer = self._of_payer(account, holder)
+        return str(payer["names"][0]) if payer and payer["names"] else holder
 
-    def _charge(self, charges: list[dict[str, Any]]) -> None:
-        for charge in charges:
-            key = charge["account"], key_of(charge["holder"])
-            self.spent[key] += int(charge["cost"])
-            self.events[key].append(charge["event"])
+    @property
+    def accounts(self) -> dict[str, Account]:
+        """The accounts by name."""
+        known = self.pages.listed(_ACCOUNTS).items()
+        return {name: _json.decode(Account, payload) for name, payload in known}
 
-    def accounts_of(self, member: str) -> list[Account]:
-        """The accounts that hold a member."""
-        return [self.accounts[name] for name, held in list(self.holders) if held == member]
+    @property
+    def holders(self) -> dict[tuple[str, str], list[str]]:
+        """(account, member) to who pays."""
+        members = self.pages.facts(_MEMBERS)
+        return {
+            (account, member): list(held)
+            for member, known in members
+            for account, held in known["held"].items()
+        }
+
+    @property
+    def spent(self) -> dict[tuple[str, str], int]:
+        """(account, holder) to the sum of costs, of all who were ever charged."""
+        payers = self.pages.facts(_PAYERS)
+        return {_unpair(key): payer["spent"] for key, payer in payers if payer["count"]}
+
+    @property
+    def settled(self) -> dict[int, str]:
+        """Reservations whose output stands, with the output's SHA-256."""
+        return {int(number): digest for number, digest in self.pages.facts(_SETTLED)}
+
+    def output_of(self, reservation: int) -> str | None:
+        """The SHA-256 of the output that a reservation was for, if that stands."""
+        found = self.pages.numbered(_SETTLED, reservation).get(str(reservation))
+        return None if found is None else str(found)
+
+    def run_at(self, run_id: str) -> int | None:
+        """The entry that charged a run."""
+        found: int | None = self.pages.hashed(_RUNS, run_id).get(run_id)
+        return found
+
+    def runs(self) -> list[int]:
+        """The entries that charged runs, in order."""
+        return sorted(sequence for _, sequence in self.pages.facts(_RUNS))
+
+    def tokens(self) -> dict[str, str]:
+        """The member of each token that the chain names."""
+        return {token: member for token, (member, _) in self.pages.facts(_TOKENS)}
+
+    def member_of(self, token: str) -> str | None:
+        """The member that a token belongs to."""
+        found = self.pages.hashed(_TOKENS, token).get(token)
+        return None if found is None else str(found[0])
+
+    def added_at(self, token: str) -> int:
+        """The last entry that names a token."""
+        return int(self._known(_TOKENS, token)[1])
+
+    def is_released(self, member: str) -> bool:
+        """Whether anything was ever released of a member, outside of runs."""
+        found = self.pages.hashed(_MEMBERS, member).get(member)
+        return found is not None and bool(found["is_released"])
+
+    def held(self, member: str) -> dict[str, list[str]]:
+        """The accounts that hold a member, with who pays in each."""
+        found = self.pages.hashed(_MEMBERS, member).get(member)
+        return {} if found is None else dict(found["held"])
 
     def members_by_holder(self, account: str) -> dict[str, set[str]]:
         """The members of an account that each holder pays for."""
         found: dict[str, set[str]] = defaultdict(set)
-        for (name, member), holders in self.holders.items():
-            for holder in holders if name == account else ():
+        for member, known in self.pages.facts(_MEMBERS):
+            for holder in known["held"].get(account, ()):
                 found[holder].add(member)
         return found
 
+    def spellings(self, account: str) -> dict[str, list[str]]:
+        """The names of each holder of an account, the first of them first."""
+        payers = ((_unpair(key), payer) for key, payer in self.pages.facts(_PAYERS))
+        return {holder: payer["names"] for (name, holder), payer in payers if name == account}
+
     def left(self, account: Account, holder: str) -> int:
         """What a holder may still spend."""
-        return account.cap.allowance - self.spent.get((account.name, holder), 0)
+        payer = self._of_payer(account.name, holder)
+        return account.cap.allowance - (payer["spent"] if payer else 0)
 
     def charge(self, account: Account, holder: str, events: list[DpEvent]) -> list[dict[str, Any]]:
         """The charges for events, as entries hold them, if all of them fit.
@@ -180,9 +297,52 @@ class Book:
             for each, event in zip(costs, events, strict=True)
         ]
 
-    def events_of(self, account: Account, holder: str) -> list[DpEvent]:
-        """What was done to a holder's data, in order."""
-        return [event_from_json(data) for data in self.events.get((account.name, holder), [])]
+    def count_of(self, account: Account, holder: str) -> int:
+        """How often a holder was charged."""
+        payer = self._of_payer(account.name, holder)
+        return payer["count"] if payer else 0
+
+    def last_of(self, account: Account, holder: str) -> DpEvent | None:
+        """What was last done to a holder's data."""
+        payer = self._of_payer(account.name, holder)
+        return event_from_json(json.loads(payer["last"])) if payer and payer["last"] else None
+
+    def kinds_of(self, account: Account, holder: str) -> list[tuple[DpEvent, int]] | None:
+        """What was done to a holder's data, and how often; None if that is of very many kinds."""
+        payer = self._of_payer(account.name, holder)
+        kinds = payer["kinds"] if payer else {}
+        if kinds is None:
+            return None
+        return [(event_from_json(json.loads(text)), count) for text, count in kinds.items()]
+
+
+def _batched(entries: Iterable[LedgerEntry], size: int) -> Iterator[list[LedgerEntry]]:
+    """Lists of so many."""
+    left = iter(entries)
+    while some := list(islice(left, size)):
+        yield some
+
+
+def _asked(payload: Any) -> Iterator[tuple[str, str]]:
+    """The facts that an entry will change; one that is not as it should be says none."""
+    if not isinstance(payload, dict):
+        return
+    for space, name in ((_MEMBERS, "member"), (_TOKENS, "token")):
+        if isinstance(payload.get(name), str):
+            yield space, payload[name]
+    for charge in payload.get("charges", []) if isinstance(payload.get("charges"), list) else []:
+        if isinstance(charge, dict) and {"account", "holder"} <= charge.keys():
+            yield _PAYERS, _pair(charge["account"], key_of(str(charge["holder"])))
+
+
+def _pair(account: str, holder: str) -> str:
+    """The key of a payer."""
+    return json.dumps([account, holder])
+
+
+def _unpair(key: str) -> tuple[str, str]:
+    account, holder = json.loads(key)
+    return account, holder
 
 
 def _order_hint(account: Account, event: DpEvent) -> str:

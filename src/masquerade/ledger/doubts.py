@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from masquerade.ledger.book import Account, Book
 from masquerade.ledger.content import Content
+from masquerade.ledger.desk import Desk
 from masquerade.ledger.looks import alike
 from masquerade.ledger.names import key_of, near
-from masquerade.ledger.store import Session
 
 
 def of_names(book: Book, account: Account, subjects: Iterable[str | None]) -> list[str]:
     """Say which new people of an account have nearly the name of somebody else in it."""
-    holders = book.members_by_holder(account.name)
+    holders = sorted(book.members_by_holder(account.name))
     known = {holder: book.name_of(account.name, holder) for holder in holders}
     found = []
     for subject in dict.fromkeys(" ".join(each.split()) for each in subjects if each):
@@ -30,27 +30,33 @@ def of_names(book: Book, account: Account, subjects: Iterable[str | None]) -> li
     return found
 
 
-def of_looks(session: Session, contents: list[tuple[str, Content]]) -> list[str]:
+def of_looks(desk: Desk, contents: list[tuple[str, Content]]) -> list[str]:
     """Say which new films look like a member, or like one another."""
-    looks = session.looks() if any(content.look for _, content in contents) else {}
-    added = {entry.payload["token"]: entry for entry in session.entries if entry.kind == "add"}
-    names = [
-        f"member {added[token].payload['member']} (entry {added[token].sequence}, "
-        f"{added[token].time[:10]})"
-        for token in looks
-    ]
+    looks = desk.looks() if any(content.look for _, content in contents) else {}
     known, found = list(looks.values()), []
+    new: list[str] = []  # of the files themselves, which come after the members
     equal = {content.fingerprint: (name, content) for name, content in reversed(contents)}
     for name, content in reversed(equal.values()):
-        if session.member_of(content.fingerprint) is not None:
+        if desk.member_of(content.fingerprint) is not None:
             continue
         places = alike(content.look, known)
         if places:
-            listed = ", ".join(names[place] for place in places[:3])
+            listed = ", ".join(
+                _added(desk, list(looks)[place]) if place < len(looks) else new[place - len(looks)]
+                for place in places[:3]
+            )
             found.append(
                 f"{name} looks like {listed}: if it shows the same footage, add it again with "
                 "--same-as and that file, before anything is released of it. This is a guess."
             )
         known.append(content.look)
-        names.append(name)
+        new.append(name)
     return found
+
+
+def _added(desk: Desk, token: str) -> str:
+    """A member by a token of it, and when that was last added."""
+    sequence = desk.book.added_at(token)
+    entry = desk.session.entry_at(sequence)
+    day = "" if entry is None else entry.time[:10]
+    return f"member {desk.book.member_of(token)} (entry {sequence}, {day})"

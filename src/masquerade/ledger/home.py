@@ -16,8 +16,9 @@ from sqlalchemy.pool import NullPool
 from masquerade._optional import require
 from masquerade.errors import BadInput
 from masquerade.files import atomic
-from masquerade.ledger import store
-from masquerade.ledger.store import OutOfReach, Session, Tampered
+from masquerade.ledger.damage import OutOfReach, Tampered, reading
+from masquerade.ledger.store import Session
+from masquerade.ledger.tables import LEDGER, TABLES
 
 
 class Home:
@@ -51,12 +52,12 @@ class Home:
                 raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
             path.touch(mode=0o600)  # it holds the key: nobody else's to read
         with self._transaction() as connection:
-            store.TABLES.create_all(connection)
-            if connection.execute(sql.select(store.LEDGER)).first() is None:
+            TABLES.create_all(connection)
+            if connection.execute(sql.select(LEDGER)).first() is None:
                 ledger_id = secrets.token_hex(16)
                 values = {"id": ledger_id, "key": secrets.token_hex(32)}
                 connection.execute(
-                    sql.insert(store.LEDGER).values(tip_sequence=0, tip_head=ledger_id, **values)
+                    sql.insert(LEDGER).values(tip_sequence=0, tip_head=ledger_id, **values)
                 )
 
     @contextlib.contextmanager
@@ -65,15 +66,15 @@ class Home:
         if not self._is_server and not Path(self.address).is_file():
             raise BadInput(f"Expected a ledger at {self._shown}; open one with: ledger open")
         with self._transaction() as connection:
-            with store.reading():
+            with reading():
                 session = Session(connection)
-                self.check_witness(session.ledger_id, session.entries)
+                self._check_witness(session)
             yield session
-        self._write_witness(session.ledger_id, session.entries)
+        self._write_witness(session)
 
-    def check_witness(self, ledger_id: str, entries: list[store.LedgerEntry]) -> None:
+    def _check_witness(self, session: Session) -> None:
         """Refuse a ledger that is older than what was once seen of it."""
-        path = self._witness(ledger_id)
+        path = self._witness(session.ledger_id)
         if not path.is_file():
             return
         try:
@@ -84,27 +85,30 @@ class Home:
                 f"Expected a readable witness at {path}; it is damaged. If the ledger is the "
                 "newest one, check it with ledger verify --receipts and remove the witness."
             ) from error
-        if witnessed != ledger_id:
+        if witnessed != session.ledger_id:
             raise Tampered(
                 f"Expected the ledger that {path} has seen; another one stands here now. Restore "
                 "the old one, or remove the witness if its budget may be forgotten."
             )
-        if not 1 <= sequence <= len(entries) or entries[sequence - 1].head != head:
+        entry = session.entry_at(sequence)
+        if entry is None or entry.head != head:
             raise Tampered(
                 f"Expected a ledger with the entry {sequence} that {path.name} has seen; this is "
                 "an older copy. Restore the newest one: what was spent since is missing here."
             )
 
-    def _write_witness(self, ledger_id: str, entries: list[store.LedgerEntry]) -> None:
-        path = self._witness(ledger_id)
-        if not entries:
+    def _write_witness(self, session: Session) -> None:
+        path = self._witness(session.ledger_id)
+        if not session.sequence:
             return
         with atomic.alone(path):  # two writers finish in any order; the newer one stays
             with contextlib.suppress(OSError, ValueError, KeyError):
                 seen = json.loads(path.read_text())
-                if seen["ledger"] == ledger_id and int(seen["sequence"]) >= len(entries):
+                newest = int(seen["sequence"]) >= session.sequence
+                if seen["ledger"] == session.ledger_id and newest:
                     return
-            data = {"ledger": ledger_id, "sequence": len(entries), "head": entries[-1].head}
+            data = {"ledger": session.ledger_id, "sequence": session.sequence}
+            data |= {"head": session.head}
             atomic.write_whole(path, json.dumps(data).encode(), is_private=True)
 
     def _witness(self, ledger_id: str) -> Path:

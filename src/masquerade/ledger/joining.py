@@ -10,8 +10,8 @@ from masquerade.events import DpEvent
 from masquerade.ledger import runs
 from masquerade.ledger.book import PEOPLE, WHOLE, Account, Book
 from masquerade.ledger.content import Content
+from masquerade.ledger.desk import Desk
 from masquerade.ledger.names import key_of
-from masquerade.ledger.store import Session
 from masquerade.mechanism import Mechanism, Shapes
 
 Remake = Callable[..., Mechanism]  # a mechanism of its name and its fields
@@ -40,27 +40,25 @@ class Joining:
     """Contents on their way into accounts.
 
     Args:
-        session: that entries are written in.
-        book: what its entries say.
+        desk: at which entries are written.
         remake: makes a mechanism that was used before, to ask what it costs; without it a file
             that was released before is refused.
     """
 
-    session: Session
-    book: Book
+    desk: Desk
     remake: Remake | None
 
     def member_of(self, content: Content, same_as: Content | None) -> tuple[str, str]:
         """The member of a content (its own, that of its twin, or a new one) and its token."""
-        known = self.session.member_of(content.fingerprint)
-        twin = None if same_as is None else self.session.member_of(same_as.fingerprint)
+        known = self.desk.member_of(content.fingerprint)
+        twin = None if same_as is None else self.desk.member_of(same_as.fingerprint)
         if same_as is not None and twin is None:
             raise ValueError("Expected the other file to be a member already; add it first.")
         if known is not None and twin is not None and known != twin:
             self._unite(known, twin)
         member = twin or known or secrets.token_hex(8)
-        token = self.session.remember(content.fingerprint, member)
-        self.session.keep_look(token, content.look)
+        token = self.desk.remember(content.fingerprint, member)
+        self.desk.keep_look(token, content.look)
         return member, token
 
     def _unite(self, old: str, new: str) -> None:
@@ -69,17 +67,16 @@ class Joining:
         Raises:
             ValueError: if the old one was charged before: what was spent apart stays apart.
         """
-        for entry in self.session.entries:
-            named = (entry.payload.get("member"), *entry.payload.get("members", ()))
-            if entry.kind == "reserve" and old in named:
-                raise ValueError(
-                    "Expected a file of which nothing was released yet; both are members of their "
-                    "own already, and this one was charged. Say what shows the same footage before "
-                    "that."
-                )
-        book = self.book
-        held = [(name, list(who)) for (name, member), who in book.holders.items() if member == old]
-        for token in self.session.move(old, new):
+        book = self.desk.book
+        is_learned = any(old in payload["members"] for payload in self.desk.runs)
+        if is_learned or book.is_released(old):
+            raise ValueError(
+                "Expected a file of which nothing was released yet; both are members of their "
+                "own already, and this one was charged. Say what shows the same footage before "
+                "that."
+            )
+        held = [(name, list(who)) for name, who in book.held(old).items()]
+        for token in self.desk.move(old, new):
             for name, holders in held:
                 people = [new if each == old else book.name_of(name, each) for each in holders]
                 self.add(book.accounts[name], [(new, token, each) for each in people])
@@ -90,7 +87,7 @@ class Joining:
         What was released of a member before is charged with its entry; what runs cost a holder
         before, once, with the holder's last entry, for all that came together.
         """
-        book = self.book
+        book = self.desk.book
         now = book.members_by_holder(account.name)
         holders = [book.call(account.name, name) for _, _, name in given]
         had = {holder: set(now[holder]) for holder in holders}
@@ -104,7 +101,7 @@ class Joining:
                 events += self._learned(account, had[holder], now[holder])
             carried = book.charge(account, holder, events) if events else []
             # an entry also where the file was in it: no sequence number tells that two are equal
-            entry = self.session.append(
+            entry = self.desk.session.append(
                 "add",
                 {
                     "account": account.name,
@@ -118,8 +115,11 @@ class Joining:
 
     def _released(self, account: Account, member: str) -> list[DpEvent]:
         """What was released of a member before it came into the account, as its unit feels it."""
+        if not self.desk.book.is_released(member):
+            return []
         found = []
-        for entry in self.session.entries:
+        session = self.desk.session
+        for entry in session.since(session.origin):  # slow if there are many, and rarely needed
             payload = entry.payload
             if entry.kind != "reserve" or payload.get("member") != member:
                 continue
@@ -144,11 +144,7 @@ class Joining:
 
     def _learned(self, account: Account, before: set[str], after: set[str]) -> list[DpEvent]:
         """What runs cost a holder of these members before they came into the account."""
-        found = [
-            runs.earlier_event(entry.payload, account, before, after)
-            for entry in self.session.entries
-            if entry.kind == "reserve" and "run" in entry.payload
-        ]
+        found = [runs.earlier_event(payload, account, before, after) for payload in self.desk.runs]
         return [event for event in found if event is not None]
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from masquerade import _json
+from masquerade import _check, _json
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation, Unit
-from masquerade.ledger import doubts, joining, runs
+from masquerade.ledger import doubts, joining, runs, words
 from masquerade.ledger.book import PUBLIC, Account, Book
 from masquerade.ledger.content import Content
+from masquerade.ledger.desk import Desk
 from masquerade.ledger.filter import Filter, FilterName, best_order
 from masquerade.ledger.home import Home
+from masquerade.ledger.inspection import Inspection, inspect
 from masquerade.ledger.joining import Joining, Remake
 from masquerade.ledger.runs import Run
 from masquerade.ledger.store import CLOCK, LedgerEntry, Session
@@ -81,10 +84,10 @@ class Ledger:
                 + "; raise one of them."
             )
         self._store.create()
-        with self._store.session() as session:
-            if name in Book.replay(session.entries).accounts:
+        with self._desk() as desk:
+            if name in desk.book.accounts:
                 raise ValueError(f"Expected a new name, got {name!r}; such an account is open.")
-            session.append("open", _json.encode(account))
+            desk.session.append("open", _json.encode(account))
         return account
 
     def add(
@@ -129,10 +132,9 @@ class Ledger:
             remake: for files that were released before; see `add`.
         """
         twin = None if same_as is None else Content.of(same_as)
-        with self._store.session() as session:
-            book = Book.replay(session.entries)
-            coming = Joining(session=session, book=book, remake=remake)
-            held = joining.account_of(book, account)
+        with self._desk() as desk:
+            coming = Joining(desk=desk, remake=remake)
+            held = joining.account_of(desk.book, account)
             found = []
             for content, subject in recordings:
                 member, token = coming.member_of(content, twin)
@@ -153,28 +155,24 @@ class Ledger:
             subjects: whom they show.
             contents: of the files, each with what to call it.
         """
-        with self._store.session() as session:
-            book = Book.replay(session.entries)
-            found = doubts.of_names(book, joining.account_of(book, account), subjects)
-            return found + doubts.of_looks(session, list(contents))
+        with self._desk() as desk:
+            held = joining.account_of(desk.book, account)
+            found = doubts.of_names(desk.book, held, subjects)
+            return found + doubts.of_looks(desk, list(contents))
 
     def quote(
         self, value: Value | Content, mechanism: Mechanism, *, with_sound: bool = False
     ) -> None:
         """Raise what `reserve` would raise, and spend nothing."""
-        with self._store.session() as session:
-            _charges(session, Content.of(value), mechanism, with_sound=with_sound)
+        with self._desk() as desk:
+            _charges(desk, Content.of(value), mechanism, with_sound=with_sound)
 
     def quote_all(
         self, contents: Iterable[Content], mechanism: Mechanism, *, with_sound: bool = False
     ) -> list[Exception | None]:
         """What `reserve` would raise for each, one after another; nothing is spent."""
-        with self._store.session() as session:
-            before = len(session.entries)
-            try:
-                return [_quoted(session, each, mechanism, with_sound) for each in contents]
-            finally:
-                del session.entries[before:]
+        with self._desk() as desk:
+            return [_quoted(desk, each, mechanism, with_sound) for each in contents]
 
     def reserve(
         self, value: Value | Content, mechanism: Mechanism, *, with_sound: bool = False
@@ -194,13 +192,13 @@ class Ledger:
                 and an account protects whole files or people.
         """
         content = Content.of(value)
-        with self._store.session() as session:
-            member, charges = _charges(session, content, mechanism, with_sound=with_sound)
-            return session.append(
+        with self._desk() as desk:
+            member, charges = _charges(desk, content, mechanism, with_sound=with_sound)
+            return desk.session.append(
                 "reserve",
                 {
                     "member": member,
-                    "token": session.token_of(content.fingerprint),
+                    "token": desk.token_of(content.fingerprint),
                     "mechanism": mechanism.name,
                     "fields": mechanism.fields(),
                     "shapes": [list(shape) for shape in content.shapes],
@@ -211,8 +209,8 @@ class Ledger:
 
     def quote_run(self, run: Run) -> None:
         """Raise what `reserve_run` would raise, and spend nothing."""
-        with self._store.session() as session:
-            runs.payload_of(session, Book.replay(session.entries), run)
+        with self._desk() as desk:
+            runs.payload_of(desk, run)
 
     def reserve_run(self, run: Run) -> LedgerEntry:
         """Charge everyone whose recordings a run learns from, or nobody.
@@ -224,10 +222,9 @@ class Ledger:
             BadInput: if a recording is in no account.
             ValueError: if an account is of a kind that a run cannot charge.
         """
-        with self._store.session() as session:
-            book = Book.replay(session.entries)
-            entry = runs.standing(session, book, run)
-            return entry or session.append("reserve", runs.payload_of(session, book, run))
+        with self._desk() as desk:
+            entry = runs.standing(desk, run)
+            return entry or desk.session.append("reserve", runs.payload_of(desk, run))
 
     def settle(self, receipt: Receipt) -> None:
         """Record which output a reservation is for; saying it twice changes nothing.
@@ -235,14 +232,14 @@ class Ledger:
         Raises:
             WrongReceipt: if its spend is not in this ledger, or has another output already.
         """
-        with self._store.session() as session:
-            if _entry_of(session.entries, receipt) is None:
+        with self._desk() as desk:
+            if _entry_of(desk.session, receipt) is None:
                 raise WrongReceipt(
                     "Expected a receipt whose spend is in this ledger, got one of entry "
                     f"{receipt.ledger_sequence}, which is missing or is another release; settle it "
                     "with the ledger that was charged."
                 )
-            known = Book.replay(session.entries).settled.get(receipt.ledger_sequence or 0)
+            known = desk.book.output_of(receipt.ledger_sequence or 0)
             if known is not None and known != receipt.output_sha256:
                 raise WrongReceipt(
                     f"Expected entry {receipt.ledger_sequence} to have no output yet, got one that "
@@ -253,19 +250,19 @@ class Ledger:
                     "reservation": receipt.ledger_sequence,
                     "output_sha256": receipt.output_sha256,
                 }
-                session.append("settle", payload)
+                desk.session.append("settle", payload)
 
     def vouches_for(self, receipt: Receipt, value: Value | Content) -> bool:
         """Whether a receipt's spend was recorded here, for this very content."""
-        with self._store.session() as session:
-            entry = _entry_of(session.entries, receipt)
-            token = session.token_of(Content.of(value).fingerprint)
+        with self._desk() as desk:
+            entry = _entry_of(desk.session, receipt)
+            token = desk.token_of(Content.of(value).fingerprint)
         return entry is not None and token is not None and entry.payload.get("token") == token
 
     def count_members(self, contents: Iterable[Content]) -> int:
         """How many of these are in an account, and so not to be used as if they were public."""
-        with self._store.session() as session:
-            return sum(session.member_of(each.fingerprint) is not None for each in contents)
+        with self._desk() as desk:
+            return sum(desk.member_of(each.fingerprint) is not None for each in contents)
 
     def accept_clock(self) -> LedgerEntry:
         """Go on with the present time although the last entry is of a later one.
@@ -277,7 +274,7 @@ class Ledger:
             ValueError: if the clock is not behind.
         """
         with self._store.session() as session:
-            last = session.entries[-1].time if session.entries else ""
+            last = session.time
             entry = session.append(CLOCK, {"before": last})
             if entry.time >= last:
                 raise ValueError(
@@ -289,30 +286,60 @@ class Ledger:
     def entries(self) -> list[LedgerEntry]:
         """Everything that was written, verified."""
         with self._store.session() as session:
-            return list(session.entries)
+            return list(session.entries())
+
+    def verify(self) -> Inspection:
+        """Walk everything from the first entry on, and work out the balance anew.
+
+        Raises:
+            Tampered: if anything is not what it was.
+        """
+        with self._store.session() as session:
+            return inspect(session)
 
     def book(self) -> Book:
-        """Everything that follows from it."""
-        return Book.replay(self.entries())
+        """What all entries together say."""
+        with self._desk() as desk:
+            desk.book.pages.read_all()
+            return desk.book
+
+    def summaries(self, account: str = "") -> list[dict[str, Any]]:
+        """What is left of an account, or of each, for machines (see `ledger.words`).
+
+        Args:
+            account: its name; all of them if it is empty.
+        """
+        with self._desk() as desk:
+            accounts = desk.book.accounts
+            if account and account not in accounts:
+                raise ValueError(_check.unknown("account", account, list(accounts)))
+            shown = [each for each in accounts.values() if account in ("", each.name)]
+            return [words.summary_of(desk.book, each) for each in shown]
 
     def strangers(self, receipts: list[Receipt]) -> list[Receipt]:
         """Receipts whose entry is missing, is another release, or has another output already."""
-        entries, outputs = self.entries(), dict(self.book().settled)
-        found = []
-        for receipt in receipts:
-            if receipt.ledger_sequence is None:
-                continue
-            digest = outputs.setdefault(receipt.ledger_sequence, receipt.output_sha256)
-            if _entry_of(entries, receipt) is None or digest != receipt.output_sha256:
-                found.append(receipt)
+        found: list[Receipt] = []
+        outputs: dict[int, str] = {}
+        with self._desk() as desk:
+            for receipt in receipts:
+                place, digest = receipt.ledger_sequence, receipt.output_sha256
+                if place is None:
+                    continue
+                first = outputs.setdefault(place, desk.book.output_of(place) or digest)
+                if _entry_of(desk.session, receipt) is None or first != digest:
+                    found.append(receipt)
         return found
 
+    @contextlib.contextmanager
+    def _desk(self) -> Iterator[Desk]:
+        with self._store.session() as session:
+            yield Desk(session)
 
-def _entry_of(entries: list[LedgerEntry], receipt: Receipt) -> LedgerEntry | None:
-    place = receipt.ledger_sequence or 0
-    if not 1 <= place <= len(entries):
+
+def _entry_of(session: Session, receipt: Receipt) -> LedgerEntry | None:
+    entry = session.entry_at(receipt.ledger_sequence or 0)
+    if entry is None:
         return None
-    entry = entries[place - 1]
     is_its = (
         entry.kind == "reserve"
         and entry.head == receipt.ledger_head
@@ -324,32 +351,32 @@ def _entry_of(entries: list[LedgerEntry], receipt: Receipt) -> LedgerEntry | Non
 
 
 def _quoted(
-    session: Session, content: Content, mechanism: Mechanism, with_sound: bool
+    desk: Desk, content: Content, mechanism: Mechanism, with_sound: bool
 ) -> Exception | None:
-    """Why it cannot be reserved; if it can, the session remembers it and the disk does not."""
+    """Why it cannot be reserved; if it can, the book has it paid and the disk does not."""
     try:
-        charges = _charges(session, content, mechanism, with_sound=with_sound)[1]
+        charges = _charges(desk, content, mechanism, with_sound=with_sound)[1]
     except (ValueError, RuntimeError) as error:
         return error
-    session.entries.append(LedgerEntry(0, "", "reserve", {"charges": charges}, ""))
+    desk.book.pay(charges)
     return None
 
 
 def _charges(
-    session: Session, content: Content, mechanism: Mechanism, *, with_sound: bool
+    desk: Desk, content: Content, mechanism: Mechanism, *, with_sound: bool
 ) -> tuple[str, list[dict[str, Any]]]:
     """Who is charged what for a release of this content; all of it fits."""
-    book = Book.replay(session.entries)
-    member = session.member_of(content.fingerprint)
-    accounts = book.accounts_of(member) if member is not None else []
-    if member is None or not accounts:
+    member, accounts = desk.member_of(content.fingerprint), desk.book.accounts
+    held = {} if member is None else desk.book.held(member)
+    if member is None or not held:
         raise BadInput(
             "Expected a file that is in an account of this ledger; add it first with: "
             "masquerade ledger add"
         )
     charges: list[dict[str, Any]] = []
-    for account in accounts:
+    for name, holders in held.items():
+        account = accounts[name]
         event = joining.event_for(mechanism, content.shapes, account, with_sound=with_sound)
-        for holder in book.holders[account.name, member]:
-            charges += book.charge(account, holder, [event])
+        for holder in holders:
+            charges += desk.book.charge(account, holder, [event])
     return member, charges

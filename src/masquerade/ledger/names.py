@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 _DIGRAPHS = (("ae", "a"), ("oe", "o"), ("ue", "u"))  # as Müller becomes Mueller
 _PLAIN = str.maketrans("øłđıæœ", "oldiao")  # letters that no mark can be taken off
 
 
+@lru_cache(maxsize=4096)
 def key_of(name: str) -> str:
     r"""What a name is known by: case, spaces, invisible signs and forms of Unicode aside.
 

@@ -7,7 +7,7 @@ pays for as many of those units as its recordings are in, as a group (`account.g
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from masquerade.events import DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import Relation
 from masquerade.ledger.book import PUBLIC, WHOLE, Account, Book
 from masquerade.ledger.content import Content
-from masquerade.ledger.store import LedgerEntry, Session
+from masquerade.ledger.desk import Desk
+from masquerade.ledger.store import LedgerEntry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,7 @@ class Run:
             )
 
 
-def payload_of(session: Session, book: Book, run: Run) -> dict[str, Any]:
+def payload_of(desk: Desk, run: Run) -> dict[str, Any]:
     """The entry that charges everyone, if all of it fits.
 
     Raises:
@@ -68,9 +69,10 @@ def payload_of(session: Session, book: Book, run: Run) -> dict[str, Any]:
         ValueError: if an account's unit, relation or public part is not one that a run can charge,
             or if more of a recording would be public than was before.
     """
-    told = _told(session, run)
+    told, book = _told(desk, run), desk.book
     held = _held(book, told["members"])
-    _check_masks([entry.payload for entry in session.entries if entry.kind == "reserve"], told)
+    if told["masks"]:
+        _check_masks(desk.runs, told)
     charges: list[dict[str, Any]] = []
     for (name, holder), places in held.items():
         account = book.accounts[name]
@@ -78,23 +80,22 @@ def payload_of(session: Session, book: Book, run: Run) -> dict[str, Any]:
     return told | {"charges": charges}
 
 
-def standing(session: Session, book: Book, run: Run) -> LedgerEntry | None:
+def standing(desk: Desk, run: Run) -> LedgerEntry | None:
     """The entry of this very run, if it was charged before; it is not charged again.
 
     Raises:
         BadInput: if another run has its name, or if it has its output already.
     """
-    for entry in session.entries:
-        if entry.kind == "reserve" and entry.payload.get("run") == run.run_id:
-            told = _told(session, run)
-            is_same = all(entry.payload[key] == value for key, value in told.items())
-            if not is_same or entry.sequence in book.settled:
-                raise BadInput(
-                    "Expected to go on with the run that was charged, got other recordings or "
-                    "settings, or a run that has ended; choose another output."
-                )
-            return entry
-    return None
+    entry = desk.session.entry_at(desk.book.run_at(run.run_id) or 0)
+    if entry is None:
+        return None
+    is_same = all(entry.payload[key] == value for key, value in _told(desk, run).items())
+    if not is_same or desk.book.output_of(entry.sequence) is not None:
+        raise BadInput(
+            "Expected to go on with the run that was charged, got other recordings or "
+            "settings, or a run that has ended; choose another output."
+        )
+    return entry
 
 
 def earlier_event(
@@ -120,7 +121,7 @@ def earlier_event(
     return _felt(payload, account, mine)
 
 
-def _check_masks(before: Sequence[dict[str, Any]], told: dict[str, Any]) -> None:
+def _check_masks(earlier: Iterable[dict[str, Any]], told: dict[str, Any]) -> None:
     """What is public of some footage is one content of it under one mask, for ever.
 
     Two masks of one recording could together show all of it. Of two contents of the same footage (a
@@ -128,13 +129,13 @@ def _check_masks(before: Sequence[dict[str, Any]], told: dict[str, Any]) -> None
     masks could do it too.
     """
     known: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for payload in (*before, told):
+    for payload in (*earlier, told):
         if payload.get("masks"):
             parts = zip(payload["members"], payload["tokens"], payload["masks"], strict=True)
             for member, token, mark in parts:
                 known[member].add((token, mark))
     changed = sum(len(known[member]) > 1 for member in set(told["members"]))
-    if told["masks"] and changed:
+    if changed:
         raise ValueError(
             f"Expected one file and one mask for ever where a part of the footage is public, got "
             f"other ones for {changed} recordings: what is private in one would be used without "
@@ -143,7 +144,7 @@ def _check_masks(before: Sequence[dict[str, Any]], told: dict[str, Any]) -> None
         )
 
 
-def _told(session: Session, run: Run) -> dict[str, Any]:
+def _told(desk: Desk, run: Run) -> dict[str, Any]:
     """What a run is, as the ledger keeps it."""
     prints = [content.fingerprint for content in run.contents]
     return {
@@ -152,28 +153,26 @@ def _told(session: Session, run: Run) -> dict[str, Any]:
         "run": run.run_id,
         "public": run.public,
         "events": {str(name): event_to_json(event) for name, event in run.events.items()},
-        "members": [session.member_of(found) for found in prints],
-        "tokens": [session.token_of(found) for found in prints],
-        "masks": [session.mark(mask) for mask in run.masks] if run.public != PUBLIC[0] else [],
+        "members": [desk.member_of(found) for found in prints],
+        "tokens": [desk.token_of(found) for found in prints],
+        "masks": [desk.session.mark(mask) for mask in run.masks] if run.public != PUBLIC[0] else [],
         "units": list(run.units),
     }
 
 
 def _held(book: Book, members: Sequence[str | None]) -> dict[tuple[str, str], set[int]]:
     """(account, holder) to the places of their recordings; every recording is somebody's."""
-    accounts: dict[str | None, list[str]] = defaultdict(list)
-    for name, known in book.holders:
-        accounts[known].append(name)
+    accounts = [{} if member is None else book.held(member) for member in members]
     found: dict[tuple[str, str], set[int]] = defaultdict(set)
-    strangers = sum(member not in accounts for member in members)
+    strangers = sum(not held for held in accounts)
     if strangers:
         raise BadInput(
             f"Expected every recording in an account of this ledger, got {strangers} of "
             f"{len(members)} that are in none; add them first with: masquerade ledger enroll"
         )
-    for place, member in enumerate(members):
-        for name in accounts[member]:
-            for holder in book.holders[name, str(member)]:
+    for place, held in enumerate(accounts):
+        for name, holders in held.items():
+            for holder in holders:
                 found[name, holder].add(place)
     return found
 

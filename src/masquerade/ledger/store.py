@@ -3,71 +3,34 @@
 Every entry's head is a keyed hash of the entry and the head before it, so that a changed, inserted
 or removed row breaks the chain. The last head stands twice more: in the database's own ``tip``
 (a deleted last row is noticed) and in a witness file outside it (a restored backup is noticed).
+
+A session walks the entries since the last balance (see `ledger.balance`), and all of them where
+there is none. An entry before it is verified when it is asked for, with the head before it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import hashlib
 import hmac
 import json
-import secrets
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sql
 
-from masquerade.errors import BadInput
+from masquerade.ledger import balance
+from masquerade.ledger.balance import Balance
+from masquerade.ledger.damage import OutOfReach, Tampered, reading
+from masquerade.ledger.tables import CONTENTS, ENTRIES, LEDGER
+
+__all__ = ["CLOCK", "LedgerEntry", "OutOfReach", "Session", "Tampered"]
 
 CLOCK = "clock"  # the kind of an entry that accepts a clock which is behind the entry before
 _BACK = datetime.timedelta(seconds=60)  # how far a clock may be set back without a refusal
-_DAMAGED = (
-    "Expected an untouched ledger; a row is missing, doubled, or holds what no ledger writes. "
-    "Restore the newest good copy, and compare it with: masquerade ledger verify --receipts"
-)
-TABLES = sql.MetaData()
-LEDGER = sql.Table(
-    "ledger",
-    TABLES,
-    sql.Column("id", sql.String(32), primary_key=True),
-    sql.Column("key", sql.String(64), nullable=False),
-    sql.Column("tip_sequence", sql.Integer, nullable=False),
-    sql.Column("tip_head", sql.String(64), nullable=False),
-)
-_ENTRIES = sql.Table(
-    "entries",
-    TABLES,
-    sql.Column("sequence", sql.Integer, primary_key=True, autoincrement=False),
-    sql.Column("time", sql.String(40), nullable=False),
-    sql.Column("kind", sql.String(16), nullable=False),
-    sql.Column("payload", sql.Text, nullable=False),
-    sql.Column("head", sql.String(64), nullable=False),
-)
-_CONTENTS = sql.Table(
-    "contents",  # apart from the chain, so that no head depends on what a file holds
-    TABLES,
-    sql.Column("content", sql.String(64), primary_key=True),
-    sql.Column("member", sql.String(32), nullable=False),
-    sql.Column("token", sql.String(32), nullable=False, unique=True),  # named in the chain
-    sql.Column("mac", sql.String(64), nullable=False),
-)
-_LOOKS = sql.Table(
-    "looks",  # of films, sealed; older ledgers get it when the first look is kept
-    TABLES,
-    sql.Column("token", sql.String(32), primary_key=True),
-    sql.Column("sealed", sql.Text, nullable=False),
-    sql.Column("mac", sql.String(64), nullable=False),
-)
-
-
-class Tampered(BadInput):
-    """The ledger is not what it was: a row was changed, removed or restored."""
-
-
-class OutOfReach(BadInput):
-    """The database could not be read or written, whatever is in it."""
+_AT_ONCE = 1000  # rows that are read together
+_NO_FINGERPRINT = "Expected an untouched ledger; a member's fingerprint was changed or removed."
 
 
 @dataclass(frozen=True)
@@ -82,47 +45,103 @@ class LedgerEntry:
 
 
 class Session:
-    """A verified ledger inside one transaction."""
+    """A verified ledger inside one transaction.
+
+    Args:
+        connection: in a transaction that nobody else can write beside.
+    """
 
     def __init__(self, connection: sql.Connection) -> None:
         row = connection.execute(sql.select(LEDGER)).one()
-        self._connection, self._key, self.ledger_id = connection, bytes.fromhex(row.key), row.id
-        self.entries = self._verified(row)
+        self.connection, self._key, self.ledger_id = connection, bytes.fromhex(row.key), row.id
+        self._tip = row.tip_sequence, row.tip_head
+        found = balance.read(connection, self.mac)
+        self.origin = Balance(sequence=0, head=row.id, time="")
+        self.start = found or self.origin
+        self.sequence, self.head, self.time = self.start.sequence, self.start.head, self.start.time
+        for row in self._verified(self.start):
+            self.sequence, self.head, self.time = row.sequence, row.head, row.time
+        if found is None:
+            self._check_added()
 
-    def _verified(self, ledger: Any) -> list[LedgerEntry]:
-        found, head = [], ledger.id
-        rows = self._connection.execute(sql.select(_ENTRIES).order_by(_ENTRIES.c.sequence))
-        for place, row in enumerate(rows, 1):
-            head = self._mac(head, row.sequence, row.time, row.kind, row.payload)
-            if row.sequence != place or not hmac.compare_digest(head, row.head):
-                raise Tampered(
-                    f"Expected an untouched ledger; entry {place} was changed or removed. Restore "
-                    "the newest good copy, and compare it with: masquerade ledger verify --receipts"
-                )
-            payload = json.loads(row.payload)
-            found.append(LedgerEntry(row.sequence, row.time, row.kind, payload, row.head))
-        if (ledger.tip_sequence, ledger.tip_head) != (len(found), head):
-            raise Tampered(
-                f"Expected {ledger.tip_sequence} entries in the ledger, found {len(found)}; the "
-                "last ones were removed."
-            )
-        self._check_contents(found)
-        return found
+    def entries(self) -> Iterator[LedgerEntry]:
+        """Every entry from the first on, verified, and with the last one the fingerprints."""
+        yield from self.since(self.origin)
+        self._check_added()
 
-    def _check_contents(self, entries: list[LedgerEntry]) -> None:
-        """Every fingerprint is the one that was written, its member's, and none is missing."""
-        rows = list(self._connection.execute(sql.select(_CONTENTS)))
-        added = [entry.payload for entry in entries if entry.kind == "add"]
-        known = {payload["token"]: payload["member"] for payload in added}
-        is_known = {row.token: row.member for row in rows} == known and len(rows) == len(known)
-        is_whole = is_known and all(
-            hmac.compare_digest(row.mac, self._mac("member", row.content, row.member, row.token))
-            for row in rows
-        )
-        if not is_whole:
+    def since(self, start: Balance) -> Iterator[LedgerEntry]:
+        """The entries after a balance, each verified with the one before, up to the tip."""
+        return map(_entry, self._verified(start))
+
+    def _verified(self, start: Balance) -> Iterator[Any]:
+        """The rows of the entries after a balance."""
+        place, head = start.sequence, start.head
+        with reading():
+            for row in self._rows(start.sequence):
+                place += 1
+                head = self.mac(head, row.sequence, row.time, row.kind, row.payload)
+                if row.sequence != place or not hmac.compare_digest(head, row.head):
+                    raise _changed(place)
+                yield row
+        if self._tip != (place, head):
             raise Tampered(
-                "Expected an untouched ledger; a member's fingerprint was changed or removed."
+                f"Expected {self._tip[0]} entries in the ledger, found {place}; the last ones "
+                "were removed."
             )
+
+    def _rows(self, after: int) -> Iterator[Any]:
+        """In order, some at a time: a ledger may be larger than the memory."""
+        table = sql.select(ENTRIES).order_by(ENTRIES.c.sequence).limit(_AT_ONCE)
+        # from the first on: also what stands before it, where nothing should be
+        query = table.where(ENTRIES.c.sequence > after) if after else table
+        while rows := self.connection.execute(query).all():
+            yield from rows
+            query = table.where(ENTRIES.c.sequence > rows[-1].sequence)
+
+    def entry_at(self, sequence: int) -> LedgerEntry | None:
+        """One entry, verified with the head before it; None if there are not so many.
+
+        Raises:
+            Tampered: if it was changed or removed.
+        """
+        if not 1 <= sequence <= self.sequence:
+            return None
+        near = ENTRIES.c.sequence.in_((sequence - 1, sequence))
+        rows = self.connection.execute(sql.select(ENTRIES).where(near)).all()
+        heads = {0: self.ledger_id} | {row.sequence: row.head for row in rows}
+        with reading():
+            [row] = [each for each in rows if each.sequence == sequence]
+            parts = heads[sequence - 1], row.sequence, row.time, row.kind, row.payload
+            if not hmac.compare_digest(self.mac(*parts), row.head):
+                raise _changed(sequence)
+            return _entry(row)
+
+    def _check_added(self) -> None:
+        """Check fingerprints against all entries, which were walked."""
+        added = sql.select(ENTRIES).where(ENTRIES.c.kind == "add").order_by(ENTRIES.c.sequence)
+        with reading():
+            found = [json.loads(row.payload) for row in self.connection.execute(added)]
+            self.check_contents({payload["token"]: payload["member"] for payload in found})
+
+    def check_contents(self, known: dict[str, str]) -> None:
+        """Refuse fingerprints unless each is as it was written, its member's, and none is missing.
+
+        Args:
+            known: the member of each token that the chain names.
+        """
+        count = 0
+        for row in self.connection.execute(sql.select(CONTENTS)):
+            self.check_content(row, known.get(row.token))
+            count += 1
+        if count != len(known):
+            raise Tampered(_NO_FINGERPRINT)
+
+    def check_content(self, row: Any, member: str | None) -> None:
+        """Refuse a fingerprint's row unless the ledger wrote it so for a member."""
+        with reading():
+            written = self.mac("member", row.content, row.member, row.token)
+            if row.member != member or not hmac.compare_digest(row.mac, written):
+                raise Tampered(_NO_FINGERPRINT)
 
     def append(self, kind: str, payload: dict[str, Any]) -> LedgerEntry:
         """Add an entry at the end of the chain.
@@ -130,113 +149,61 @@ class Session:
         Raises:
             Tampered: if the clock is behind the last entry's, unless the entry accepts that.
         """
-        last = self.entries[-1] if self.entries else None
-        now = datetime.datetime.now(datetime.UTC)
-        if last is not None and kind != CLOCK:
-            before = datetime.datetime.fromisoformat(last.time)
-            if now < before - _BACK:
-                raise Tampered(
-                    f"Expected a clock that goes forward; it says {now:%Y-%m-%d %H:%M}, and the "
-                    f"last entry is of {before:%Y-%m-%d %H:%M}. Set the clock right; if it was "
-                    "wrong then and is right now, go on with: masquerade ledger clock --accept"
-                )
-            now = max(now, before)
-        text = json.dumps(payload, sort_keys=True, allow_nan=False)
-        sequence, time = len(self.entries) + 1, now.isoformat()
-        head = self._mac(last.head if last else self.ledger_id, sequence, time, kind, text)
-        entry = LedgerEntry(sequence, time, kind, payload, head)
-        values = {"sequence": sequence, "time": time, "kind": kind, "payload": text, "head": head}
-        self._connection.execute(sql.insert(_ENTRIES).values(**values))
-        self._connection.execute(sql.update(LEDGER).values(tip_sequence=sequence, tip_head=head))
-        self.entries.append(entry)
+        [entry] = self.append_all([(kind, payload)])
         return entry
 
-    def member_of(self, content: bytes) -> str | None:
-        """The member that a file's content belongs to."""
-        row = self._row(content)
-        return None if row is None else str(row.member)
-
-    def token_of(self, content: bytes) -> str | None:
-        """The random token of a file's content: this very content, not its member's others."""
-        row = self._row(content)
-        return None if row is None else str(row.token)
-
-    def move(self, old: str, new: str) -> list[str]:
-        """Tie every content of a member to another; return their tokens, for the chain to name."""
-        rows = list(
-            self._connection.execute(sql.select(_CONTENTS).where(_CONTENTS.c.member == old))
-        )
-        for row in rows:
-            mac = self._mac("member", row.content, new, row.token)
-            change = sql.update(_CONTENTS).where(_CONTENTS.c.token == row.token)
-            self._connection.execute(change.values(member=new, mac=mac))
-        return [str(row.token) for row in rows]
-
-    def keep_look(self, token: str, look: bytes) -> None:
-        """Keep how a content looks, sealed, apart from the chain; an empty look is none."""
-        if not look:
-            return
-        _LOOKS.create(self._connection, checkfirst=True)
-        known = sql.select(_LOOKS.c.token).where(_LOOKS.c.token == token)
-        if self._connection.execute(known).first() is None:
-            sealed = self._sealed(token, look).hex()
-            values = {"token": token, "sealed": sealed, "mac": self._mac("look", token, sealed)}
-            self._connection.execute(sql.insert(_LOOKS).values(**values))
-
-    def looks(self) -> dict[str, bytes]:
-        """The look of each content that has one, by its token."""
-        if not sql.inspect(self._connection).has_table(_LOOKS.name):
-            return {}
-        found = {}
-        with reading():
-            for row in self._connection.execute(sql.select(_LOOKS)):
-                if not hmac.compare_digest(row.mac, self._mac("look", row.token, row.sealed)):
-                    raise Tampered("Expected an untouched ledger; a member's look was changed.")
-                found[str(row.token)] = self._sealed(row.token, bytes.fromhex(row.sealed))
+    def append_all(self, given: Iterable[tuple[str, dict[str, Any]]]) -> list[LedgerEntry]:
+        """Add entries of some kinds and payloads at the end of the chain; see `append`."""
+        found, rows = [], []
+        for kind, payload in given:
+            text = json.dumps(payload, sort_keys=True, allow_nan=False)
+            time = self._now(kind).isoformat()
+            self.sequence, self.time = self.sequence + 1, time
+            self.head = self.mac(self.head, self.sequence, time, kind, text)
+            found.append(LedgerEntry(self.sequence, time, kind, payload, self.head))
+            row = {"sequence": self.sequence, "time": time, "kind": kind, "payload": text}
+            rows.append(row | {"head": self.head})
+        self._tip = self.sequence, self.head
+        self.connection.execute(sql.insert(ENTRIES), rows)
+        tip = {"tip_sequence": self.sequence, "tip_head": self.head}
+        self.connection.execute(sql.update(LEDGER).values(**tip))
         return found
 
-    def _sealed(self, token: str, data: bytes) -> bytes:
-        """Closed, or opened again, with a key stream that is this token's alone."""
-        seed = bytes.fromhex(self._mac("seal", token))
-        stream = int.from_bytes(hashlib.shake_256(seed).digest(len(data)))
-        return (int.from_bytes(data) ^ stream).to_bytes(len(data))
+    def _now(self, kind: str) -> datetime.datetime:
+        """The time of the next entry."""
+        now = datetime.datetime.now(datetime.UTC)
+        if not self.sequence or kind == CLOCK:
+            return now
+        before = datetime.datetime.fromisoformat(self.time)
+        if now < before - _BACK:
+            raise Tampered(
+                f"Expected a clock that goes forward; it says {now:%Y-%m-%d %H:%M}, and the "
+                f"last entry is of {before:%Y-%m-%d %H:%M}. Set the clock right; if it was "
+                "wrong then and is right now, go on with: masquerade ledger clock --accept"
+            )
+        return max(now, before)
 
-    def remember(self, content: bytes, member: str) -> str:
-        """Tie a file's content to a member; return the random token that the chain must name.
-
-        The chain never holds anything computed from the content.
-        """
-        row = self._row(content)
-        token = secrets.token_hex(16) if row is None else row.token
-        if row is None:
-            name = self._mac("content", content.hex())
-            values = {"content": name, "member": member, "token": token}
-            mac = self._mac("member", name, member, token)
-            self._connection.execute(sql.insert(_CONTENTS).values(mac=mac, **values))
-        return str(token)
+    def carry_forward(self, root: str) -> None:
+        """Write a balance of all entries, whose pages have this root."""
+        after = Balance(sequence=self.sequence, head=self.head, time=self.time)
+        balance.write(self.connection, self.mac, replace(after, root=root))
 
     def mark(self, value: bytes) -> str:
         """A keyed hash, by which two values can be compared inside the ledger alone."""
-        return self._mac("mark", value.hex())
+        return self.mac("mark", value.hex())
 
-    def _row(self, content: bytes) -> Any:
-        name = self._mac("content", content.hex())
-        where = _CONTENTS.c.content == name
-        return self._connection.execute(sql.select(_CONTENTS).where(where)).one_or_none()
-
-    def _mac(self, *parts: object) -> str:
+    def mac(self, *parts: object) -> str:
+        """The keyed hash of some words, in their order."""
         text = json.dumps([str(part) for part in parts])
-        return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
+        return hmac.digest(self._key, text.encode(), hashlib.sha256).hex()
 
 
-@contextlib.contextmanager
-def reading() -> Iterator[None]:
-    """Whatever stands where a row should be gets a message."""
-    try:
-        yield
-    except BadInput:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise Tampered(_DAMAGED) from error
-    except sql.exc.InvalidRequestError as error:
-        raise Tampered(_DAMAGED) from error  # no row, or two, where there must be one
+def _entry(row: Any) -> LedgerEntry:
+    return LedgerEntry(row.sequence, row.time, row.kind, json.loads(row.payload), row.head)
+
+
+def _changed(sequence: int) -> Tampered:
+    return Tampered(
+        f"Expected an untouched ledger; entry {sequence} was changed or removed. Restore "
+        "the newest good copy, and compare it with: masquerade ledger verify --receipts"
+    )

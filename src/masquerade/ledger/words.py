@@ -7,21 +7,18 @@ from typing import Any
 from masquerade._printed import counted
 from masquerade._round import shown, up_decimals
 from masquerade.account import epsilon
-from masquerade.events import ComposedDpEvent
+from masquerade.events import ComposedDpEvent, SelfComposedDpEvent
 from masquerade.ledger.book import Account, Book
 
 
 def summary_of(book: Book, account: Account) -> dict[str, Any]:
     """What is left of an account, for machines."""
-    holders = sorted(book.members_by_holder(account.name))
-    left = {holder: book.left(account, holder) for holder in holders}
-    least = min(holders, key=lambda holder: left[holder]) if holders else None
-    remaining = account.cap.allowance if least is None else left[least]
-    events = [] if least is None else book.events_of(account, least)
-    last = account.cap.cost(events[-1]) if events else None
-    fixed = ComposedDpEvent(events)  # had the list been chosen in advance; it decides nothing
-    spelled = [names for (name, _), names in book.names.items() if name == account.name]
-    cost = epsilon(fixed, delta=account.cap.delta, relation=account.cap.relation) if least else 0.0
+    holders, spent = sorted(book.members_by_holder(account.name)), book.spent
+    least = max(holders, key=lambda each: spent.get((account.name, each), 0), default=None)
+    allowance = account.cap.allowance
+    remaining = allowance if least is None else book.left(account, least)
+    event = None if least is None else book.last_of(account, least)
+    last = None if event is None else account.cap.cost(event)
     return {
         "account": account.name,
         "unit": str(account.unit),
@@ -29,13 +26,23 @@ def summary_of(book: Book, account: Account) -> dict[str, Any]:
         "epsilon": account.cap.epsilon,
         "delta": account.cap.delta,
         "holders": len(holders),
-        "releases_of_the_busiest": len(events),
-        "left_share": max(remaining, 0) / account.cap.allowance,
+        "releases_of_the_busiest": 0 if least is None else book.count_of(account, least),
+        "left_share": max(remaining, 0) / allowance,
         "epsilon_that_fits": int(account.cap.epsilon_that_fits(remaining) * 1e4) / 1e4,
         "more_like_the_last": None if not last else max(remaining, 0) // last,
-        "fixed_list_epsilon": up_decimals(cost),
-        "one_person": [names for names in spelled if len(names) > 1],  # old entries have some
+        "fixed_list_epsilon": 0.0 if least is None else _fixed_epsilon(book, account, least),
+        "one_person": [names for names in book.spellings(account.name).values() if len(names) > 1],
     }
+
+
+def _fixed_epsilon(book: Book, account: Account, holder: str) -> float | None:
+    """What a holder's list costs, had it been chosen in advance; it decides nothing."""
+    kinds = book.kinds_of(account, holder)
+    if kinds is None:
+        return None
+    fixed = ComposedDpEvent([SelfComposedDpEvent(event, count) for event, count in kinds])
+    cost = epsilon(fixed, delta=account.cap.delta, relation=account.cap.relation)
+    return up_decimals(cost)
 
 
 def sentences(summary: dict[str, Any]) -> list[str]:
@@ -48,7 +55,12 @@ def sentences(summary: dict[str, Any]) -> list[str]:
         f"  The one that spent most has {100 * summary['left_share']:.1f} % left{like}.",
         f"  A single release of epsilon {summary['epsilon_that_fits']:g} would still fit.",
     ]
-    if more is not None:
+    if more is not None and summary["fixed_list_epsilon"] is None:
+        lines.append(
+            f"  Its {summary['releases_of_the_busiest']} releases are of too many kinds to say "
+            "what they cost, had the list been fixed in advance."
+        )
+    elif more is not None:
         lines.append(
             f"  Cost of its {summary['releases_of_the_busiest']} releases, had the list been fixed "
             f"in advance: epsilon {shown(summary['fixed_list_epsilon'])}."

@@ -1,0 +1,125 @@
+"""An open ledger: its chain, what that says, and which file is which member."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from functools import cached_property
+from typing import Any
+
+import sqlalchemy as sql
+
+from masquerade.ledger.book import Book
+from masquerade.ledger.damage import Tampered, reading
+from masquerade.ledger.store import Session
+from masquerade.ledger.tables import CONTENTS, LOOKS
+
+
+class Desk:
+    """A session with its book, at which files are known by their fingerprints.
+
+    Fingerprints stand apart from the chain. Where all entries were walked they were checked with
+    them. After a balance each is checked when it is found, and all of them when one is not: a
+    member whose fingerprint was taken away must not come back as a new one.
+
+    Args:
+        session: that entries are written in.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.book = session, Book.of(session)
+        self._is_checked = not session.start.root
+        self._moving: set[str] = set()  # tokens that the chain is about to name
+
+    @cached_property
+    def runs(self) -> list[dict[str, Any]]:
+        """What the ledger keeps of every run, in order."""
+        found = map(self.session.entry_at, self.book.runs())
+        return [entry.payload for entry in found if entry is not None]
+
+    def member_of(self, content: bytes) -> str | None:
+        """The member that a file's content belongs to."""
+        row = self._row(content)
+        return None if row is None else str(row.member)
+
+    def token_of(self, content: bytes) -> str | None:
+        """The random token of a file's content: this very content, not its member's others."""
+        row = self._row(content)
+        return None if row is None else str(row.token)
+
+    def move(self, old: str, new: str) -> list[str]:
+        """Tie every content of a member to another; return their tokens, for the chain to name."""
+        self._check_all()
+        connection = self.session.connection
+        rows = list(connection.execute(sql.select(CONTENTS).where(CONTENTS.c.member == old)))
+        for row in rows:
+            mac = self.session.mac("member", row.content, new, row.token)
+            change = sql.update(CONTENTS).where(CONTENTS.c.token == row.token)
+            connection.execute(change.values(member=new, mac=mac))
+            self._moving.add(row.token)
+        return [str(row.token) for row in rows]
+
+    def remember(self, content: bytes, member: str) -> str:
+        """Tie a file's content to a member; return the random token that the chain must name.
+
+        The chain never holds anything computed from the content.
+        """
+        row = self._row(content)
+        token = secrets.token_hex(16) if row is None else row.token
+        if row is None:
+            name = self._name_of(content)
+            values = {"content": name, "member": member, "token": token}
+            mac = self.session.mac("member", name, member, token)
+            self.session.connection.execute(sql.insert(CONTENTS).values(mac=mac, **values))
+            self._moving.add(token)
+        return str(token)
+
+    def _row(self, content: bytes) -> Any:
+        where = CONTENTS.c.content == self._name_of(content)
+        row = self.session.connection.execute(sql.select(CONTENTS).where(where)).one_or_none()
+        if row is None:
+            self._check_all()
+        elif row.token not in self._moving:
+            self.session.check_content(row, self.book.member_of(row.token))
+        return row
+
+    def _check_all(self) -> None:
+        if not self._is_checked:
+            self.session.check_contents(self.book.tokens())
+        self._is_checked = True
+
+    def _name_of(self, content: bytes) -> str:
+        return self.session.mac("content", content.hex())
+
+    def keep_look(self, token: str, look: bytes) -> None:
+        """Keep how a content looks, sealed, apart from the chain; an empty look is none."""
+        if not look:
+            return
+        connection = self.session.connection
+        LOOKS.create(connection, checkfirst=True)
+        known = sql.select(LOOKS.c.token).where(LOOKS.c.token == token)
+        if connection.execute(known).first() is None:
+            sealed = self._sealed(token, look).hex()
+            mac = self.session.mac("look", token, sealed)
+            connection.execute(sql.insert(LOOKS).values(token=token, sealed=sealed, mac=mac))
+
+    def looks(self) -> dict[str, bytes]:
+        """The look of each content that has one, by its token."""
+        connection = self.session.connection
+        if not sql.inspect(connection).has_table(LOOKS.name):
+            return {}
+        found = {}
+        with reading():
+            for row in connection.execute(sql.select(LOOKS)):
+                written = self.session.mac("look", row.token, row.sealed)
+                if not hmac.compare_digest(row.mac, written):
+                    raise Tampered("Expected an untouched ledger; a member's look was changed.")
+                found[str(row.token)] = self._sealed(row.token, bytes.fromhex(row.sealed))
+        return found
+
+    def _sealed(self, token: str, data: bytes) -> bytes:
+        """Closed, or opened again, with a key stream that is this token's alone."""
+        seed = bytes.fromhex(self.session.mac("seal", token))
+        stream = int.from_bytes(hashlib.shake_256(seed).digest(len(data)))
+        return (int.from_bytes(data) ^ stream).to_bytes(len(data))
