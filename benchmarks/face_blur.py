@@ -29,7 +29,8 @@ from masquerade.assets import cache_folder, fetch
 from masquerade.noise import Noise
 from masquerade.release.face_blur import FaceBlur
 from masquerade.release.face_cover import Cover, CoverStyle, Strength
-from masquerade.sight.face_tracks import Tracks, overlap
+from masquerade.sight.face_boxes import overlap
+from masquerade.sight.face_tracks import Tracks
 from masquerade.video import read, write
 from masquerade.video.probe import Contents, probe
 
