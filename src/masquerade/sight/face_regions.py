@@ -1,8 +1,8 @@
 """Where to look for faces that are nearly known: parts of a picture around boxes.
 
 A convolutional network answers the same for a part as for the whole picture, but for what it sees
-around a face; three face widths are enough. Parts start and end on the network's grid, so that its
-cells lie where they lie in the whole.
+around a face; three face widths and a rim are enough. Parts start and end on the network's grid, so
+that its cells lie where they lie in the whole.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from masquerade.sight.face_boxes import centres
 Region: TypeAlias = tuple[int, int, int, int]  # left, top, right, bottom
 
 _WIDTHS = 3.0  # of a face, that a part is wide and high,
-_RIM = 32  # and so many pixels on each side
+_RIM = 96  # and so many pixels on each side
 
 
 def regions(boxes: np.ndarray, *, size: tuple[int, int], step: int) -> list[Region]:
@@ -24,7 +24,7 @@ def regions(boxes: np.ndarray, *, size: tuple[int, int], step: int) -> list[Regi
 
     Example:
         >>> regions(np.array([[100, 100, 120, 120]]), size=(640, 960), step=32)
-        [(32, 32, 192, 192)]
+        [(0, 0, 256, 256)]
     """
     tall, wide = size
     reach = np.max(boxes[:, 2:] - boxes[:, :2], axis=1, initial=0.0)[:, None] * _WIDTHS / 2 + _RIM

@@ -2,8 +2,8 @@
 
 Every n-th frame is searched whole. The frames between two of those wait for the second and are then
 searched near what both hold, which takes a fraction of the time and finds where a face moved, when
-it came and when it went. There a face may be less sure: it is known from the frames around. What is
-not quite a face in the frames searched whole is looked at as well, since it may be one in between.
+it came and when it went. What is not quite a face in a frame searched whole is looked at as well,
+since it may be one in between.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade.mechanism import Frames
-from masquerade.sight.face_boxes import overlap
 from masquerade.sight.face_detector import Detector
 
-DOUBT = 0.75  # of the threshold: the least score of what is looked at again
-_SAME_FACE = 0.3  # overlap from which on a doubtful face is the one that is known
+DOUBT = 0.5  # of the threshold: the least score of what is looked at again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +53,7 @@ class Search:
         """The faces of a frame near those of the frames around it."""
         if not len(around):
             return around
-        found = self.detect.near(frame, around[:, :4])
-        is_known = overlap(found[:, None], self._sure(around)) >= _SAME_FACE
-        return np.asarray(found[(found[:, 4] >= self.thresh) | np.any(is_known, axis=1)])
+        return self._sure(self.detect.near(frame, around[:, :4]))
 
     def _sure(self, faces: np.ndarray) -> np.ndarray:
         return np.asarray(faces[faces[:, 4] >= self.thresh])
