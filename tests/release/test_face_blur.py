@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,36 @@ FACE = np.array([20.0, 24.0, 50.0, 64.0, 0.9])
 SHAPE = (90, 80, 3)
 
 
+@dataclass
+class Finder:
+    """A detector that finds these faces, frame by frame, and notes what it was shown."""
+
+    faces: dict[int, list[np.ndarray]]
+    whole: list[int] = field(default_factory=list)
+    parts: list[int] = field(default_factory=list)
+
+    def __call__(self, frame: np.ndarray) -> np.ndarray:
+        self.whole.append(number_of(frame))
+        return self._found(self.whole[-1])
+
+    def near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        assert len(boxes)
+        self.parts.append(number_of(frame))
+        return self._found(self.parts[-1])
+
+    def _found(self, number: int) -> np.ndarray:
+        return np.array(self.faces.get(number, [])).reshape(-1, 5)
+
+
 @pytest.fixture
-def finding(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
-    """Let the detector find these faces, frame by frame; the list says which it was shown."""
+def finding(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Finder]:
+    """Let the detector find these faces, frame by frame."""
 
-    def install(faces: dict[int, list[np.ndarray]]) -> list[int]:
-        shown: list[int] = []
-
-        def detect(frame: np.ndarray) -> np.ndarray:
-            shown.append(number_of(frame))
-            return np.array(faces.get(shown[-1], [])).reshape(-1, 5)
-
-        monkeypatch.setattr(face_blur, "load_detector", lambda *_, **__: detect)
+    def install(faces: dict[int, list[np.ndarray]]) -> Finder:
+        finder = Finder(faces)
+        monkeypatch.setattr(face_blur, "load_detector", lambda *_, **__: finder)
         monkeypatch.setattr(face_blur, "fetch", Path)
-        return shown
+        return finder
 
     return install
 
@@ -91,23 +108,54 @@ def test_a_face_that_is_missed_for_up_to_hold_frames_stays_covered(finding: Any)
 
 
 @pytest.mark.parametrize("frames", [1, 2, 30])
-def test_detecting_in_every_third_frame_covers_those_in_between(finding: Any, frames: int) -> None:
-    shown = finding({number: [FACE] for number in range(frames)})
+def test_of_every_third_frame_the_whole_is_searched_and_of_others_a_part(
+    finding: Any, frames: int
+) -> None:
+    finder = finding({number: [FACE] for number in range(frames)})
     assert covered(video(frames), FaceBlur(every=3, hold=0)) == list(range(frames))
-    assert shown == sorted({*range(0, frames, 3), frames - 1})
+    assert finder.whole == sorted({*range(0, frames, 3), frames - 1})
+    assert sorted(finder.whole + finder.parts) == list(range(frames))
+
+
+def test_where_nobody_is_the_frames_in_between_are_not_searched(finding: Any) -> None:
+    finder = finding({})
+    assert covered(video(30), FaceBlur(every=3)) == []
+    assert not finder.parts
+
+
+def test_a_face_that_is_missed_in_between_is_covered_there(finding: Any) -> None:
+    finding({number: [FACE] for number in range(0, 30, 5)})
+    assert covered(video(30), FaceBlur(every=5, hold=0)) == list(range(26))
 
 
 def test_a_face_that_comes_between_two_looks_is_covered_from_the_first_on(finding: Any) -> None:
-    finding({6: [FACE]})
-    assert covered(video(12), FaceBlur(every=3, hold=0)) == list(range(4, 9))
+    finding({number: [FACE] for number in (4, 5, 6, 7)})
+    assert covered(video(12), FaceBlur(every=3, hold=0)) == [4, 5, 6, 7]
+
+
+def test_what_is_not_quite_a_face_is_looked_at_in_between(finding: Any) -> None:
+    sure, doubtful = FACE, FACE * [1, 1, 1, 1, 0.18]  # scores of 0.9 and 0.16, threshold 0.2
+    nearly = FACE * [1, 1, 1, 1, 0.215]  # 0.1935: enough in a part, where scores are a bit off
+    finder = finding({3: [doubtful], 4: [sure], 5: [doubtful]})
+    assert covered(video(9), FaceBlur(every=3, hold=0)) == [4]
+    assert finder.parts == [1, 2, 4, 5]
+    finding({3: [nearly], 4: [nearly], 5: [doubtful]})
+    assert covered(video(9), FaceBlur(every=3, hold=0)) == [4]
+
+
+def test_a_video_that_ends_sooner_than_it_said_is_searched_to_its_end(finding: Any) -> None:
+    finding({4: [FACE]})
+    frames = list(FaceBlur(every=3, hold=0).stream(iter(video(5)), (9, *SHAPE), Noise()))
+    assert len(frames) == 5
+    assert not np.array_equal(frames[4], video(5)[4])
 
 
 def test_frames_wait_no_longer_than_they_must(finding: Any) -> None:
-    shown = finding({})
+    finder = finding({})
     stream = FaceBlur(hold=4).stream(iter(video(20)), (20, *SHAPE), Noise())
     for number in range(10):
         assert number_of(next(stream)) == number
-        assert len(shown) == number + 5
+        assert len(finder.whole) == number + 5
 
 
 def test_a_detector_that_fails_ends_the_release(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,6 +230,27 @@ def test_centerface_finds_the_man_in_the_car_in_every_frame(height: int | None) 
         assert 35 < face[3] - face[1] < 85
 
 
+def test_centerface_finds_in_a_part_what_it_finds_in_the_whole() -> None:
+    path = asset("centerface")
+    detect = load_detector(path, layout=Layout.CENTERFACE, thresh=0.2, height=None)
+    (frame,) = read.segment(asset("carphone"), 0, 1)
+    large = np.zeros((720, 960, 3), np.uint8)
+    large[200 : 200 + frame.shape[0], 300 : 300 + frame.shape[1]] = frame
+    (face,) = detect(large)
+    (again,) = detect.near(large, face[None, :4] + 6.0)
+    assert again[:4] == pytest.approx(face[:4], abs=4)
+    assert again[4] == pytest.approx(face[4], abs=0.15)
+    assert not len(detect.near(large, np.array([[700.0, 20.0, 720.0, 40.0]])))
+
+
+def test_a_network_that_takes_no_parts_sees_the_whole(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(network((32, 32), boxes=np.array([[4, 8, 12, 24]]), scores=np.array([0.9])))
+    detect = load_detector(path, layout=Layout.BOXES_SCORES, thresh=0.5, height=None)
+    frame = np.zeros((320, 320, 3), np.uint8)
+    assert np.array_equal(detect.near(frame, np.array([[0, 0, 9, 9]])), detect(frame))
+
+
 @pytest.mark.parametrize("size", [(1, 1), (5, 3), (31, 33), (2160, 3840)])
 def test_centerface_takes_frames_of_any_size(size: tuple[int, int]) -> None:
     asset("centerface")

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masquerade.sight.face_tracks import Tracks, overlap
+from masquerade.sight.face_boxes import overlap
+from masquerade.sight.face_tracks import Tracks
 
 FRAMES = 25
 speeds = st.floats(-8.0, 8.0)
@@ -76,11 +77,18 @@ def test_a_face_found_once_is_covered_there_and_one_found_twice_a_frame_longer()
     assert all(np.array_equal(boxes[t][0], face(7, 9)[:4]) for t in range(15, 20))
 
 
-def test_a_find_stands_for_the_frames_that_are_not_searched() -> None:
+def test_finds_may_be_farther_apart_where_fewer_frames_are_searched() -> None:
     tracks = Tracks(hold=0, every=4)
     for t in range(0, FRAMES, 4):
-        tracks.add(t, np.array([face(7, 9)] if t == 12 else []).reshape(-1, 5))
-    assert [len(tracks.at(t)) for t in range(FRAMES)] == [9 <= t <= 15 for t in range(FRAMES)]
+        tracks.add(t, np.array([face(7, 9)] if t in (8, 12) else []).reshape(-1, 5))
+    assert [len(tracks.at(t)) for t in range(FRAMES)] == [8 <= t <= 12 for t in range(FRAMES)]
+
+
+@pytest.mark.parametrize(("score", "held"), [(0.2, 1), (0.3, 2), (0.5, 3), (1.0, 3)])
+def test_a_face_that_was_not_sure_is_held_for_less_long(score: float, held: int) -> None:
+    found = {t: [face(7, 9) * [1, 1, 1, 1, score / 0.9]] for t in (10, 11, 12, 13)}
+    boxes = follow(found, hold=6)
+    assert [t for t in range(FRAMES) if len(boxes[t])] == list(range(10 - held, 14 + held))
 
 
 def test_two_faces_that_cross_keep_their_ways() -> None:

@@ -18,6 +18,7 @@ from masquerade.mechanism import Frames, Heuristic, Shape, as_video
 from masquerade.noise import Noise
 from masquerade.release.face_cover import Cover, CoverStyle, Strength
 from masquerade.sight.face_detector import Detector, Layout, load_detector
+from masquerade.sight.face_search import Search, least_score
 from masquerade.sight.face_tracks import Tracks
 
 _WIDEST = 4095  # pixels of a kernel
@@ -47,7 +48,7 @@ class FaceBlur(Heuristic):
             and heights; above 0.21 the ellipse holds the whole box.
         hold: the most frames for which a face stays covered where the detector misses it: between
             two finds, and before the first and after the last, there for less long than it was
-            found. Frames wait for it.
+            found, and less the less sure it was. Frames wait for it.
         min_size: faces less high and less wide than this stay as they are, in pixels.
         max_size: faces higher or wider than this stay as they are, in pixels.
         leave_alone: regions that stay as they are, each "x,y,width,height" in pixels.
@@ -55,8 +56,8 @@ class FaceBlur(Heuristic):
         detector_layout: what the network's outputs are: centerface or boxes_scores.
         detect_height: lines of the picture that the detector sees (its shorter side, 540 as in
             540p); None for all of them. Fewer are faster and miss small faces.
-        every: detect in every n-th frame only and follow the faces in between; it is faster and
-            misses less than a small ``detect_height``.
+        every: search every n-th frame whole, and those in between only near what these hold; it is
+            faster and misses less than a small ``detect_height``.
         export: write the faces to this file as JSON. It is computed from the private video: do not
             publish it. It must be a new file, not the output or its receipt; no receipt names it.
     """
@@ -117,7 +118,7 @@ class FaceBlur(Heuristic):
         return {**super().fields(), "export": None}
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
-        """The frames with covered faces; each waits for ``hold + every - 1`` more.
+        """The frames with covered faces; each waits for ``hold + 2 * (every - 1)`` more at most.
 
         Whatever the detector raises ends the stream: no frame passes unseen.
         """
@@ -134,11 +135,11 @@ class FaceBlur(Heuristic):
             sigma=self.sigma,
             margin=self.margin,
         )
+        search = Search(detect=detect, thresh=self.thresh, every=self.every)
         tracks = Tracks(hold=self.hold, every=self.every)
         waiting: deque[tuple[int, np.ndarray]] = deque()
-        for number, newest in enumerate(frames):
-            if number % self.every == 0 or number == shape[0] - 1:
-                tracks.add(number, self._of_size(detect(newest)))
+        for number, (newest, faces) in enumerate(search.over(frames, count=shape[0])):
+            tracks.add(number, self._of_size(faces))
             waiting.append((number, newest))
             if len(waiting) > tracks.reach:
                 oldest, frame = waiting.popleft()
@@ -154,7 +155,7 @@ class FaceBlur(Heuristic):
         return load_detector(
             fetch(self.detector) if is_asset else Path(self.detector),
             layout=Layout(self.detector_layout),
-            thresh=self.thresh,
+            thresh=least_score(self.thresh, every=self.every),
             height=self.detect_height,
         )
 

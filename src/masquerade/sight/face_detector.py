@@ -1,4 +1,4 @@
-"""Find faces in one frame, with an ONNX network.
+"""Find faces in one frame or in parts of it, with an ONNX network.
 
 Two layouts of a network are understood. Both take one RGB picture, float32 0 to 255, (1, 3, H, W).
 
@@ -14,26 +14,26 @@ Two layouts of a network are understood. Both take one RGB picture, float32 0 to
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
 from masquerade._optional import require
 from masquerade.compute import device
 from masquerade.errors import BadInput, MissingExtra
-from masquerade.sight.face_tracks import overlap
+from masquerade.sight.face_boxes import overlap
+from masquerade.sight.face_regions import num_pixels, regions
 from masquerade.sight.onnx_sizes import free_sizes
 
 cv2 = require("cv2", extra="vision")
 onnxruntime = require("onnxruntime", extra="vision")
 
-Detector: TypeAlias = Callable[[np.ndarray], np.ndarray]
-
 _STRIDE = 4  # pixels a cell of CenterFace's heatmap
 _STEP = 32  # a picture's sides are multiples of it
+_MOST = 0.5  # share of the picture above which parts are not worth while
 _SAME_FACE = 0.3  # overlap above which two boxes are one face
 _CPU, _GPU = "CPUExecutionProvider", "CUDAExecutionProvider"  # as onnxruntime calls them
 _LARGEST_LOG_SIZE = 16.0  # beyond any picture, and its exponential is finite
@@ -46,8 +46,18 @@ class Layout(StrEnum):
     BOXES_SCORES = "boxes_scores"
 
 
+class Detector(Protocol):
+    """What finds the faces of an RGB frame: (N, 5) left, top, right, bottom, score, in pixels."""
+
+    def __call__(self, frame: np.ndarray) -> np.ndarray:
+        """The faces of the whole frame."""
+
+    def near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        """The faces near ``boxes`` (N, 4), and maybe others."""
+
+
 def load_detector(path: Path, *, layout: Layout, thresh: float, height: int | None) -> Detector:
-    """What finds the faces of an RGB frame: (N, 5) left, top, right, bottom, score, in its pixels.
+    """A detector with this network.
 
     Args:
         path: an ONNX file.
@@ -66,20 +76,58 @@ def load_detector(path: Path, *, layout: Layout, thresh: float, height: int | No
             f"{picture.name} with {len(picture.shape)} axes."
         )
     fixed = _fixed_size(picture.shape) if layout is Layout.BOXES_SCORES else None
+    return _Network(
+        session=session, name=path.name, layout=layout, thresh=thresh, height=height, fixed=fixed
+    )
 
-    def detect(frame: np.ndarray) -> np.ndarray:
-        rows, columns = frame.shape[:2]
-        size = fixed or working_size(rows, columns, height=height)
-        outputs = session.run(None, {picture.name: as_picture(frame, size)})
+
+@dataclass(frozen=True, kw_only=True)
+class _Network:
+    """A detector that onnxruntime runs."""
+
+    session: Any
+    name: str
+    layout: Layout
+    thresh: float
+    height: int | None
+    fixed: tuple[int, int] | None
+
+    def __call__(self, frame: np.ndarray) -> np.ndarray:
+        size = self._size(frame)
+        return self._in_frame(self._faces(_stretched(frame, size)), frame, size)
+
+    def near(self, frame: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        size = self._size(frame)
+        scale = np.tile([size[1] / frame.shape[1], size[0] / frame.shape[0]], 2)
+        parts = regions(boxes * scale, size=size, step=_STEP)
+        takes_parts = self.layout is Layout.CENTERFACE
+        if not takes_parts or num_pixels(parts) > _MOST * size[0] * size[1]:
+            return self(frame)
+        picture = _stretched(frame, size)
+        found = [np.zeros((0, 5))]
+        for left, top, right, bottom in parts:
+            faces = self._faces(picture[top:bottom, left:right])
+            found.append(faces + np.array([left, top, left, top, 0.0]))
+        return self._in_frame(np.vstack(found), frame, size)
+
+    def _size(self, frame: np.ndarray) -> tuple[int, int]:
+        return self.fixed or working_size(*frame.shape[:2], height=self.height)
+
+    def _faces(self, picture: np.ndarray) -> np.ndarray:
+        """What the network finds in a picture (H, W, 3), in its pixels."""
+        shown = np.ascontiguousarray(picture.transpose(2, 0, 1)[None], dtype=np.float32)
+        outputs = self.session.run(None, {self.session.get_inputs()[0].name: shown})
         if not all(np.all(np.isfinite(output)) for output in outputs):
-            raise BadInput(f"Expected numbers from the detector {path.name}, got NaN or infinity.")
-        decode = decode_centerface if layout is Layout.CENTERFACE else decode_boxes
-        faces = decode(outputs, thresh=thresh)
+            raise BadInput(f"Expected numbers from the detector {self.name}, got NaN or infinity.")
+        decode = decode_centerface if self.layout is Layout.CENTERFACE else decode_boxes
+        return decode(outputs, thresh=self.thresh)
+
+    def _in_frame(self, faces: np.ndarray, frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+        """Faces of a picture of ``size`` as those of the frame that was stretched to it."""
+        rows, columns = frame.shape[:2]
         faces[:, [0, 2]] = np.clip(faces[:, [0, 2]] * (columns / size[1]), 0, columns)
         faces[:, [1, 3]] = np.clip(faces[:, [1, 3]] * (rows / size[0]), 0, rows)
         return without_doubles(faces)
-
-    return detect
 
 
 def working_size(rows: int, columns: int, *, height: int | None) -> tuple[int, int]:
@@ -95,11 +143,11 @@ def working_size(rows: int, columns: int, *, height: int | None) -> tuple[int, i
     return tall, wide
 
 
-def as_picture(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """A frame stretched to ``size`` (height, width): (1, 3, H, W) float32."""
-    if frame.shape[:2] != size:
-        frame = cv2.resize(frame, size[::-1], interpolation=cv2.INTER_LINEAR)
-    return np.ascontiguousarray(frame.transpose(2, 0, 1)[None], dtype=np.float32)
+def _stretched(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """A frame of ``size`` (height, width)."""
+    if frame.shape[:2] == size:
+        return frame
+    return np.asarray(cv2.resize(frame, size[::-1], interpolation=cv2.INTER_LINEAR))
 
 
 def decode_centerface(outputs: list[np.ndarray], *, thresh: float) -> np.ndarray:

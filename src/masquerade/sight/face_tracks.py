@@ -3,23 +3,30 @@
 Boxes are linked to the track whose constant velocity foretells them best; the linking looks back
 only. What is covered in frame t is read off the tracks when the frames up to t + reach are known:
 a box that was found, one between two that were found, or the first or last of a track, moved
-along with it. Those are held for one frame less than the face was found in, at most ``reach``: what
-flashes up once is seldom a face. A box may grow by what its neighbours say, never shrink.
+along with it. Those are held for one frame less than the face was found in, at most ``hold``, and
+for fewer where the detector was not sure: what flashes up once is seldom a face. Between two finds
+at one place all is covered, whatever tracks they belong to. A box may grow by what its neighbours
+say, never shrink.
 
 A box is left, top, right, bottom, in pixels.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from masquerade.sight.face_boxes import at_least, centres, mean_sides
+from masquerade.sight.face_bridges import Bridges
+
 _FAR = 1.0  # face sizes between a foretold centre and a found one, above which they differ,
 _FARTHER = 0.25  # and what is added for each frame in which the face was missed
 _LIKE = 2.0  # ratio of sizes above which two faces differ
 _MEMORY = 5  # boxes that say how fast and how big a face is
+_SURE = 0.5  # score from which on a find counts whole, and below it less
 
 
 @dataclass(kw_only=True, eq=False)
@@ -40,13 +47,14 @@ class Track:
         else:
             box = np.array([np.interp(frame, times, side) for side in boxes.T])
         close = boxes[np.argsort(np.abs(times - frame), kind="stable")[:_MEMORY]]
-        return _at_least(box, np.median(close[:, 2:] - close[:, :2], axis=0))
+        return at_least(box, np.median(close[:, 2:] - close[:, :2], axis=0))
 
-    def is_seen(self, frame: int, *, reach: int, every: int) -> bool:
-        """Whether the face is to be covered in ``frame``; a find stands for ``every`` frames."""
-        found = bisect_right(self.frames, frame + reach)
+    def is_seen(self, frame: int, *, hold: int, reach: int) -> bool:
+        """Whether the face is to be covered in ``frame``, as far as ``frame + reach`` tells."""
+        known = bisect_right(self.frames, frame + reach)
+        sure = math.floor(sum(min(1.0, face[4] / _SURE) for face in self.faces[:known]))
         away = max(self.frames[0] - frame, frame - self.frames[-1], 0)
-        return away <= min(reach, max(found * every - 1, 0))
+        return bool(away <= min(hold, sure, max(known - 1, 0)))
 
 
 class Tracks:
@@ -54,14 +62,15 @@ class Tracks:
 
     Args:
         hold: the most frames for which a face stays covered where it is missed.
-        every: of so many frames one is searched for faces.
+        every: of so many frames one is searched whole, so that finds may be farther apart.
     """
 
     def __init__(self, *, hold: int, every: int = 1) -> None:
         self.reach = hold + every - 1
-        self.every = every
+        self.hold = hold
         self.ended: list[Track] = []
         self.live: list[Track] = []
+        self._bridges = Bridges(reach=self.reach)
 
     def add(self, frame: int, faces: np.ndarray) -> None:
         """Link the faces (N, 5) found in ``frame``; frames come in order."""
@@ -75,6 +84,7 @@ class Tracks:
             taken.add(face)
         for face in set(range(len(faces))) - taken:
             self.live.append(Track(frames=[frame], faces=[faces[face]]))
+        self._bridges.add(frame, faces)
 
     def at(self, frame: int) -> np.ndarray:
         """The boxes (N, 4) to cover in ``frame``.
@@ -87,31 +97,18 @@ class Tracks:
         boxes = [
             track.box(frame, reach=self.reach)
             for track in self.live
-            if track.is_seen(frame, reach=self.reach, every=self.every)
+            if track.is_seen(frame, hold=self.hold, reach=self.reach)
         ]
-        return np.array(boxes).reshape(-1, 4)
-
-
-def overlap(box: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Intersection over union of one box with each of ``boxes``.
-
-    Example:
-        >>> overlap(np.array([0, 0, 2, 2]), np.array([[0, 0, 2, 2], [1, 0, 3, 2], [5, 5, 6, 6]]))
-        array([1.        , 0.33333333, 0.        ])
-    """
-    least, most = np.minimum(box[2:4], boxes[:, 2:4]), np.maximum(box[:2], boxes[:, :2])
-    shared = np.prod(np.maximum(least - most, 0.0), axis=1)
-    areas = np.prod(boxes[:, 2:4] - boxes[:, :2], axis=1)
-    whole = np.prod(box[2:4] - box[:2]) + areas - shared
-    return np.asarray(shared / np.maximum(whole, np.finfo(float).tiny))
+        covered = np.array(boxes).reshape(-1, 4)
+        return np.vstack([covered, self._bridges.beside(covered, frame=frame)])
 
 
 def _best_pairs(
     foretold: np.ndarray, faces: np.ndarray, missed: np.ndarray
 ) -> list[tuple[int, int]]:
     """Which track goes with which face: the nearest pair first, each used once."""
-    sizes, found = _sizes(foretold)[:, None], _sizes(faces)[None]  # (M, 1), (1, N)
-    apart = np.linalg.norm(_centres(foretold)[:, None] - _centres(faces)[None], axis=2)
+    sizes, found = mean_sides(foretold)[:, None], mean_sides(faces)[None]  # (M, 1), (1, N)
+    apart = np.linalg.norm(centres(foretold)[:, None] - centres(faces)[None], axis=2)
     apart /= np.maximum(sizes, found)
     may_be = np.maximum(sizes, found) <= _LIKE * np.minimum(sizes, found)
     may_be &= apart <= _FAR + _FARTHER * missed[:, None]
@@ -123,26 +120,11 @@ def _best_pairs(
     return pairs
 
 
-def _centres(boxes: np.ndarray) -> np.ndarray:
-    return np.asarray(boxes[:, :2] + boxes[:, 2:4]) / 2
-
-
-def _sizes(boxes: np.ndarray) -> np.ndarray:
-    """Mean of width and height, above zero."""
-    return np.asarray(np.maximum(np.mean(boxes[:, 2:4] - boxes[:, :2], axis=1), 1e-6))
-
-
 def _moved(times: np.ndarray, boxes: np.ndarray, frame: int) -> np.ndarray:
     """The box at the near end of a track, moved to ``frame`` with the velocity there."""
     end = 0 if frame < times[0] else len(times) - 1
     near = slice(0, _MEMORY) if end == 0 else slice(-_MEMORY, None)
     since = times[near] - np.mean(times[near])
     spread = float(since @ since)
-    velocity = since @ _centres(boxes[near]) / spread if spread else np.zeros(2)
+    velocity = since @ centres(boxes[near]) / spread if spread else np.zeros(2)
     return np.asarray(boxes[end] + np.tile(velocity * (frame - times[end]), 2))
-
-
-def _at_least(box: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """The box, grown about its centre to ``size`` (width, height) where it is smaller."""
-    lack = np.maximum(size - (box[2:] - box[:2]), 0.0) / 2
-    return np.concatenate([box[:2] - lack, box[2:] + lack])
