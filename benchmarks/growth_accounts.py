@@ -7,7 +7,8 @@ which walks everything. The claim is that a `reserve` after a million spends tak
 the clock, disk included.
 
 Every point is a process of its own, so that memory is its own: the peak of the whole process, of
-which about 150 MB are Python and its packages. Half an hour on a busy machine; ``--quick`` stops early.
+which about 150 MB are Python and its packages. Half an hour on a busy machine; ``--quick`` stops
+early.
 
     python benchmarks/growth_accounts.py [--quick] [--postgres] [--plots FOLDER]
 """
