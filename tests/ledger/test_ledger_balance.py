@@ -382,3 +382,17 @@ def test_a_list_of_very_many_kinds_is_not_recomposed(
 def test_verify_says_which_balance_it_worked_out(nine: Ledger, command: Any) -> None:
     done = command("ledger", "verify", "--ledger", nine.address)
     assert "chain of 9 entries is whole" in done.out and "balance after entry 7" in done.out
+
+
+def test_an_entry_that_a_balance_stands_after_is_missed(nine: Ledger, tmp_path: Path) -> None:
+    for witness in tmp_path.glob("budget.db?*"):
+        witness.unlink()
+    while nine.verify().balance != nine.verify().entries:
+        nine.reserve(values(0), MECHANISM)
+        nine.book()
+    last = nine.verify().entries
+    with sqlite3.connect(tmp_path / "budget.db") as database:
+        database.execute("DELETE FROM entries WHERE sequence = ?", (last,))
+    database.close()
+    with pytest.raises(Tampered):
+        nine.reserve(values(0), MECHANISM)

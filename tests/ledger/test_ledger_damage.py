@@ -248,3 +248,22 @@ def test_a_lost_witness_is_written_anew(address: str, tmp_path: Path) -> None:
     assert witness.read_text() == said
     ledger.reserve(values(0), MECHANISM)
     assert witness.read_text() != said
+
+
+def test_a_fingerprint_that_stands_twice_does_not_hide_a_missing_one(tmp_path: Path) -> None:
+    """In a table without its constraints, as a careless restore leaves it."""
+    path = tmp_path / "budget.db"
+    ledger = opened(str(path), count=3, members=2)
+    ledger.reserve(values(0), MECHANISM)
+    book = ledger.book()
+    [gone] = [member for _, member in book.holders if book.is_released(member)]
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE other AS SELECT * FROM contents WHERE member <> ?", (gone,))
+        database.execute("INSERT INTO other SELECT * FROM other")
+        database.execute("DROP TABLE contents")
+        database.execute("ALTER TABLE other RENAME TO contents")
+    database.close()
+    with pytest.raises(Tampered, match="fingerprint"):
+        ledger.verify()
+    with pytest.raises(Tampered, match="fingerprint"):
+        ledger.reserve(values(1), MECHANISM)

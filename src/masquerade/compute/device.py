@@ -150,7 +150,11 @@ def _whole(parts: list[Array]) -> Array | None:
     step = whole.stride(0) * whole.element_size()
     start = whole.data_ptr()
     is_it = all(
-        part._base is whole and part.data_ptr() == start + i * step for i, part in enumerate(parts)
+        part._base is whole
+        and part.data_ptr() == start + i * step
+        and part.stride() == whole.stride()[1:]
+        and part.dtype == whole.dtype
+        for i, part in enumerate(parts)
     )
     return whole if is_it else None
 

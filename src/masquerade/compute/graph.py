@@ -11,18 +11,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from masquerade._optional import Later
 from masquerade.compute import device
+from masquerade.compute.capture import Recorder
 from masquerade.compute.device import Array
 from masquerade.noise import Noise
 from masquerade.noise.reserved import Reserved
-
-if TYPE_CHECKING:
-    from masquerade._torch import torch
-else:
-    torch = Later("torch", extra="train")
 
 Work: TypeAlias = Callable[[Array, Noise], list[Array]]
 _WARM = 2  # calls before one is captured: most videos are too short for it to pay
@@ -96,11 +91,7 @@ def _captured(work: Work, given: Array) -> _Graph | None:
 
 def _record(work: Callable[[], list[Array]]) -> tuple[Callable[[], None], list[Array]]:
     """How to do the work again, and where its results will stand; it is not done yet."""
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.device(device.chosen()):
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-            made = work()
-    return graph.replay, made
+    return Recorder(device.chosen()).record(work)
 
 
 def _can_capture() -> bool:

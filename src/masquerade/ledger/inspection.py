@@ -50,11 +50,13 @@ def inspect(session: Session) -> Inspection:
 def _check_pages(session: Session, book: Book) -> None:
     """Refuse pages unless they are those of this book, and no others."""
     expected = {name: hash_of(text) for name, text in book.pages.changes()}
-    is_same, count = expected[""] == session.start.root, 0
+    is_same, rows = expected[""] == session.start.root, 0
+    seen: set[str] = set()
     for row in session.connection.execute(sql.select(PAGES.c.name, PAGES.c.text)):
         is_same &= isinstance(row.text, str) and hash_of(row.text) == expected.get(row.name)
-        count += 1
-    if not is_same or count != len(expected):
+        seen.add(row.name)
+        rows += 1
+    if not is_same or not rows == len(seen) == len(expected):
         raise _other_balance(session.start.sequence)
 
 

@@ -59,6 +59,10 @@ class Session:
         self.origin = Balance(sequence=0, head=row.id, time="")
         self.start = found or self.origin
         self.sequence, self.head, self.time = self.start.sequence, self.start.head, self.start.time
+        if found is not None:
+            last = self.entry_at(found.sequence)
+            if last is None or last.head != found.head:
+                raise _changed(found.sequence)
         for row in self._verified(self.start):
             self.sequence, self.head, self.time = row.sequence, row.head, row.time
         if found is None:
@@ -129,11 +133,13 @@ class Session:
         Args:
             known: the member of each token that the chain names.
         """
-        count = 0
+        seen: set[str] = set()
         for row in self.connection.execute(sql.select(CONTENTS)):
+            if row.token in seen:
+                raise Tampered(_NO_FINGERPRINT)
             self.check_content(row, known.get(row.token))
-            count += 1
-        if count != len(known):
+            seen.add(row.token)
+        if len(seen) != len(known):
             raise Tampered(_NO_FINGERPRINT)
 
     def check_content(self, row: Any, member: str | None) -> None:

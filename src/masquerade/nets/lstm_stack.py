@@ -21,6 +21,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._torch import Tensor, nn, torch
+from masquerade.compute.capture import Recorder
 from masquerade.nets import lstm, lstm_time
 
 _WARM = 3  # steps before one is captured
@@ -329,20 +330,18 @@ class _Step:
         self.places = torch.zeros(size, dtype=torch.int64, device=windows.device)
         self.teachers = torch.arange(len(stack), device=windows.device)[:, None]
         self.taken = 0
-        self.graph: torch.cuda.CUDAGraph | None = None
+        self.replay: Callable[[], None] | None = None
 
     def take(self, places: Tensor) -> None:
         """One step on some records (T, B) of each network; -1 is none."""
         self.places.copy_(places)
         self.taken += 1
         if self.is_gpu and self.taken == _WARM + 1:
-            self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):  # this captures and does not compute
-                self._work()
-        if self.graph is None:
+            self.replay, _ = Recorder(self.windows.device).record(self._work)
+        if self.replay is None:
             self._work()
         else:
-            self.graph.replay()
+            self.replay()
 
     def _work(self) -> None:
         is_real = self.places >= 0

@@ -134,8 +134,8 @@ def check_network(tail: nn.Module, rows: Rows, method: Method) -> None:
     shape, chance = rows.private.shape[1:], torch.Generator().manual_seed(0)
     made_up = torch.rand((2, *shape), generator=chance)
     if not rows.private.is_floating_point():
-        made_up = (made_up * 255).to(rows.private.dtype)
-    made_up = made_up.to(device)
+        made_up = made_up * 255
+    made_up = made_up.to(rows.private.dtype).to(device)
     with (
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
         torch.backends.cudnn.flags(enabled=True, allow_tf32=False),

@@ -8,15 +8,16 @@ draw the same again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from masquerade._torch import Tensor, torch
+from masquerade.compute.capture import Recorder
 
 Kind: TypeAlias = tuple[tuple[torch.Size, torch.dtype], ...]
 
 
 class _Record(NamedTuple):
-    graph: Any  # torch.cuda.CUDAGraph
+    replay: Callable[[], None]
     held: tuple[Tensor, ...]  # what it was recorded with; the next call's numbers are copied there
 
 
@@ -35,7 +36,7 @@ class Replayed:
     def __init__(self, work: Callable[..., None], *, is_on: bool = True) -> None:
         self._work, self._is_on = work, is_on
         self._records: dict[Kind, _Record | None] = {}
-        self._pool: Any = None
+        self._recorder: Recorder | None = None
 
     def __call__(self, *given: Tensor) -> None:
         """Do the work."""
@@ -51,7 +52,7 @@ class Replayed:
         self._records[kind] = record
         for held, one in zip(record.held, given, strict=True):
             held.copy_(one)
-        record.graph.replay()
+        record.replay()
 
     @property
     def count(self) -> int:
@@ -61,12 +62,10 @@ class Replayed:
     def _recorded(self, given: tuple[Tensor, ...]) -> _Record | None:
         """Record without doing; None, and never again, where something cannot be recorded."""
         held = tuple(one.clone() for one in given)
-        graph = torch.cuda.CUDAGraph()
+        self._recorder = self._recorder or Recorder(given[0].device)
         try:
-            with torch.cuda.device(given[0].device), torch.cuda.graph(graph, pool=self._pool):
-                self._work(*held)
+            replay, _ = self._recorder.record(lambda: self._work(*held))
         except RuntimeError:  # it waits for the device, say; then every call is plain
             self._is_on = False
             return None
-        self._pool = graph.pool()
-        return _Record(graph, held)
+        return _Record(replay, held)
