@@ -108,15 +108,17 @@ def test_what_a_taker_raises_reaches_whoever_hands_over(count: int) -> None:
 
 
 def test_an_error_of_the_caller_leaves_the_rest_untaken() -> None:
-    taken, gate = [], threading.Event()
+    taken, gate, begun = [], threading.Event(), threading.Event()
 
     def take(item: int) -> None:
+        begun.set()
         gate.wait()
         taken.append(item)
 
     with pytest.raises(ValueError, match="mine"), handing(take, room=5) as hand:
         for number in range(5):
             hand(number)
+        begun.wait()
         threading.Timer(0.05, gate.set).start()
         raise ValueError("mine")
     assert taken == [0], "only the one that was at work"

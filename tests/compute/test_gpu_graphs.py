@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from masquerade.compute import device, graph
+from masquerade.compute.drawn import gaussian
 from masquerade.noise import Noise
 from masquerade.noise.reserved import Reserved
 
@@ -64,7 +65,7 @@ STEPS = np.arange(6.0)
 
 
 def noisy_sum(given: Any, noise: Noise) -> list[Any]:
-    drawn = device.gaussian(noise, 2.0, tuple(given.shape))
+    drawn = gaussian(noise, 2.0, tuple(given.shape))
     return [given * device.constant(STEPS) + drawn, given.sum(0)]
 
 
@@ -125,11 +126,11 @@ def by_the_processor(given: Any, noise: Noise) -> list[Any]:
 
 
 def by_fresh_arrays(given: Any, noise: Noise) -> list[Any]:
-    return [given + device.send(np.ones(6)) + device.gaussian(noise, 2.0, (4, 6))]
+    return [given + device.send(np.ones(6)) + gaussian(noise, 2.0, (4, 6))]
 
 
 def by_looking(given: Any, noise: Noise) -> list[Any]:
-    return [given + float(device.fetch(given).max()) + device.gaussian(noise, 2.0, (4, 6))]
+    return [given + float(device.fetch(given).max()) + gaussian(noise, 2.0, (4, 6))]
 
 
 @pytest.mark.parametrize("work", [by_the_processor, by_fresh_arrays, by_looking])

@@ -19,6 +19,9 @@ FILM = maker.moving(12, 48, 64)
 OTHERS = {
     "turned.mp4": replace(maker.KINDS["h264.mp4"], rotation=90),
     "wide.mp4": replace(maker.KINDS["h264.mp4"], aspect=Fraction(4, 3)),
+    "hashed.mp4": maker.Kind(  # every picture with a hash of what it is when it is filtered
+        codec="libx265", options={"x265-params": "log-level=none:pools=1:hash=1", "crf": "20"}
+    ),
     "film.ts": maker.Kind(suffix=".ts", options=maker.B_FRAMES),
     "film.flv": maker.Kind(suffix=".flv", options=maker.B_FRAMES),
 }

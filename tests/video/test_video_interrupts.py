@@ -134,21 +134,22 @@ def test_an_interrupt_at_any_moment_is_never_swallowed(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".masquerade-*"))
 
 
-def test_an_interrupt_that_a_decoder_loses_stops_the_release(
+def test_an_interrupt_that_a_library_loses_stops_the_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = tmp_path / "a.mp4", tmp_path / "b.mp4"
     maker.make(source, FILM, maker.KINDS["h264.mp4"])
-    plain = read.frames
+    mechanism = make_mechanism("mosaic")
+    plain = type(mechanism).stream
 
-    def loses(*words: Any, **options: Any) -> Any:
-        yield from plain(*words, **options)
+    def loses(*words: Any) -> Any:
+        yield from plain(*words)
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(read, "frames", loses)
+    monkeypatch.setattr(type(mechanism), "stream", loses)
     with pytest.raises(KeyboardInterrupt, match="nothing was published"):
-        release_file(source, target, make_mechanism("mosaic"))
+        release_file(source, target, mechanism)
     assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
 
 

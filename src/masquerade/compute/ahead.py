@@ -11,10 +11,13 @@ Queues are `SimpleQueue`, which an interrupt cannot leave half locked.
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
 from queue import SimpleQueue
 from typing import TypeVar
+
+from masquerade.compute.stops import ASKS
 
 Item = TypeVar("Item")
 _BYTES = 1 << 25  # that may wait
@@ -60,7 +63,7 @@ def ahead(items: Generator[Item, None, None], *, room: int = _MOST) -> Generator
     for _ in range(room - 1):
         wanted.put(None)
     try:
-        thread.start()
+        _start(thread)
         while isinstance(found := ready.get(), tuple):
             wanted.put(None)
             yield found[0]
@@ -110,7 +113,7 @@ def handing(take: Callable[[Item], None], *, room: int = _MOST) -> Iterator[Call
     for _ in range(room):
         free.put(None)
     try:
-        thread.start()
+        _start(thread)
         yield give
         given.put(None)
         _wait_for(thread)
@@ -121,6 +124,15 @@ def handing(take: Callable[[Item], None], *, room: int = _MOST) -> Iterator[Call
         given.put(None)
         _wait_for(thread)
         failed.clear()  # what was raised holds on to every frame that it passed
+
+
+def _start(thread: threading.Thread) -> None:
+    """Start it while signals wait: what one raises inside would leave a lock of its held."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKS)
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _wait_for(thread: threading.Thread) -> None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from masquerade._optional import Later
-from masquerade.noise import Noise, grid_for
 
 if TYPE_CHECKING:
     from masquerade._torch import torch
@@ -157,16 +156,6 @@ def _whole(parts: list[Array]) -> Array | None:
         for i, part in enumerate(parts)
     )
     return whole if is_it else None
-
-
-def gaussian(
-    noise: Noise, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
-) -> Array:
-    """Noise of ``noise`` on the chosen device, float64; it is the same on all."""
-    if is_cpu():
-        return noise.gaussian(sigma, shape, grid=grid)
-    step = grid_for(sigma) if grid is None else grid
-    return noise.gaussian_on(chosen(), sigma, shape, grid=step).to(torch.float64) * step
 
 
 def cast(array: Array, kind: type[np.generic]) -> Array:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-_ASKS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ASKS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # for a stop
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def heard() -> Iterator[Stops]:
     if threading.current_thread() is not threading.main_thread():  # signals are told to that one
         yield stops
         return
-    before = {number: signal.getsignal(number) for number in _ASKS}
+    before = {number: signal.getsignal(number) for number in ASKS}
     try:
         for number, handler in before.items():
             if callable(handler):

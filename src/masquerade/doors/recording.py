@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from masquerade import _check, catalog, video
 from masquerade import ledger as ledgers
-from masquerade.compute import ahead, device
+from masquerade.compute import ahead, blas, device
 from masquerade.compute.progress import bars
 from masquerade.doors.bill import bill_of
 from masquerade.doors.publish import Bill, IfStanding, placed, publish
@@ -272,7 +271,7 @@ class ReleasedFilm(_Made):
         read_ahead = ahead.ahead(same.frames(), room=ahead.room_for(self.film.frame_bytes))
         sound = found.path if self.options.saving.keep_sound else None
         with (
-            threadpool_limits(1, user_api="blas"),  # the other processors read and write
+            blas.one_thread(),
             contextlib.closing(read_ahead) as frames,
             bars(is_shown=self.options.is_watched) as progress,
             write.writing(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from masquerade.compute import cosine, device, enlarge
+from masquerade.compute import cosine, device, drawn, enlarge
 from masquerade.compute.device import Array
 from masquerade.compute.frames import mixed, painted
 from masquerade.guarantee import Unit, UnitName
@@ -138,7 +138,7 @@ class CosineGaussian(GaussianVideo):
         sums: list[Array] = [0.0] * len(rows)
         steps = (1, plan.side, plan.side)
         counts = device.constant(pooling.inside((1, *chunk.size[1:]), steps))[..., 0]
-        together = device.batch_frames(*plan.size[1:])
+        together = device.batch_frames(*chunk.size[1:])
         for start in range(0, chunk.length, together):
             taken = list(itertools.islice(frames, together))
             check_frames(taken, chunk, start=start, count=together)
@@ -209,7 +209,7 @@ def _estimates(
     shrunk = wiener.shrink(vector / clarity, spectrum, variance, kinds, number)
     wanted = [shrunk.best]
     if noise is not None:
-        fresh = device.gaussian(noise, sigma, len(vector)) / clarity
+        fresh = drawn.gaussian(noise, sigma, len(vector)) / clarity
         wanted += [shrunk.faithful, fresh * shrunk.faithful_gain]
     boxes = []
     for values in wanted:

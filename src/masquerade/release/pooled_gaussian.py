@@ -155,7 +155,7 @@ class PooledGaussian(GaussianVideo):
             shrunk *= volume / device.constant(pooling.inside(chunk.size, steps))
             shrunk += 127.5
             time = device.constant(enlarge.matrix(chunk.length, steps[0], "linear"))
-            together = device.batch_frames(*grid[1:])
+            together = device.batch_frames(*chunk.size[1:])
             for start in range(0, chunk.length, together):
                 now = time[start : start + together]
                 small = (now @ shrunk.reshape(grid[0], -1)).reshape(-1, *grid[1:], 3)

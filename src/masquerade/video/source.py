@@ -152,7 +152,7 @@ def prepare(stream: VideoStream, *, threads: int = 0, is_counted: bool = False) 
     """Choose the decoder's threads, and what it need not do."""
     context = stream.codec_context
     context.thread_type, context.thread_count = "AUTO", threads
-    if is_counted:
+    if is_counted and context.name == "h264":  # others may check the filtered picture by a hash
         context.options = {**context.options, "skip_loop_filter": "all"}
 
 
