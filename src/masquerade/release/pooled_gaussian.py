@@ -23,7 +23,7 @@ from masquerade.release.gaussian_video import Chunk, GaussianVideo, check_frames
 from masquerade.release.prior import Size
 
 _FRAMES = 256  # a chunk holds about this many
-_MOST_BLOCKS = 1 << 21  # of a chunk, so that large frames fit into memory
+_MOST_BLOCKS = 5 << 19  # of a chunk, so that large frames fit into memory
 _BASIS = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]], np.float32) / np.sqrt(
     np.array([[3], [2], [6]], np.float32)
 )
