@@ -7,10 +7,11 @@ video; rebuilding is post-processing. What it costs is the distance of two neigh
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -19,6 +20,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.account.compose import epsilon
+from masquerade.compute.ahead import ahead
 from masquerade.compute.device import Array, batch_frames, fetch, gather, is_cpu
 from masquerade.compute.graph import replayed
 from masquerade.errors import BadInput
@@ -145,10 +147,26 @@ class GaussianVideo(VideoMechanism):
         return noise.added(exact, self.scale(shape))
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
-        """Measure, add noise, rebuild, chunk by chunk."""
+        """Measure, add noise, rebuild, chunk by chunk; the next is measured meanwhile."""
+        if not is_cpu():
+            yield from self._stream_on_gpu(frames, shape, noise)
+            return
+        with contextlib.closing(ahead(self._measured(frames, shape, noise), room=1)) as measured:
+            for chunk, exact in measured:  # noise is drawn here alone, so always in one order
+                made = self.noisy(exact, shape, noise)
+                for block in self.rebuild(made, chunk, self.scale(shape).sigma, noise):
+                    yield from block
+
+    def _measured(
+        self, frames: Frames, shape: Shape, noise: Noise
+    ) -> Generator[tuple[Chunk, Array], None, None]:
+        for chunk in self._seeded(shape, noise):
+            yield chunk, self.measure(itertools.islice(frames, chunk.length), chunk)
+
+    def _stream_on_gpu(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         for chunk in self._seeded(shape, noise):
             taken = itertools.islice(frames, chunk.length)
-            if not is_cpu() and chunk.length <= batch_frames(*chunk.size[1:]):
+            if chunk.length <= batch_frames(*chunk.size[1:]):
                 whole = gathered(list(taken), chunk, start=0, count=chunk.length)
                 blocks = self.released_chunk(whole, chunk, noise)
             else:
