@@ -68,7 +68,10 @@ class CosineGaussian(GaussianVideo):
         return "low cosine frequencies of the video with noise, and frames rebuilt from them"
 
     def chunks(self, shape: Shape) -> list[Chunk]:
-        """The whole video for one frame, which wants long averages; else at most 256 frames."""
+        """The whole video for one frame, which wants long averages; else 256 frames at most.
+
+        Of large frames there are 128: measuring the next ones fits beside rebuilding these.
+        """
         return self._chunks(shape, self.side(shape))
 
     def _chunks(self, shape: Shape, side: int) -> list[Chunk]:
