@@ -1,0 +1,53 @@
+"""Verdicts count what is random, and settings fill in only what was left open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from masquerade.recipes.preset import Preset, settled
+from masquerade.recipes.verdict import Runs, compared, overall
+
+
+def test_one_run_tells_nothing_apart() -> None:
+    assert compared(Runs((0.9,), 1000), Runs((0.1,), 1000)) == "not known from one run"
+
+
+def test_the_standard_error_counts_runs_and_tested_recordings() -> None:
+    runs = Runs((0.4, 0.5, 0.6), tested=100)
+    assert runs.error == pytest.approx(np.sqrt(0.1**2 / 3 + 0.25 / 100))
+
+
+def test_equal_methods_are_seldom_told_apart() -> None:
+    """Two standard errors: at most one in twenty, and the count of recordings is on top."""
+    rng, false = np.random.default_rng(0), 0
+    for _ in range(400):
+        truth = rng.normal(0.7, 0.02, size=(2, 5))
+        drawn = rng.binomial(400, truth) / 400
+        false += compared(Runs(tuple(drawn[0]), 400), Runs(tuple(drawn[1]), 400)) in (
+            *("ahead", "behind"),
+        )
+    assert false <= 30
+
+
+def test_a_true_gap_of_ten_points_is_seen_and_has_its_sign() -> None:
+    low, high = Runs((0.6, 0.61, 0.59), 1200), Runs((0.7, 0.71, 0.69), 1200)
+    assert (compared(high, low), compared(low, high)) == ("ahead", "behind")
+
+
+def test_a_single_setback_decides_over_several_comparisons() -> None:
+    assert overall(["ahead", "behind", "ahead"]) == "behind"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Recipe:
+    setting: str = "paper"
+    rate: float | None = None
+    batch: int | None = None
+
+
+def test_a_setting_fills_only_what_is_left_open() -> None:
+    presets = {"paper": Preset(values={"rate": 0.01, "batch": 8})}
+    assert settled(_Recipe(batch=3), presets) == _Recipe(rate=0.01, batch=3)
