@@ -33,4 +33,5 @@ def settled(recipe: Recipe, presets: Mapping[str, Preset]) -> Recipe:
     chosen: Any = recipe
     values = presets[chosen.setting].values
     missing = {name: value for name, value in values.items() if getattr(chosen, name) is None}
-    return dataclasses.replace(chosen, **missing)
+    found: Recipe = dataclasses.replace(chosen, **missing)
+    return found
