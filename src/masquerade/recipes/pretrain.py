@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 
 _PX, _FRAMES = 64, 16
 SEEDS = range(1_000, 2_000)  # of the worlds; no task has one of these
-_WORLD = 1_296  # films of one
+_WORLD = 2_592  # films of one
 _LEAST = 48  # two people at least, all activities
 _MOST = _WORLD * len(SEEDS)
 
@@ -41,7 +41,7 @@ class Pretrain:
         out: where the weights go, as safetensors.
         epochs: passes over the films; one over 1,000 films takes a minute on one core.
         device: where films are drawn and the network is trained.
-        videos: films, those held out among them; every 1,296 are of another world.
+        videos: films, those held out among them; every 2,592 are of another world.
         batch: films in a step.
     """
 
@@ -49,7 +49,7 @@ class Pretrain:
     out: Path = Path("weights.safetensors")
     epochs: int = 40
     device: Literal["cpu", "cuda"] = "cpu"
-    videos: int = _WORLD
+    videos: int = _WORLD // 2
     batch: int = 32
 
     def __post_init__(self) -> None:
@@ -148,7 +148,7 @@ def _worlds(videos: int) -> Iterator[tuple[Stage, int]]:
             frames=_FRAMES,
             height=_PX,
             width=_PX,
-            subjects=42,
+            subjects=84,
             videos=_WORLD,
         )
         yield stage, min(_WORLD, videos - number * _WORLD)
