@@ -10,7 +10,8 @@ import pytest
 from scipy.ndimage import binary_erosion
 
 from masquerade.data.world import motion, subjects
-from masquerade.data.world.motion import ACTIVITIES, MotionStyle, any_style, perform
+from masquerade.data.world.act import MotionStyle, any_style
+from masquerade.data.world.motion import ACTIVITIES, perform
 from masquerade.people import bodies, skeleton
 from masquerade.people.bodies import BONES, Body, Model, Shape
 from masquerade.people.skeleton import ANGLES, RATE_HZ, Posed, column, mirrored, solve
