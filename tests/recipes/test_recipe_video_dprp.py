@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+import video_files as maker
 from few_films import Few
 from masquerade import catalog
 from masquerade.account.compose import epsilon
@@ -23,14 +24,20 @@ from masquerade.doors.models import make_method
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Heuristic, Streams
+from masquerade.nets import mvit
 from masquerade.recipes import bench
-from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables, promises
+from masquerade.recipes.preset import settled
+from masquerade.recipes.verdict import Runs
+from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables, faces, promises, timing
+from masquerade.recipes.video_dprp import findings as sentences
 from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import rows as rows_of
 from masquerade.recipes.video_dprp import run as runs
+from masquerade.recipes.video_dprp.films import Kept, cropped
 from masquerade.recipes.video_dprp.promises import RowPromise
-from masquerade.recipes.video_dprp.rows import ResultRow, Score, Setting, Spec
-from masquerade.recipes.video_dprp.run import Kept
+from masquerade.recipes.video_dprp.results import FaceCount, Measured, ResultRow, Setting, TimedRow
+from masquerade.recipes.video_dprp.rows import Choices, Spec
+from masquerade.recipes.video_dprp.settings import PAPER, PRESETS
 from masquerade.recordings import Video
 from masquerade.release.mosaic import Mosaic
 from masquerade.train.plan import Plan
@@ -39,15 +46,20 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 SHAPE = (16, 24, 24, 3)
+CHOICES = Choices(epsilons=(2.0, 5.0, 8.0), delta=1e-4, ks=(1200, 3072, 15360), bs=(0.2, 0.8))
 SETTING = Setting(
+    name="stage",
     shape=(20, 64, 64, 3),
     seen=16,
     train=400,
     test=200,
     classes=12,
-    seeds=1,
+    seeds=3,
+    network="mvit_small",
     part="head",
     course="sgd",
+    epsilons=CHOICES.epsilons,
+    delta=CHOICES.delta,
 )
 
 
@@ -84,7 +96,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = VideoDprpTables(
         out=out, page=out / "page.md", quick=True, epochs=1.0, batch=4, jobs=1, seeds=2
     )
-    plan.run(Films())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timing, "FRAMES", 2)
+        patch.setattr(timing, "SIZE", (24, 32))
+        plan.run(Films())
     return out
 
 
@@ -98,12 +113,19 @@ def printed(ran: Path) -> list[list[str]]:
     """The cells of every line of the tables."""
     lines = (ran / "table.md").read_text().splitlines()
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:2] == "| "]
-    return [line for line in cells if line[0] != "row"]
+    return [line for line in cells if line[0] not in ("row", "k", "b", "release")]
+
+
+def of_table(ran: Path, table: int) -> dict[str, list[str]]:
+    """The lines of one table by their first cell."""
+    text = (ran / "table.md").read_text().partition(f"### Table {table}")[2].partition("###")[0]
+    lines = [line.split("|")[1:-1] for line in text.splitlines() if line[:2] == "| "]
+    return {line[0].strip(): [cell.strip() for cell in line] for line in lines}
 
 
 @pytest.mark.parametrize("is_quick", [True, False])
 def test_every_mechanism_that_can_treat_a_video_has_a_row(is_quick: bool) -> None:
-    named = {spec.mechanism for spec in rows_of.all_rows(SHAPE, is_quick=is_quick)}
+    named = {spec.mechanism for spec in rows_of.all_rows(SHAPE, CHOICES, is_quick=is_quick)}
     for name in catalog.names("release"):
         assert name in named or not isinstance(catalog.example("release", name), Streams)
     assert {"video_dprp", "cosine_gaussian", "face_blur"} <= named
@@ -113,7 +135,9 @@ def test_a_mechanism_that_nobody_named_gets_its_examples_row(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rows_of.catalog, "names", lambda room: ("blur", "brand_new"))
-    found = [s for s in rows_of.all_rows(SHAPE, is_quick=True) if s.mechanism == "brand_new"]
+    found = [
+        s for s in rows_of.all_rows(SHAPE, CHOICES, is_quick=True) if s.mechanism == "brand_new"
+    ]
     assert len(found) == 1 and found[0].fields is None and found[0].table == 1
     monkeypatch.undo()
     assert replace(found[0], mechanism="mosaic").made() == catalog.example("release", "mosaic")
@@ -125,18 +149,40 @@ def test_what_is_not_installed_says_so_in_its_row(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Spec, "made", absent)
     specs = [Spec(table=1, name="blur", mechanism="blur")]
-    work = runs.planned(specs, SHAPE)
-    cells = pages.cells(work.missing[specs[0]])
-    assert cells[1:6] == ("-", "-", "-", "none", "none") and "cv2 is needed" in cells[6]
+    row = runs.planned(specs, SHAPE).missing[specs[0]]
+    assert pages.cells(row)[1:] == ("-", "-", "-", "none", "none")
+    text = pages.markdown(Measured(rows=(row,)), SETTING)
+    assert "- blur: not available: cv2 is needed here" in text
 
 
 def test_the_full_form_holds_all_that_the_paper_varies() -> None:
-    quick, full = (rows_of.all_rows((20, 240, 320, 3), is_quick=few) for few in (True, False))
+    choices = EXAMPLE.choices
+    quick, full = (rows_of.all_rows((20, 240, 320, 3), choices, is_quick=few) for few in (1, 0))
     assert len(full) > len(quick)
     ks = [spec.at for spec in full if spec.table == 3 and spec.line == "as published"]
     assert ks == [1200, 2304, 3072, 7500, 15360]  # at the paper's size, its own
     assert {spec.at for spec in full if spec.table == 4} == {0.2, 0.4, 0.5, 0.6, 0.8}
     assert {spec.at for spec in full if spec.table == 2} == {2, 5, 8}
+
+
+def test_the_papers_setting_has_the_papers_numbers_and_a_flag_goes_before_it() -> None:
+    plan = VideoDprpTables(setting="paper").settled()
+    assert (plan.network, plan.epochs, plan.batch, plan.learning_rate) == ("mvit_v1_b", 50, 8, 0.01)
+    assert (plan.clip_norm, plan.momentum, plan.crop, plan.stride) == (0.4, 0.0, "random", 4)
+    assert (plan.epsilons, plan.delta, plan.seeds, plan.most) == ((2, 5, 8), 1e-4, 3, None)
+    assert plan.begun.length == 16 and plan.bs == (0.2, 0.4, 0.5, 0.6, 0.8)
+    own = VideoDprpTables(setting="paper", batch=2, epsilons=(1.0,))
+    assert own.settled().batch == 2 and own.choices.epsilons == (1.0,)
+    method = own.method(Spec(table=2, name="", epsilon=1.0))
+    assert (method.batch, method.clip_norm, method.schedule) == (2, 0.4, "constant")
+    for preset in PRESETS.values():
+        assert None not in [
+            getattr(settled(VideoDprpTables(setting="paper"), PRESETS), name)
+            for name in preset.values
+            if name != "most"
+        ]
+    said = pages.markdown(Measured(rows=()), replace(SETTING, left_open=PAPER.left_open))
+    assert "What the paper leaves open" in said and all(open in said for open in PAPER.left_open)
 
 
 def test_the_published_form_carries_no_epsilon_but_its_claim_and_what_holds(
@@ -148,10 +194,12 @@ def test_the_published_form_carries_no_epsilon_but_its_claim_and_what_holds(
         assert row["epsilon"] is row["frame"] is row["video"] is None and row["nominal"] == 8
         assert row["claim"].startswith("CLAIMED, NOT VALID: epsilon 8")
         really = float(re.findall(r"really gives epsilon (\S+) for one frame", row["said"])[0])
-        assert really > 1000
-    for cells in printed(ran):
-        if "as published" in cells[0]:
-            assert cells[4] == "8, CLAIMED, NOT VALID" and cells[5] == "none"
+        assert really == pytest.approx(row["really"], rel=1e-3) and really > 1000
+    first = of_table(ran, 1)["video_dprp as published, epsilon 8"]
+    assert first[4:] == ["8, CLAIMED, NOT VALID", "none"]
+    second = of_table(ran, 2)["video_dprp as published, 3 segments"]
+    assert second[1] == "frame, CLAIMED, NOT VALID" and second[2:4] == ["-", "-"]
+    assert "As published: what is proved" in (ran / "table.md").read_text()
 
 
 def test_frame_rows_say_that_they_are_no_video_level_numbers(rows: list[dict[str, Any]]) -> None:
@@ -188,8 +236,8 @@ def test_training_prints_both_relations_and_protects_whole_recordings(
     for row in trained:
         assert row["zero_out"] < row["epsilon"] == row["frame"] == row["video"] <= row["nominal"]
         assert row["unit"] == "video" and not row["top_1_released"]
-    said = [cells[5] for cells in printed(ran) if cells[0].startswith(("DP-SGD", "MultiClip"))]
-    assert len(said) == 9 and all("zero_out" in text and "replace_one" in text for text in said)
+    assert of_table(ran, 2)["DP-SGD"][1] == "recording"
+    assert "Papers on DP-SGD mean zero_out: 2.0 is " in (ran / "table.md").read_text()
 
 
 def test_both_splits_are_released_and_each_recording_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +245,7 @@ def test_both_splits_are_released_and_each_recording_once(monkeypatch: pytest.Mo
     real = Mosaic.apply
 
     def counted(self: Mosaic, value: Any, noise: Any) -> Any:
-        if isinstance(value, Video):
+        if isinstance(value, Video) and len(value.frames) > 2:  # a try on two frames is none
             seen.append(value.frames.tobytes())
         return real(self, value, noise)
 
@@ -206,7 +254,7 @@ def test_both_splits_are_released_and_each_recording_once(monkeypatch: pytest.Mo
         Kept(origin=Films(split=split), numbers=tuple(range(count)))
         for split, count in (("train", 6), ("test", 3))
     )
-    plan = VideoDprpTables(batch=4, epochs=1.0, seeds=1, jobs=1)
+    plan = VideoDprpTables(batch=4, epochs=1.0, seeds=1, jobs=1).settled()
     told: list[int] = []
     specs = [
         Spec(table=1, name="mosaic", mechanism="mosaic"),
@@ -221,28 +269,94 @@ def test_both_splits_are_released_and_each_recording_once(monkeypatch: pytest.Mo
     )
     films = [film.frames.tobytes() for split in (train, test) for film in split]
     assert sorted(seen) == sorted(films) and len(set(films)) == 9
-    assert told == [3, 6, 6, 3], "raw tests, raw and released training recordings, released tests"
-    for row in found:
-        assert len(row.raw.top_1) == len(row.released.top_1) == 1
-        assert 0.9 < (row.changed or 0) <= 1
+    assert told == [6, 3, 3, 6, 3], "read both, raw tests, released training, released tests"
+    one, three = found
+    assert one.raw is not None and three.raw is not None and one.released is not None
+    assert one.raw.tested == one.released.tested == 3 and three.released is None  # Table 2 has none
+    assert 0.9 < (one.changed or 0) <= 1
+
+
+def test_every_run_has_a_release_of_its_own_unless_it_would_be_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[tuple[str, tuple[int, ...]]] = []
+    real = runs.see
+
+    def counted(plan: Any, films: Kept, view: runs.View, **told: Any) -> runs.Seen:
+        looked.append((view.mechanism.name if view.mechanism else "raw", films.numbers))
+        return real(plan, films, view, **told)
+
+    monkeypatch.setattr(runs, "see", counted)
+    train, test = (
+        Kept(origin=Films(split=split), numbers=tuple(range(count)))
+        for split, count in (("train", 6), ("test", 3))
+    )
+    plan = VideoDprpTables(batch=4, epochs=1.0, seeds=3, jobs=1).settled()
+    fields = {"epsilon": 8.0, "delta": 1e-4, "unit": "frame"}
+    specs = [
+        Spec(table=1, name="mosaic", mechanism="mosaic"),
+        Spec(table=1, name="noise", mechanism="gaussian_noise", fields=fields),
+        Spec(table=1, name="raw"),
+    ]
+    found = runs.measure(plan, (train, test), specs, journal=bench.Journal())
+    learned, parts = tuple(range(6)), [(0,), (1,), (2,)]
+    assert [numbers for name, numbers in looked if name == "mosaic"] == [learned, *parts]
+    noisy = [numbers for name, numbers in looked if name == "gaussian_noise"]
+    assert noisy == [learned, parts[0], learned, parts[1], learned, parts[2]]
+    assert [numbers for name, numbers in looked if name == "raw"] == [(0, 1, 2), learned]
+    assert all(row.raw is not None and len(row.raw.shares) == 3 for row in found)
+
+
+def test_a_random_stretch_is_cut_where_no_noise_is_in_the_training() -> None:
+    film = Films(split="train")[0]
+    rng = np.random.default_rng(1)
+    parts = cropped(film, count=30, span=5, rng=rng)
+    starts = {
+        next(n for n in range(12) if np.array_equal(part.frames, film.frames[n : n + 5]))
+        for part in parts
+    }
+    assert len(starts) > 6 and max(starts) <= 11
+    assert len(cropped(film, count=1, span=99, rng=rng)[0].frames) == 16
+    plan = VideoDprpTables(crop="random").settled()
+    for is_noisy, seed in ((False, 4), (True, None)):
+        group = runs.Group(mechanism=None, is_noisy=is_noisy, specs=[Spec(table=1, name="")])
+        trial: Any = runs._Trial(
+            plan=plan,
+            group=group,
+            splits=(),
+            raw=None,
+            told=bench.quiet,  # type: ignore[arg-type]
+        )
+        assert trial._view(4).crop_seed == seed
+    seen = [
+        runs._looked_at(plan, [film], film_classes(), runs.View(segments=3, crop_seed=seed), 0)
+        for seed in (None, 1, 1, 2)
+    ]
+    assert all(rows.slots.shape == (1, 3) for rows in seen)
+
+
+def film_classes() -> tuple[str, ...]:
+    return Films().activities
 
 
 def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = VideoDprpTables(out=tmp_path, batch=4, epochs=1.0, seeds=1, jobs=1)
+    plan = VideoDprpTables(out=tmp_path, batch=4, epochs=1.0, seeds=1, jobs=1, tables=(1,))
     specs = [
         Spec(table=1, name=name, line=name, mechanism=mechanism)
         for name, mechanism in (("raw", None), ("mosaic", "mosaic"), ("blur", "blur"))
     ]
-    monkeypatch.setattr("masquerade.recipes.video_dprp.all_rows", lambda shape, is_quick: specs)
-    real, groups = runs._taught, []
+    monkeypatch.setattr(
+        "masquerade.recipes.video_dprp.all_rows", lambda shape, choices, is_quick: specs
+    )
+    real, groups = runs._Trial._taught, []
 
-    def stopped(plan: Any, group: Any, *rest: Any) -> Any:
-        groups.append(group[0].name)
+    def stopped(trial: Any, *rest: Any) -> Any:
+        groups.append(trial.group.specs[0].name)
         if len(groups) == 3:
             raise KeyboardInterrupt
-        return real(plan, group, *rest)
+        return real(trial, *rest)
 
-    monkeypatch.setattr(runs, "_taught", stopped)
+    monkeypatch.setattr(runs._Trial, "_taught", stopped)
     with pytest.raises(KeyboardInterrupt):
         plan.run(Films())
     kept = bench.Journal.of(plan, Films())
@@ -250,30 +364,43 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     found = plan.run(Films()).data["rows"]
     assert groups == ["raw", "mosaic", "blur", "blur"], "what was finished is not done again"
     assert [row["name"] for row in found] == ["raw", "mosaic", "blur"]
-    (raw,), (mosaic,) = kept.held.values()
+    raw, mosaic = kept.held.values()
     assert [found[0]["top_1_raw"], found[1]["top_1_raw"]] == [
-        raw["raw"]["top_1"],
-        mosaic["raw"]["top_1"],
+        [raw["rows"][0]["raw"]],
+        [mosaic["rows"][0]["raw"]],
     ]
-    assert found[1]["said"] == mosaic["promise"]["said"] and found[1]["changed"] > 0.9
+    assert found[1]["changed"] > 0.9
     assert not (tmp_path / "cells.json").exists()
 
 
 def test_json_and_markdown_agree(rows: list[dict[str, Any]], ran: Path) -> None:
-    lines = printed(ran)
-    assert len(lines) == len(rows)
-    for cells, row in zip(lines, rows, strict=True):
-        assert cells[0] == row["name"] and len(cells) == len(pages.HEADING)
-        for cell, scores in zip(cells[1:3], (row["top_1_raw"], row["top_1_released"]), strict=True):
-            assert cell == bench.percent(scores)
-        assert (cells[5] == "none") == (row["epsilon"] is None)
-        assert cells[7:] == ["-", "-"] and row["cmap"] is row["f1"] is None
+    first = of_table(ran, 1)
+    for row in rows:
+        if row["table"] == 1:
+            cells = first[row["name"]]
+            assert len(cells) == len(pages.HEADING)
+            for cell, kind in zip(cells[1:3], ("raw", "released"), strict=True):
+                assert cell == bench.percent(row[f"top_1_{kind}"])
+            assert cells[5] == ("none" if row["video"] is None else pages._number(row["video"]))
+        else:
+            assert not row["top_1_released"]
+    second = of_table(ran, 2)
+    assert second["row"][2:] == ["epsilon 2", "epsilon 5", "epsilon 8"]
+    for row in rows:
+        if row["table"] == 2:
+            column = (2.0, 5.0, 8.0).index(row["at"])
+            assert second[row["name"]][2 + column] == bench.percent(row["top_1_raw"])
     found = json.loads((ran / "results.json").read_text())
     text = (ran / "table.md").read_text()
     assert all(f"- {sentence}" in text for sentence in found["findings"])
     assert found["setting"]["train"] == 6 and found["setting"]["test"] == 3
-    assert "1 epochs, batches of 4" in text and "learning rate" in text
+    assert "1 epochs, batches of 4" in text and "learning rate" in text and "n = 2 runs" in text
     assert "Each epsilon is that of one release or one run alone" in text.replace("\n", " ")
+    assert max(len(line) for line in text.splitlines() if line[:2] == "| ") < 170
+    assert {row["name"] for row in found["seconds"]} >= {
+        "appearance_free",
+        "video_dprp, sound form",
+    }
 
 
 def test_a_page_gets_a_section_with_its_date_and_plots(ran: Path) -> None:
@@ -297,42 +424,111 @@ def made_up(
     promise = RowPromise(
         epsilon=most, delta=1e-4, unit=unit, frame=most, video=most * (1 + (unit == "frame"))
     )
-    score = Score(top_1=(share,), by_class=(share,) * 12)
-    return ResultRow(spec=Spec(table=2, name=name, at=at), promise=promise, raw=score)
+    return ResultRow(
+        spec=Spec(table=2, name=name, at=at),
+        promise=promise,
+        raw=Runs((share - 0.01, share, share + 0.01), tested=1200),
+    )
 
 
 @pytest.mark.parametrize(
     ("multi", "verdict"),
-    [((0.9, 0.9, 0.9), "confirmed here"), ((0.9, 0.5, 0.1), "refuted"), ((0.9, 0.5, 0.5), "open")],
+    [
+        ((0.9, 0.9, 0.9), "holds here at every epsilon"),
+        ((0.9, 0.5, 0.1), "does not hold here"),
+        ((0.9, 0.5, 0.5), "is open here"),
+    ],
 )
 def test_that_multi_clip_is_ahead_is_judged_by_the_numbers(
     multi: tuple[float, ...], verdict: str
 ) -> None:
     found = []
-    for at, share in zip(rows_of.EPSILONS, multi, strict=True):
-        found += [made_up("MultiClip, 3 segments", at, share), made_up("DP-SGD", at, 0.5)]
-    sentence = pages.findings(found, SETTING)[1]
-    assert f"is ahead of `DP-SGD` is {verdict}" in sentence and "epsilon 8:" in sentence
+    for at, share in zip(CHOICES.epsilons, multi, strict=True):
+        found += [made_up(rows_of.MULTI_CLIP, at, share), made_up("DP-SGD", at, 0.5)]
+    sentence = sentences.findings(Measured(rows=tuple(found)), SETTING)[1]
+    assert f"is ahead of `DP-SGD` {verdict}" in sentence and "epsilon 8:" in sentence
 
 
-def test_a_model_that_takes_whole_classes_for_others_is_not_told_apart_from_chance() -> None:
-    lucky = Score(top_1=(0.25,), by_class=(1.0,) * 3 + (0.0,) * 9)
-    real = Score(top_1=(0.25,), by_class=(0.25, 0.2, 0.3) * 4)
-    chance = Score(top_1=(1 / 12,), by_class=(1 / 12,) * 12)
-    assert pages.told_apart(lucky, chance, 1000) == "not told apart"
-    assert pages.told_apart(real, chance, 1000) == "higher"
-    assert pages.told_apart(chance, real, 1000) == "lower"
+def test_what_public_weights_know_stands_beside_what_was_learned() -> None:
+    first = [
+        replace(made_up(name, 0, share), spec=Spec(table=1, name=name))
+        for name, share in ((rows_of.RAW, 0.9), (rows_of.ALONE, 0.5))
+    ]
+    rows = (*first, made_up("DP-SGD", 2, 0.5), made_up("DP-SGD", 8, 0.8))
+    raw, learned = sentences.findings(Measured(rows=rows), SETTING)[1:3]
+    assert "90.0 ± 1.0 against 50.0 ± 1.0, ahead" in raw
+    assert "not told apart: `DP-SGD` at 2; ahead: `DP-SGD` at 8" in learned
+
+
+def test_the_published_form_is_compared_with_every_heuristic() -> None:
+    def row(name: str, share: float, **promise: Any) -> ResultRow:
+        spec = Spec(table=1, name=name, mechanism=name)
+        return replace(made_up(name, 0, share), spec=spec, promise=RowPromise(**promise))
+
+    rows = (
+        row("mosaic", 0.8),
+        row("blur", 0.5),
+        row("low", 0.2),
+        *(row("dprp", 0.5, nominal=at, claim="CLAIMED") for at in (2.0, 8.0)),
+    )
+    said = sentences.findings(Measured(rows=rows), SETTING)
+    told = "behind `mosaic`; not told apart from `blur`; ahead of `low`"
+    assert any(told in each for each in said)
+    assert any("from epsilon 2 to 8: 50.0 ± 1.0 to 50.0 ± 1.0 (not told" in each for each in said)
 
 
 def test_the_best_row_is_sought_among_those_proved_for_the_same_unit() -> None:
     frame = made_up("release", 8, 0.9, unit="frame", most=8.0)
     video = made_up("training", 8, 0.5, most=5.0)
-    unproved = replace(frame, promise=RowPromise(), raw=Score(top_1=(1.0,)))
+    unproved = replace(frame, promise=RowPromise())
     everything = [frame, video, unproved]
-    assert pages.best(everything, "frame", 8) is frame
-    assert pages.best(everything, "frame", 5) is video  # a whole recording's holds for a frame
-    assert pages.best(everything, "video", 8) is video  # a frame's does not for a recording
-    assert pages.best(everything, "video", 2) is None
+    assert sentences.best(everything, "frame", 8) is frame
+    assert sentences.best(everything, "frame", 5) is video  # a recording's holds for a frame
+    assert sentences.best(everything, "video", 8) is video  # a frame's does not for a recording
+    assert sentences.best(everything, "video", 2) is None
+
+
+def test_a_model_that_learned_nothing_is_not_told_apart_from_chance() -> None:
+    lucky, real = made_up("a", 8, 1 / 12 + 0.01), made_up("a", 8, 0.2)
+    assert "not told apart from chance" in sentences._described(lucky, SETTING)
+    assert "chance" not in sentences._described(real, SETTING)
+
+
+def test_times_are_taken_in_the_same_run_on_one_video_of_the_papers_size() -> None:
+    film = np.random.default_rng(0).integers(0, 256, (3, 8, 8, 3), dtype=np.uint8)
+    video = timing.enlarged(film, count=5)
+    assert video.shape == (5, 240, 320, 3)
+    assert np.array_equal(video[3], video[1]) and np.array_equal(video[4], video[0])
+    found = timing.timed(video[:2, :24, :32], CHOICES, where="cpu", is_quick=False)
+    assert {row.name for row in found} >= {"appearance_free", "video_dprp as published"}
+    assert all(row.seconds > 0 for row in found)
+    shown = Measured(
+        rows=(),
+        timed=(TimedRow(name="video_dprp, sound form", seconds=2), TimedRow(name="b", seconds=3)),
+        timed_shape=(5, 240, 320, 3),
+    )
+    text = pages.markdown(shown, SETTING)
+    assert "| b | 3.00 | none |" in text and "b 1.5 times as long" in text
+    assert "5 frames, 240 x 320, on the processor" in text
+    assert list(pages.plots(shown)) == ["video_dprp_5"]
+
+
+def test_faces_that_were_found_are_counted_against_the_truth() -> None:
+    class Everything:
+        def apply(self, frames: np.ndarray, noise: Any) -> np.ndarray:
+            return 255 - frames
+
+    class Nothing:
+        def apply(self, frames: np.ndarray, noise: Any) -> np.ndarray:
+            return frames.copy()
+
+    stage = Stage(videos=54, frames=2, height=48, width=48)
+    every, none = (faces.counted(stage, made) for made in (Everything(), Nothing()))  # type: ignore[arg-type]
+    assert every is not None and none is not None
+    assert every.found == every.visible == none.visible > 0 and none.found == 0
+    row = replace(made_up("face_blur", 0, 0.5), spec=Spec(table=1, name="face_blur"))
+    text = pages.markdown(Measured(rows=(row,), faces=FaceCount(visible=40, found=37)), SETTING)
+    assert "face_blur finds 92.5 % of the faces that are in sight here" in text
 
 
 def test_a_release_is_as_good_as_its_worst_recording() -> None:
@@ -367,15 +563,14 @@ def test_the_command_line_takes_a_world_and_prints_the_tables(
 ) -> None:
     asked: list[Any] = []
 
-    def measured(plan: VideoDprpTables, data: Any, **how: Any) -> tuple[list[ResultRow], Setting]:
+    def measured(plan: VideoDprpTables, data: Any, **how: Any) -> tuple[Measured, Setting]:
         asked.extend((plan, data))
-        return [
-            replace(made_up("raw", 0, 0.5), spec=Spec(table=1, name="raw", line="raw"))
-        ], SETTING
+        row = replace(made_up("raw", 0, 0.5), spec=Spec(table=1, name="raw", line="raw"))
+        return Measured(rows=(row,)), SETTING
 
     monkeypatch.setattr(VideoDprpTables, "measure", measured)
     done = command("recipe", "video_dprp", "--quick", "--videos", "36", "--out", tmp_path)
-    assert done.code == 0 and "| raw | 50.0 |" in done.out and "Wrote" in done.out
+    assert done.code == 0 and "| raw | 50.0 ± 1.0 |" in done.out and "Wrote" in done.out
     assert asked[0].quick and asked[1] == Stage(videos=36)  # the default data set
     assert (tmp_path / "video_dprp_1.svg").is_file()
 
@@ -388,7 +583,90 @@ def test_the_command_names_what_was_chosen_and_no_path() -> None:
     )
 
 
-@pytest.mark.parametrize("field", ["seeds", "most", "jobs"])
+@pytest.mark.parametrize("field", ["seeds", "most", "tests", "jobs", "batch", "stride"])
 def test_counts_are_checked(field: str) -> None:
     with pytest.raises(ValueError, match=field):
         VideoDprpTables(**{field: 0})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilons": ()},
+        {"epsilons": (-1.0,)},
+        {"ks": (0,)},
+        {"bs": (1.0,)},
+        {"delta": 0.0},
+        {"tables": (6,)},
+        {"tables": ()},
+        {"clip_norm": 0.0},
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_is_read(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=f"Expected.*{next(iter(wrong))}"):
+        VideoDprpTables(**wrong)
+
+
+def test_a_preset_of_stage_keeps_its_size_and_the_usual_one_has_many_to_test_on() -> None:
+    from masquerade.recipes.video_dprp import _sized
+
+    usual, large = (_sized(Stage(preset=name)) for name in ("small", "large"))
+    assert isinstance(usual, Stage) and isinstance(large, Stage)
+    assert (usual.world.height, usual.world.frames) == (64, 20) and large.world.height == 128
+    assert len(usual.part("test")) >= 1000
+
+
+def ucf101(root: Path) -> Path:
+    """Four films of two activities in the layout that UCF101 is published in."""
+    names = [
+        f"{activity}/v_{activity}_g0{group}_c01.avi"
+        for activity in ("Archery", "Bowling")
+        for group in (1, 2)
+    ]
+    for number, name in enumerate(names):
+        path = root / "UCF-101" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        maker.make(path, maker.moving(20, 32, 48, seed=number), maker.KINDS["mpeg4-b.avi"])
+    lists = root / "ucfTrainTestlist"
+    lists.mkdir()
+    (lists / "classInd.txt").write_text("1 Archery\n2 Bowling\n")
+    (lists / "trainlist01.txt").write_text(f"{names[1]} 1\n{names[3]} 2\n")
+    (lists / "testlist01.txt").write_text(f"{names[0]}\n{names[2]}\n")
+    return root
+
+
+def test_the_command_of_the_papers_tables_runs_on_files_in_the_official_layout(
+    command: Any, tmp_path: Path
+) -> None:
+    done = command(
+        *("recipe", "video_dprp", "--setting", "paper", "--data", "ucf101"),
+        *("--root", ucf101(tmp_path / "ucf"), "--out", tmp_path / "out", "--most", 2, "--seeds", 2),
+        *("--network", "mvit_small", "--epochs", 1, "--epsilons", 8, "--tables", 2, 4),
+        *("--bs", 0.8, "--jobs", 1),
+    )
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    setting = found["setting"]
+    assert (setting["train"], setting["test"], setting["classes"]) == (2, 2, 2)
+    assert setting["shape"] == [20, 32, 48, 3] and setting["epsilons"] == [8.0]
+    assert "batches of 8, norms clipped at 0.4, from a random stretch" in setting["course"]
+    assert setting["left_open"] == list(PAPER.left_open)
+    assert {row["table"] for row in found["rows"]} == {2, 4}
+    assert all(len(row["top_1_raw"]) == 2 for row in found["rows"])
+    assert "--setting paper" in found["origin"] and "--data ucf101" in found["origin"]
+
+
+@pytest.mark.slow
+def test_the_papers_own_network_is_wired(command: Any, tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors.torch")
+    weights = tmp_path / "random.safetensors"
+    safetensors.save_file(mvit.make("mvit_v1_b", classes=400).state_dict(), weights)
+    done = command(
+        *("recipe", "video_dprp", "--setting", "paper", "--data", "ucf101"),
+        *("--root", ucf101(tmp_path / "ucf"), "--out", tmp_path / "out", "--most", 1),
+        *("--tests", 1, "--seeds", 1, "--weights", weights, "--epochs", 1, "--epsilons", 8),
+        *("--tables", 4, "--bs", 0.8, "--jobs", 1),
+    )
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert found["setting"]["network"] == "mvit_v1_b" and found["setting"]["seen"] == 16
