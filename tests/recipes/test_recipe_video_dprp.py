@@ -143,13 +143,25 @@ def test_a_mechanism_that_nobody_named_gets_its_examples_row(
     assert replace(found[0], mechanism="mosaic").made() == catalog.example("release", "mosaic")
 
 
+def test_baselines_have_rows_as_soon_as_they_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = catalog.names("release")
+    more = ("alf", "selective_privacy", "spact")
+    for names, wanted in ((known, ()), ((*known, *more), more)):
+        own = tuple(name for name in names if name not in more or wanted)
+        monkeypatch.setattr(rows_of.catalog, "names", lambda room, own=own: own)
+        found = [s for s in rows_of.all_rows(SHAPE, CHOICES, is_quick=True) if s.mechanism in more]
+        assert {spec.mechanism for spec in found} == set(wanted)
+        regions = [s.fields for s in found if s.mechanism == "selective_privacy"]
+        assert regions == ([{}, {"region": "given"}] if wanted else [])
+
+
 def test_what_is_not_installed_says_so_in_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(spec: Spec) -> None:
         raise MissingExtra("cv2 is needed here")
 
     monkeypatch.setattr(Spec, "made", absent)
     specs = [Spec(table=1, name="blur", mechanism="blur")]
-    row = runs.planned(specs, SHAPE).missing[specs[0]]
+    row = runs.planned(specs, Films()[0]).missing[specs[0]]
     assert pages.cells(row)[1:] == ("-", "-", "-", "none", "none")
     text = pages.markdown(Measured(rows=(row,)), SETTING)
     assert "- blur: not available: cv2 is needed here" in text

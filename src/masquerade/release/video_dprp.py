@@ -230,7 +230,7 @@ class VideoDprp(GaussianVideo):
                 f"CLAIMED, NOT VALID: epsilon {self.epsilon:g} and delta {self.delta:g} for one "
                 f"frame, with noise of {paper.sigma_1():.4f} on the projection, calibrated to "
                 "255/sqrt(k) where one frame moves it by 255 sqrt(d), and of "
-                f"{paper.sigma_2():.4f} on its covariance, which one frame moves by over 255^2 d"
+                f"{paper.sigma_2():.4f} on its covariance, which one frame moves by 255^2 d or so"
             ),
             caveats=(
                 *made.caveats,

@@ -80,7 +80,10 @@ def cropped(film: Video, *, count: int, span: int, rng: np.random.Generator) -> 
     """Stretches of ``span`` frames from anywhere in a recording; all of a shorter one."""
     last = max(0, len(film.frames) - span)
     starts = rng.integers(0, last + 1, count).tolist()
-    return [
-        replace(film, frames=film.frames[start : start + span], person_mask=None)
-        for start in starts
-    ]
+    return [cut(film, slice(start, start + span)) for start in starts]
+
+
+def cut(film: Video, frames: slice) -> Video:
+    """Some of its frames, and their masks where it has any."""
+    mask = None if film.person_mask is None else film.person_mask[frames]
+    return replace(film, frames=film.frames[frames], person_mask=mask)

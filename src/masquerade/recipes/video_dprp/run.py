@@ -190,12 +190,12 @@ class ReleasePlan:
     missing: dict[Spec, ResultRow]
 
 
-def planned(specs: Sequence[Spec], shape: Shape) -> ReleasePlan:
-    """What is to be done: recordings are released once a mechanism, however many rows it has."""
+def planned(specs: Sequence[Spec], film: Video) -> ReleasePlan:
+    """What is to be done with recordings like one: each is released once a mechanism and run."""
     groups: dict[tuple[Mechanism | None, bool], Group] = {}
     missing = {}
     for spec in specs:
-        made, why = available(spec, shape)
+        made, why = available(spec, film)
         if spec.method and (made is not None or spec.mechanism is None):
             key = made, spec.epsilon < math.inf
             groups.setdefault(key, Group(mechanism=made, is_noisy=key[1], specs=[]))
@@ -206,15 +206,15 @@ def planned(specs: Sequence[Spec], shape: Shape) -> ReleasePlan:
     return ReleasePlan(groups=list(groups.values()), missing=missing)
 
 
-def available(spec: Spec, shape: Shape) -> tuple[Mechanism | None, str]:
+def available(spec: Spec, film: Video) -> tuple[Mechanism | None, str]:
     """A row's mechanism, or why it cannot be used here; neither where it is not for videos.
 
-    A heuristic may want a library or a network that is not here: it is tried on a grey film.
+    A heuristic may want a library, a network or masks that are not here: it is tried on two frames.
     """
     try:
         made = spec.made()
         if isinstance(made, Heuristic):
-            made.apply(np.full((2, *shape[1:]), 128, np.uint8), Noise())
+            made.apply(recordings.cut(film, slice(0, 2)), Noise())
         elif made is not None and not isinstance(made, Streams):
             return None, ""
     except (MissingExtra, BadInput, OSError) as error:
@@ -327,7 +327,7 @@ def measure(
 ) -> list[ResultRow]:
     """Every row, unless the journal has its runs."""
     train, test = splits
-    work = planned(specs, train[0].frames.shape)
+    work = planned(specs, train[0])
     found = dict(work.missing)
     for films in splits:
         films.read(jobs=plan.processes, told=told)
