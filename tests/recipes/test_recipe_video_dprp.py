@@ -14,53 +14,29 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-import video_files as maker
 from few_films import Few
 from masquerade import catalog
 from masquerade.account.compose import epsilon
 from masquerade.collection import Labels
-from masquerade.data.stage import Stage
-from masquerade.doors.models import make_method
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Heuristic, Streams
-from masquerade.nets import mvit
 from masquerade.recipes import bench
-from masquerade.recipes.preset import settled
-from masquerade.recipes.verdict import Runs
-from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables, faces, promises, timing
-from masquerade.recipes.video_dprp import findings as sentences
+from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables, promises, timing
 from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import rows as rows_of
 from masquerade.recipes.video_dprp import run as runs
 from masquerade.recipes.video_dprp.films import Kept, cropped
-from masquerade.recipes.video_dprp.promises import RowPromise
-from masquerade.recipes.video_dprp.results import FaceCount, Measured, ResultRow, Setting, TimedRow
-from masquerade.recipes.video_dprp.rows import Choices, Spec
-from masquerade.recipes.video_dprp.settings import PAPER, PRESETS
+from masquerade.recipes.video_dprp.results import Measured
+from masquerade.recipes.video_dprp.rows import Spec
 from masquerade.recordings import Video
 from masquerade.release.mosaic import Mosaic
 from masquerade.train.plan import Plan
+from video_dprp_rows import CHOICES, SETTING
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
-
 SHAPE = (16, 24, 24, 3)
-CHOICES = Choices(epsilons=(2.0, 5.0, 8.0), delta=1e-4, ks=(1200, 3072, 15360), bs=(0.2, 0.8))
-SETTING = Setting(
-    name="stage",
-    shape=(20, 64, 64, 3),
-    seen=16,
-    train=400,
-    test=200,
-    classes=12,
-    seeds=3,
-    network="mvit_small",
-    part="head",
-    course="sgd",
-    epsilons=CHOICES.epsilons,
-    delta=CHOICES.delta,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,36 +141,6 @@ def test_what_is_not_installed_says_so_in_its_row(monkeypatch: pytest.MonkeyPatc
     assert pages.cells(row)[1:] == ("-", "-", "-", "none", "none")
     text = pages.markdown(Measured(rows=(row,)), SETTING)
     assert "- blur: not available: cv2 is needed here" in text
-
-
-def test_the_full_form_holds_all_that_the_paper_varies() -> None:
-    choices = EXAMPLE.choices
-    quick, full = (rows_of.all_rows((20, 240, 320, 3), choices, is_quick=few) for few in (1, 0))
-    assert len(full) > len(quick)
-    ks = [spec.at for spec in full if spec.table == 3 and spec.line == "as published"]
-    assert ks == [1200, 2304, 3072, 7500, 15360]  # at the paper's size, its own
-    assert {spec.at for spec in full if spec.table == 4} == {0.2, 0.4, 0.5, 0.6, 0.8}
-    assert {spec.at for spec in full if spec.table == 2} == {2, 5, 8}
-
-
-def test_the_papers_setting_has_the_papers_numbers_and_a_flag_goes_before_it() -> None:
-    plan = VideoDprpTables(setting="paper").settled()
-    assert (plan.network, plan.epochs, plan.batch, plan.learning_rate) == ("mvit_v1_b", 50, 8, 0.01)
-    assert (plan.clip_norm, plan.momentum, plan.crop, plan.stride) == (0.4, 0.0, "random", 4)
-    assert (plan.epsilons, plan.delta, plan.seeds, plan.most) == ((2, 5, 8), 1e-4, 3, None)
-    assert plan.begun.length == 16 and plan.bs == (0.2, 0.4, 0.5, 0.6, 0.8)
-    own = VideoDprpTables(setting="paper", batch=2, epsilons=(1.0,))
-    assert own.settled().batch == 2 and own.choices.epsilons == (1.0,)
-    method = own.method(Spec(table=2, name="", epsilon=1.0))
-    assert (method.batch, method.clip_norm, method.schedule) == (2, 0.4, "constant")
-    for preset in PRESETS.values():
-        assert None not in [
-            getattr(settled(VideoDprpTables(setting="paper"), PRESETS), name)
-            for name in preset.values
-            if name != "most"
-        ]
-    said = pages.markdown(Measured(rows=()), replace(SETTING, left_open=PAPER.left_open))
-    assert "What the paper leaves open" in said and all(open in said for open in PAPER.left_open)
 
 
 def test_the_published_form_carries_no_epsilon_but_its_claim_and_what_holds(
@@ -430,119 +376,6 @@ def test_recordings_as_short_as_the_network_sees_make_segments_alike(ran: Path) 
     assert any("segments are one and the same" in sentence for sentence in findings)
 
 
-def made_up(
-    name: str, at: float, share: float, *, unit: str = "video", most: float = 8.0
-) -> ResultRow:
-    promise = RowPromise(
-        epsilon=most, delta=1e-4, unit=unit, frame=most, video=most * (1 + (unit == "frame"))
-    )
-    return ResultRow(
-        spec=Spec(table=2, name=name, at=at),
-        promise=promise,
-        raw=Runs((share - 0.01, share, share + 0.01), tested=1200),
-    )
-
-
-@pytest.mark.parametrize(
-    ("multi", "verdict"),
-    [
-        ((0.9, 0.9, 0.9), "holds here at every epsilon"),
-        ((0.9, 0.5, 0.1), "does not hold here"),
-        ((0.9, 0.5, 0.5), "is open here"),
-    ],
-)
-def test_that_multi_clip_is_ahead_is_judged_by_the_numbers(
-    multi: tuple[float, ...], verdict: str
-) -> None:
-    found = []
-    for at, share in zip(CHOICES.epsilons, multi, strict=True):
-        found += [made_up(rows_of.MULTI_CLIP, at, share), made_up("DP-SGD", at, 0.5)]
-    sentence = sentences.findings(Measured(rows=tuple(found)), SETTING)[1]
-    assert f"is ahead of `DP-SGD` {verdict}" in sentence and "epsilon 8:" in sentence
-
-
-def test_what_public_weights_know_stands_beside_what_was_learned() -> None:
-    first = [
-        replace(made_up(name, 0, share), spec=Spec(table=1, name=name))
-        for name, share in ((rows_of.RAW, 0.9), (rows_of.ALONE, 0.5))
-    ]
-    rows = (*first, made_up("DP-SGD", 2, 0.5), made_up("DP-SGD", 8, 0.8))
-    raw, learned = sentences.findings(Measured(rows=rows), SETTING)[1:3]
-    assert "90.0 ± 1.0 against 50.0 ± 1.0, ahead" in raw
-    assert "not told apart: `DP-SGD` at 2; ahead: `DP-SGD` at 8" in learned
-
-
-def test_the_published_form_is_compared_with_every_heuristic() -> None:
-    def row(name: str, share: float, **promise: Any) -> ResultRow:
-        spec = Spec(table=1, name=name, mechanism=name)
-        return replace(made_up(name, 0, share), spec=spec, promise=RowPromise(**promise))
-
-    rows = (
-        row("mosaic", 0.8),
-        row("blur", 0.5),
-        row("low", 0.2),
-        *(row("dprp", 0.5, nominal=at, claim="CLAIMED") for at in (2.0, 8.0)),
-    )
-    said = sentences.findings(Measured(rows=rows), SETTING)
-    told = "behind `mosaic`; not told apart from `blur`; ahead of `low`"
-    assert any(told in each for each in said)
-    assert any("from epsilon 2 to 8: 50.0 ± 1.0 to 50.0 ± 1.0 (not told" in each for each in said)
-
-
-def test_the_best_row_is_sought_among_those_proved_for_the_same_unit() -> None:
-    frame = made_up("release", 8, 0.9, unit="frame", most=8.0)
-    video = made_up("training", 8, 0.5, most=5.0)
-    unproved = replace(frame, promise=RowPromise())
-    everything = [frame, video, unproved]
-    assert sentences.best(everything, "frame", 8) is frame
-    assert sentences.best(everything, "frame", 5) is video  # a recording's holds for a frame
-    assert sentences.best(everything, "video", 8) is video  # a frame's does not for a recording
-    assert sentences.best(everything, "video", 2) is None
-
-
-def test_a_model_that_learned_nothing_is_not_told_apart_from_chance() -> None:
-    lucky, real = made_up("a", 8, 1 / 12 + 0.01), made_up("a", 8, 0.2)
-    assert "not told apart from chance" in sentences._described(lucky, SETTING)
-    assert "chance" not in sentences._described(real, SETTING)
-
-
-def test_times_are_taken_in_the_same_run_on_one_video_of_the_papers_size() -> None:
-    film = np.random.default_rng(0).integers(0, 256, (3, 8, 8, 3), dtype=np.uint8)
-    video = timing.enlarged(film, count=5)
-    assert video.shape == (5, 240, 320, 3)
-    assert np.array_equal(video[3], video[1]) and np.array_equal(video[4], video[0])
-    found = timing.timed(video[:2, :24, :32], CHOICES, where="cpu", is_quick=False)
-    assert {row.name for row in found} >= {"appearance_free", "video_dprp as published"}
-    assert all(row.seconds > 0 for row in found)
-    shown = Measured(
-        rows=(),
-        timed=(TimedRow(name="video_dprp, sound form", seconds=2), TimedRow(name="b", seconds=3)),
-        timed_shape=(5, 240, 320, 3),
-    )
-    text = pages.markdown(shown, SETTING)
-    assert "| b | 3.00 | none |" in text and "b 1.5 times as long" in text
-    assert "5 frames, 240 x 320, on the processor" in text
-    assert list(pages.plots(shown)) == ["video_dprp_5"]
-
-
-def test_faces_that_were_found_are_counted_against_the_truth() -> None:
-    class Everything:
-        def apply(self, frames: np.ndarray, noise: Any) -> np.ndarray:
-            return 255 - frames
-
-    class Nothing:
-        def apply(self, frames: np.ndarray, noise: Any) -> np.ndarray:
-            return frames.copy()
-
-    stage = Stage(videos=54, frames=2, height=48, width=48)
-    every, none = (faces.counted(stage, made) for made in (Everything(), Nothing()))  # type: ignore[arg-type]
-    assert every is not None and none is not None
-    assert every.found == every.visible == none.visible > 0 and none.found == 0
-    row = replace(made_up("face_blur", 0, 0.5), spec=Spec(table=1, name="face_blur"))
-    text = pages.markdown(Measured(rows=(row,), faces=FaceCount(visible=40, found=37)), SETTING)
-    assert "face_blur finds 92.5 % of the faces that are in sight here" in text
-
-
 def test_a_release_is_as_good_as_its_worst_recording() -> None:
     mechanism = Spec(
         table=1,
@@ -559,126 +392,6 @@ def test_a_release_is_as_good_as_its_worst_recording() -> None:
     assert short.video < long.video == both.video and "of 32 frames" in both.said
 
 
-def test_without_noise_nothing_is_promised() -> None:
-    free = make_method("dp_sgd", epsilon=float("inf"), unit="video")
-    found = promises.of_training(free, free.plan(100))
-    assert found == RowPromise() and found.epsilon is None and "no privacy" in found.said
-
-
 def test_one_part_of_a_data_set_is_not_learned_and_tested_alike() -> None:
     with pytest.raises(BadInput, match="train and a test split"):
         EXAMPLE.run(Films(split="train"))
-
-
-def test_the_command_line_takes_a_world_and_prints_the_tables(
-    command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    asked: list[Any] = []
-
-    def measured(plan: VideoDprpTables, data: Any, **how: Any) -> tuple[Measured, Setting]:
-        asked.extend((plan, data))
-        row = replace(made_up("raw", 0, 0.5), spec=Spec(table=1, name="raw", line="raw"))
-        return Measured(rows=(row,)), SETTING
-
-    monkeypatch.setattr(VideoDprpTables, "measure", measured)
-    done = command("recipe", "video_dprp", "--quick", "--videos", "36", "--out", tmp_path)
-    assert done.code == 0 and "| raw | 50.0 ± 1.0 |" in done.out and "Wrote" in done.out
-    assert asked[0].quick and asked[1] == Stage(videos=36)  # the default data set
-    assert (tmp_path / "video_dprp_1.svg").is_file()
-
-
-def test_the_command_names_what_was_chosen_and_no_path() -> None:
-    plan = VideoDprpTables(quick=True, seeds=2, weights=Path("/secret/w"), out=Path("/secret/o"))
-    said = bench.command(plan, Stage(videos=36, height=64))
-    assert said == (
-        "masquerade recipe video_dprp --videos 36 --height 64 --weights PATH --seeds 2 --quick"
-    )
-
-
-@pytest.mark.parametrize("field", ["seeds", "most", "tests", "jobs", "batch", "stride"])
-def test_counts_are_checked(field: str) -> None:
-    with pytest.raises(ValueError, match=field):
-        VideoDprpTables(**{field: 0})
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"epsilons": ()},
-        {"epsilons": (-1.0,)},
-        {"ks": (0,)},
-        {"bs": (1.0,)},
-        {"delta": 0.0},
-        {"tables": (6,)},
-        {"tables": ()},
-        {"clip_norm": 0.0},
-    ],
-)
-def test_what_cannot_be_measured_is_refused_before_anything_is_read(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=f"Expected.*{next(iter(wrong))}"):
-        VideoDprpTables(**wrong)
-
-
-def test_a_preset_of_stage_keeps_its_size_and_the_usual_one_has_many_to_test_on() -> None:
-    from masquerade.recipes.video_dprp import _sized
-
-    usual, large = (_sized(Stage(preset=name)) for name in ("small", "large"))
-    assert isinstance(usual, Stage) and isinstance(large, Stage)
-    assert (usual.world.height, usual.world.frames) == (64, 20) and large.world.height == 128
-    assert len(usual.part("test")) >= 1000
-
-
-def ucf101(root: Path) -> Path:
-    """Four films of two activities in the layout that UCF101 is published in."""
-    names = [
-        f"{activity}/v_{activity}_g0{group}_c01.avi"
-        for activity in ("Archery", "Bowling")
-        for group in (1, 2)
-    ]
-    for number, name in enumerate(names):
-        path = root / "UCF-101" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        maker.make(path, maker.moving(20, 32, 48, seed=number), maker.KINDS["mpeg4-b.avi"])
-    lists = root / "ucfTrainTestlist"
-    lists.mkdir()
-    (lists / "classInd.txt").write_text("1 Archery\n2 Bowling\n")
-    (lists / "trainlist01.txt").write_text(f"{names[1]} 1\n{names[3]} 2\n")
-    (lists / "testlist01.txt").write_text(f"{names[0]}\n{names[2]}\n")
-    return root
-
-
-def test_the_command_of_the_papers_tables_runs_on_files_in_the_official_layout(
-    command: Any, tmp_path: Path
-) -> None:
-    done = command(
-        *("recipe", "video_dprp", "--setting", "paper", "--data", "ucf101"),
-        *("--root", ucf101(tmp_path / "ucf"), "--out", tmp_path / "out", "--most", 2, "--seeds", 2),
-        *("--network", "mvit_small", "--epochs", 1, "--epsilons", 8, "--tables", 2, 4),
-        *("--bs", 0.8, "--jobs", 1),
-    )
-    assert done.code == 0, done.err
-    found = json.loads((tmp_path / "out" / "results.json").read_text())
-    setting = found["setting"]
-    assert (setting["train"], setting["test"], setting["classes"]) == (2, 2, 2)
-    assert setting["shape"] == [20, 32, 48, 3] and setting["epsilons"] == [8.0]
-    assert "batches of 8, norms clipped at 0.4, from a random stretch" in setting["course"]
-    assert setting["left_open"] == list(PAPER.left_open)
-    assert {row["table"] for row in found["rows"]} == {2, 4}
-    assert all(len(row["top_1_raw"]) == 2 for row in found["rows"])
-    assert "--setting paper" in found["origin"] and "--data ucf101" in found["origin"]
-
-
-@pytest.mark.slow
-def test_the_papers_own_network_is_wired(command: Any, tmp_path: Path) -> None:
-    safetensors = pytest.importorskip("safetensors.torch")
-    weights = tmp_path / "random.safetensors"
-    safetensors.save_file(mvit.make("mvit_v1_b", classes=400).state_dict(), weights)
-    done = command(
-        *("recipe", "video_dprp", "--setting", "paper", "--data", "ucf101"),
-        *("--root", ucf101(tmp_path / "ucf"), "--out", tmp_path / "out", "--most", 1),
-        *("--tests", 1, "--seeds", 1, "--weights", weights, "--epochs", 1, "--epsilons", 8),
-        *("--tables", 4, "--bs", 0.8, "--jobs", 1),
-    )
-    assert done.code == 0, done.err
-    found = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert found["setting"]["network"] == "mvit_v1_b" and found["setting"]["seen"] == 16
