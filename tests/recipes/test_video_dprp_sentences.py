@@ -92,7 +92,7 @@ def test_times_are_taken_in_the_same_run_on_one_video_of_the_papers_size() -> No
     video = timing.enlarged(film, count=5)
     assert video.shape == (5, 240, 320, 3)
     assert np.array_equal(video[3], video[1]) and np.array_equal(video[4], video[0])
-    found = timing.timed(video[:2, :24, :32], CHOICES, where="cpu", is_quick=False)
+    found = timing.timed(video[:2, :24, :32], CHOICES, where="cpu", is_brief=False)
     assert {row.name for row in found} >= {"appearance_free", "video_dprp as published"}
     assert all(row.seconds > 0 for row in found)
     shown = Measured(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,6 @@ from masquerade import _check, _json, catalog
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer
-from masquerade.doors.models import make_method
 from masquerade.nets.network import Network, network_class
 from masquerade.recipes import bench, seen
 from masquerade.recipes.preset import settled
@@ -48,7 +48,8 @@ class VideoDprpTables:
         part: what is trained.
         epochs: of every run.
         batch: recordings in a batch, on average.
-        learning_rate: of sgd.
+        learning_rate: of sgd with noise.
+        clean_learning_rate: of sgd where no noise is in the training.
         momentum: of sgd.
         warmup: share of the steps in which the learning rate rises.
         schedule: of the learning rate after that.
@@ -80,6 +81,7 @@ class VideoDprpTables:
     epochs: float | None = None
     batch: int | None = None
     learning_rate: float | None = None
+    clean_learning_rate: float | None = None
     momentum: float | None = None
     warmup: float | None = None
     schedule: Literal["cosine", "constant"] | None = None
@@ -100,7 +102,7 @@ class VideoDprpTables:
 
     def __post_init__(self) -> None:
         counts = ("batch", "stride", "seeds", "most", "tests", "jobs")
-        sizes = ("epochs", "learning_rate", "clip_norm")
+        sizes = ("epochs", "learning_rate", "clean_learning_rate", "clip_norm")
         for names, check in ((counts, _check.count), (sizes, _check.positive)):
             given = {name: getattr(self, name) for name in names}
             check(**{name: value for name, value in given.items() if value is not None})
@@ -176,7 +178,9 @@ class VideoDprpTables:
         """Table 5."""
         told("timing releases", 0, 1)
         video = timing.enlarged(frames, count=timing.FRAMES)
-        take = partial(timing.timed, video, self.choices, where=self.device, is_quick=self.quick)
+        take = partial(
+            timing.timed, video, self.choices, where=self.device, is_brief=self._is_brief
+        )
         held = journal.measured("seconds a video", take)
         return tuple(_json.decode(TimedRow, row) for row in held)
 
@@ -187,6 +191,11 @@ class VideoDprpTables:
         made = type(catalog.example("release", "face_blur"))(strength="paper")
         held = journal.measured("faces", partial(faces.counted, data, made))
         return None if held is None else _json.decode(FaceCount, held)
+
+    @property
+    def _is_brief(self) -> bool:
+        """Whether what takes minutes on a processor is left out of Table 5."""
+        return self.quick or (self.device == "cpu" and self.setting == "stage")
 
     @property
     def choices(self) -> Choices:
@@ -217,27 +226,25 @@ class VideoDprpTables:
     def method(self, spec: Spec) -> Any:
         """A row's training method; its noise meets epsilon under replace_one, like releases."""
         plan = self.settled()
-        names = ("batch", "epochs", "part", "learning_rate", "momentum", "warmup", "schedule")
-        return make_method(
-            spec.method,
+        names = ("batch", "epochs", "part", "momentum", "warmup", "schedule", "clip_norm", "delta")
+        is_clean = math.isinf(spec.epsilon)
+        return type(catalog.example("train", spec.method))(
             epsilon=spec.epsilon,
             unit="video",
             relation="replace_one",
             segments=spec.segments,
-            **{name: getattr(plan, name) for name in (*names, "clip_norm", "delta")},
+            learning_rate=plan.clean_learning_rate if is_clean else plan.learning_rate,
+            **{name: getattr(plan, name) for name in names},
         )
 
     @property
     def _said(self) -> str:
         """How every row learns, in words."""
-        method = self.method(Spec(table=0, name=""))
-        crop = (
-            ", from a random stretch where there is no noise"
-            if self.settled().crop == "random"
-            else ""
-        )
+        method, plan = self.method(Spec(table=0, name="")), self.settled()
+        crop = ", from a random stretch where there is no noise" if plan.crop == "random" else ""
         return (
-            f"{method.optimiser}, learning rate {method.learning_rate:g} ({method.schedule}), "
+            f"{method.optimiser}, learning rate {plan.learning_rate:g} with noise and "
+            f"{plan.clean_learning_rate:g} without ({method.schedule}), "
             f"momentum {method.momentum:g}, {method.epochs:g} epochs, batches of {method.batch}, "
             f"norms clipped at {method.clip_norm:g}{crop}"
         )

@@ -19,8 +19,11 @@ FRAMES = 186  # about the mean of UCF101
 _LONG = 5.0  # seconds, beyond which one time is enough
 
 
-def timed(frames: np.ndarray, choices: Choices, *, where: str, is_quick: bool) -> list[TimedRow]:
-    """Each mechanism on the same video, one after the other; the median of three where quick."""
+def timed(frames: np.ndarray, choices: Choices, *, where: str, is_brief: bool) -> list[TimedRow]:
+    """Each mechanism on the same video, one after the other; the median of three where quick.
+
+    The published form takes minutes on a processor; ``is_brief`` leaves it out.
+    """
     frame = choices.frame(choices.most)
     wanted: list[tuple[str, str, dict[str, Any], float | None]] = [
         (
@@ -34,7 +37,7 @@ def timed(frames: np.ndarray, choices: Choices, *, where: str, is_quick: bool) -
         ("video_dprp, sound form", "video_dprp", frame, None),
         ("cosine_gaussian", "cosine_gaussian", frame, None),
     ]
-    if not is_quick:  # minutes on a processor
+    if not is_brief:  # minutes on a processor
         published = frame | {"form": CLAIMED}
         wanted.append(("video_dprp as published", "video_dprp", published, 20.32))
     found = []
