@@ -31,6 +31,7 @@ from masquerade.noise import Noise, Scale, rounded_bound, scale_for
 from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
 
+_MOST_AHEAD, _BYTES_AHEAD = 32, 1 << 27  # rebuilt frames that may wait: they come in bursts
 _UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
 
@@ -147,15 +148,28 @@ class GaussianVideo(VideoMechanism):
         return noise.added(exact, self.scale(shape))
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
-        """Measure, add noise, rebuild, chunk by chunk; the next is measured meanwhile."""
+        """Measure, add noise, rebuild, chunk by chunk.
+
+        While one chunk is rebuilt the next is measured, and frames are taken meanwhile.
+        """
         if not is_cpu():
             yield from self._stream_on_gpu(frames, shape, noise)
             return
-        with contextlib.closing(ahead(self._measured(frames, shape, noise), room=1)) as measured:
-            for chunk, exact in measured:  # noise is drawn here alone, so always in one order
-                made = self.noisy(exact, shape, noise)
-                for block in self.rebuild(made, chunk, self.scale(shape).sigma, noise):
-                    yield from block
+        room = max(2, min(_MOST_AHEAD, _BYTES_AHEAD // math.prod(shape[1:])))
+        with (
+            contextlib.closing(ahead(self._measured(frames, shape, noise), room=1)) as measured,
+            contextlib.closing(ahead(self._rebuilt(measured, shape, noise), room=room)) as rebuilt,
+        ):
+            yield from rebuilt
+
+    def _rebuilt(
+        self, measured: Iterator[tuple[Chunk, Array]], shape: Shape, noise: Noise
+    ) -> Generator[Array, None, None]:
+        """Frames; noise is drawn here alone, so always in one order."""
+        for chunk, exact in measured:
+            made = self.noisy(exact, shape, noise)
+            for block in self.rebuild(made, chunk, self.scale(shape).sigma, noise):
+                yield from block
 
     def _measured(
         self, frames: Frames, shape: Shape, noise: Noise
