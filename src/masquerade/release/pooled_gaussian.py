@@ -159,8 +159,8 @@ class PooledGaussian(GaussianVideo):
             for start in range(0, chunk.length, together):
                 now = time[start : start + together]
                 small = (now @ shrunk.reshape(grid[0], -1)).reshape(-1, *grid[1:], 3)
-                size = chunk.size[1:]
-                yield enlarge.to_bytes(small, size, steps[1], "linear")
+                for some in small[:, None] if device.is_cpu() else (small,):  # few wait in memory
+                    yield enlarge.to_bytes(some, chunk.size[1:], steps[1], "linear")
 
 
 def _shrunk(means: Array, steps: Size, sigma: float) -> Array:
