@@ -27,6 +27,7 @@ from masquerade.sight.face_tracks import Tracks
 cv2 = require("cv2", extra="vision")
 
 _BODY = (4.0, 0.7, 8.0)  # of a face: how wide a person is, and how far above and below its top
+_HEAD = 0.3  # of a face's size, on each side
 _WIDEST = 1000  # pixels of a margin
 
 
@@ -52,8 +53,8 @@ class SelectivePrivacy(Heuristic):
             it; inside, outlines, gait and gestures can be read.
 
     Args:
-        region: faces (those that a detector finds), bodies (an upright person's box around each
-            such face) or given (masks).
+        region: faces (the heads around those that a detector finds), bodies (an upright person's
+            box around each such face) or given (masks).
         masks: with region given, a .npy or .npz with one array (T, H, W), not 0 where something is
             hidden; in Python a `Video` brings its own. It is private; no receipt names it.
         grow: the region is larger by so many pixels all around.
@@ -148,7 +149,7 @@ class SelectivePrivacy(Heuristic):
         """(H, W): which pixels lie in one of the boxes (N, 4), or in the bodies below."""
         region = np.zeros(shape[1:3], bool)
         for box in boxes:
-            left, top, right, bottom = body(box) if self.region == Region.BODIES else box[:4]
+            left, top, right, bottom = body(box) if self.region == Region.BODIES else _head(box)
             rows = slice(max(0, int(top)), max(0, int(np.ceil(bottom))))
             region[rows, max(0, int(left)) : max(0, int(np.ceil(right)))] = True
         return region
@@ -167,6 +168,12 @@ class SelectivePrivacy(Heuristic):
                 f"got {found.shape}."
             )
         return (mask != 0 for mask in found)
+
+
+def _head(face: np.ndarray) -> np.ndarray:
+    """The box of a head with that face, ears and chin included."""
+    around = _HEAD * (face[2:4] - face[:2])
+    return np.concatenate([face[:2] - around, face[2:4] + around])
 
 
 def body(face: np.ndarray) -> np.ndarray:
