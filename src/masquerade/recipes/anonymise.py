@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _SEED = 1000  # of a world that no experiment uses
 _SUBJECTS, _PX, _FRAMES, _RATE_HZ = 480, 96, 8, 6.0
 _LEAST = 48
+_BATCH = 32  # films
 _TOGETHER = 8  # films that one process draws before it reports
 _ATTRIBUTES = ("skin_tone", "gender", "build", "hair", "clothing", "face")
 _TASKS = {"spact": 1.0, "alf": 3.0}  # the weight of the watcher beside the reader
@@ -82,7 +83,7 @@ def anonymise(plan: Anonymise, films: PublicFilms, told: bench.Told) -> dict[str
     is_held = held_out(films.people)
     learned, unseen = films.part(~is_held), films.part(is_held)
     contest = minimax.Contest(
-        task=minimax.Task(plan.task), steps=plan.steps, weight=_TASKS[plan.task]
+        task=minimax.Task(plan.task), steps=plan.steps, batch=_BATCH, weight=_TASKS[plan.task]
     )
     net = minimax.played(contest, learned, where=plan.device, progress=partial(told, plan.task))
     unet.save(net, plan.out)
