@@ -42,10 +42,12 @@ _PACES = {
     "cosine_gaussian local": _Pace(time=33.0, room=0.022),
     "face_blur": _Pace(time=236.0, room=0.031),
     "gaussian_noise": _Pace(time=120.0, room=1.0),
+    "learned_filter": _Pace(time=29.0, room=0.020),  # soften; others take what they take
     "low_resolution": _Pace(time=7.0, room=0.005),
     "mosaic": _Pace(time=2.3, room=0.011),
     "pooled_gaussian": _Pace(time=19.0, room=0.023),
     "random_mask": _Pace(time=5.7, room=0.092),
+    "selective_privacy": _Pace(time=340.0, room=0.038),
     "video_dprp": _Pace(time=490.0, room=0.067),
 }
 _LOCAL = ("value", "pixels")  # units for which the local step does something
