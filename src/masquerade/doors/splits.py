@@ -82,6 +82,7 @@ def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
         >>> public_part_of(Folder(root=Path("/ward"), split="train"))
         {'data': 'folder', 'split': 'train'}
     """
+    collection = getattr(collection, "unmasked", collection)  # masks are no part of it
     name = catalog.name_of(collection)
     if type(collection).__module__ != f"masquerade.data.{name}":
         return {}
