@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from masquerade.collection import About, Collection, Count, Labels, PublishedCou
 from masquerade.data.mask_files import Form, MaskFiles, Side
 from masquerade.errors import BadInput
 from masquerade.recordings import Video
+from masquerade.train.views import Private, public_view
 
 SEGMENTER = "segmenter"  # the word for it, where a folder could stand
 THRESHOLD, MARGIN_PX = 0.7, 2
@@ -39,6 +40,8 @@ _NOTES = {
 class Maker(Protocol):
     """Where masks come from."""
 
+    IN_WORDS: ClassVar[str]
+
     def check(self, names: Sequence[str]) -> None:
         """Refuse recordings, by their names, that will have no mask."""
 
@@ -53,6 +56,7 @@ class Maker(Protocol):
 class FromFiles:
     """Masks of a folder."""
 
+    IN_WORDS: ClassVar[str] = "from files"
     files: MaskFiles
     forms: Counter[Form] = field(default_factory=Counter)
 
@@ -86,6 +90,7 @@ class FromFiles:
 class FromSegmenter:
     """Masks by public networks; each is made once, and kept as bits."""
 
+    IN_WORDS: ClassVar[str] = "by a segmenter"
     segmenter: Any
     made: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -112,21 +117,15 @@ class FromSegmenter:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MaskedVideos(Collection[Video]):
-    """The videos of a collection, each with a mask.
+class WrappedVideos(Collection[Video]):
+    """A collection of which only the recordings themselves change on their way.
 
     Args:
         unmasked: the collection.
-        maker: where masks come from.
-        private: which side of them is.
-        seen: recordings whose mask covers everything (True) or nothing (False).
     """
 
     ABOUT: ClassVar[About]  # the collection's
     unmasked: Collection[Any]
-    maker: Maker
-    private: Side
-    seen: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ABOUT", self.unmasked.ABOUT)
@@ -161,22 +160,44 @@ class MaskedVideos(Collection[Video]):
         """The collection's."""
         return self.unmasked.published
 
-    @property
-    def mask_source(self) -> str:
-        """Where the masks come from that were read so far."""
-        return self.maker.source()
-
-    def part(self, name: str) -> MaskedVideos:
-        """The same part of the collection, with masks."""
-        return replace(self, unmasked=self.unmasked.part(name), seen={})
+    def part(self, name: str) -> Self:
+        """The same of a part of the collection."""
+        return replace(self, unmasked=self.unmasked.part(name))
 
     def check(self) -> tuple[Count, ...]:
         """The collection's."""
         return self.unmasked.check()
 
+    def _find(self) -> Sequence[Labels]:
+        return self.unmasked.labels
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MaskedVideos(WrappedVideos):
+    """The videos of a collection, each with a mask.
+
+    Args:
+        maker: where masks come from.
+        private: which side of them is.
+    """
+
+    maker: Maker
+    private: Side
+    _full: dict[str, bool] = field(default_factory=dict, init=False)  # of masks of one value
+
+    def __post_init__(self) -> None:
+        about = self.unmasked.ABOUT
+        said = replace(about, title=f"{about.title}, masks {self.maker.IN_WORDS}")
+        object.__setattr__(self, "ABOUT", said)
+
+    @property
+    def mask_source(self) -> str:
+        """Where the masks come from that were read so far."""
+        return self.maker.source()
+
     def notes(self) -> list[str]:
         """Whose masks cover everything or nothing; masks are public, so it may be said."""
-        found = Counter(self.seen.values())
+        found = Counter(self._full.values())
         return [
             f"In {found[is_full]} of {len(self)} recordings {_NOTES[self.private, is_full]}."
             for is_full in (True, False)
@@ -191,14 +212,30 @@ class MaskedVideos(Collection[Video]):
         video, name = self.unmasked[index], self.labels[index].name
         if video.person_mask is not None:
             raise BadInput(
-                f"Expected --masks with recordings that have none, got {self.ABOUT.title}, which "
-                "has its own; leave --masks out.",
+                "Expected --masks with recordings that have none, got "
+                f"{self.unmasked.ABOUT.title}, which has its own; leave --masks out.",
                 is_public=True,
             )
         mask = self.maker.mask(name, video)
         if mask.all() or not mask.any():
-            self.seen[name] = bool(mask.all())
+            self._full[name] = bool(mask.all())
         found: Video = replace(video, person_mask=mask)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PartlyShown(WrappedVideos):
+    """Videos with masks of which one side is grey, as a public part sees them.
+
+    Args:
+        private: the side that is not shown.
+    """
+
+    private: Side
+
+    def _load(self, index: int) -> Video:
+        video = self.unmasked[index]
+        found: Video = replace(video, frames=public_view(video, Private(self.private)))
         return found
 
 
