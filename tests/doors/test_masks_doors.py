@@ -13,6 +13,7 @@ import pytest
 import real_films
 from few_films import Few
 from masquerade import assets
+from masquerade.data.toyota_smarthome import ToyotaSmarthome
 from masquerade.data.ucf101 import UCF101
 from masquerade.doors.masks import PartlyShown, with_masks
 from masquerade.doors.models import make_method, train_file
@@ -111,6 +112,25 @@ def test_a_segmenter_makes_masks_and_the_receipt_says_what_it_may_miss(
         assert assets.find(name).sha256 in said
     assert command("receipt", "check", model).code == 0
     assert command("evaluate", model, *source).code == 0
+
+
+def test_masks_are_made_once_and_serve_the_side_they_were_made_for(
+    command: Any, tmp_path: Path
+) -> None:
+    networks()
+    real_films.put(tmp_path, "toyota_smarthome", frames=1)
+    source, folder = ("toyota_smarthome", "--root", tmp_path), tmp_path / "masks"
+    words = ("data", "masks", *source, folder, "--split", "test", "--side", "person", "--json")
+    assert command(*words).json == {"made": 2, "stood": 0}
+    assert command(*words).json == {"made": 0, "stood": 2}
+    data = ToyotaSmarthome(root=tmp_path, split="test")
+    masked = with_masks(data, folder, private="person")
+    fresh = with_masks(data, "segmenter", private="person")
+    assert np.array_equal(masked[0].person_mask, fresh[0].person_mask)
+    assert "a pixel of a person that it missed" in masked.mask_source
+    assert assets.find("pose_detection").sha256 in masked.mask_source
+    with pytest.raises(BadInput, match=r"made for background private, got .* for person private"):
+        with_masks(data, folder, private="background")[0]
 
 
 def test_a_segmenter_without_its_networks_stops_the_run_by_name(
@@ -250,3 +270,16 @@ def test_who_is_in_an_account_is_known_also_where_only_a_part_is_shown(
     ledger.add("ward", Content.of(UCF101(root=roots["ucf101"], split="test")[0]))
     done = command(*words)
     assert done.code == 4 and "got 1 that are in an account" in done.err
+
+
+@pytest.mark.slow
+def test_the_table_of_mask_dp_is_made_of_other_videos(
+    roots: dict[str, Path], arrays: Path, command: Any, tmp_path: Path
+) -> None:
+    words = ("recipe", "mask_dp", "--data", "ucf101", "--root", roots["ucf101"], "--quick")
+    words += ("--out", tmp_path / "out", "--epochs", "1", "--batch", "2", "--no-from-scratch")
+    done = command(*words, "--masks", arrays)
+    assert done.code == 0, done.err
+    said = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert "masks from files" in said["about"] and "--masks PATH" in said["origin"]
+    assert str(tmp_path) not in json.dumps(said)

@@ -14,6 +14,7 @@ is played turned is upright, as the video is seen.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,6 +33,11 @@ _NUMBER = re.compile(r"(\d+)\D*$")
 # What an avatar's masks are called: drawn surely, drawn, and all that blending touched.
 _AVATAR = {"background": "eroded_r", "person": "q"}
 _PERSON = "person"
+# Beside a person's mask that a segmenter made for one private side: what made it, as UTF-8 bytes.
+_MADE = {"background": "segmenter_background", "person": "segmenter_person"}
+
+
+_LONGEST = 1000  # bytes of that
 
 
 class Form(StrEnum):
@@ -50,10 +56,12 @@ class Mask:
     Args:
         person: (T, H, W) bool, True on people; what is in doubt is on the private side.
         form: how it was kept.
+        made_by: what the segmenter was that made it, if one did.
     """
 
     person: np.ndarray
     form: Form
+    made_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +192,31 @@ class MaskFiles:
                 f"private) in {path}, got {got}; save it again."
             )
         key, form = (_PERSON, Form.ARRAY) if _PERSON in held else (avatar, Form.AVATAR)
-        return Mask(person=_bits(held[key], path, wanted), form=form)
+        made_by = self._made_by(held, path)
+        return Mask(person=_bits(held[key], path, wanted), form=form, made_by=made_by)
+
+    def _made_by(self, held: dict[str, np.ndarray], path: Path) -> str:
+        """The segmenter of a mask; one that leans to the other side is refused."""
+        found = [side for side, key in _MADE.items() if key in held]
+        if not found:
+            return ""
+        if found != [self.private]:
+            _refuse(
+                f"Expected a mask that was made for {self.private} private, got {path}, which a "
+                f"segmenter made for {' and '.join(found)} private, so that its doubt falls on the "
+                "wrong side; make it again."
+            )
+        said = held[_MADE[self.private]].astype(np.uint8).tobytes()[:_LONGEST]
+        return said.decode("utf-8", "replace")
+
+
+def packed(mask: np.ndarray, *, private: Side, made_by: str) -> bytes:
+    """A .npz of a mask that a segmenter made for one private side, as `MaskFiles` reads it."""
+    stream = io.BytesIO()
+    said = np.frombuffer(made_by.encode(), np.uint8)
+    held = {_PERSON: np.packbits(mask, axis=2), _MADE[private]: said}
+    np.savez_compressed(stream, **held)  # type: ignore[arg-type]
+    return stream.getvalue()
 
 
 def _stem(path: Path) -> str:

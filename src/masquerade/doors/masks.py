@@ -59,6 +59,7 @@ class FromFiles:
     IN_WORDS: ClassVar[str] = "from files"
     files: MaskFiles
     forms: Counter[Form] = field(default_factory=Counter)
+    made_by: set[str] = field(default_factory=set)
 
     def check(self, names: Sequence[str]) -> None:
         """One mask for each, and each of its own."""
@@ -76,6 +77,7 @@ class FromFiles:
         """From its file."""
         found = self.files.read(name, video.frames.shape)
         self.forms[found.form] += 1
+        self.made_by.update([found.made_by] if found.made_by else [])
         return found.person
 
     def source(self) -> str:
@@ -83,7 +85,9 @@ class FromFiles:
         kinds = ", ".join(_FORMS[form] for form in Form if form in self.forms)
         said = f"the masks, as files of the recordings' owner{f' ({kinds})' if kinds else ''}: "
         said += "what is not clearly on the public side counts as private"
-        return f"{said}; {_AVATARS[self.files.private]}" if Form.AVATAR in self.forms else said
+        said += f"; {_AVATARS[self.files.private]}" if Form.AVATAR in self.forms else ""
+        made = (segmented(each, self.files.private) for each in sorted(self.made_by))
+        return "; ".join([said, *made])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,13 +111,18 @@ class FromSegmenter:
 
     def source(self) -> str:
         """Which networks, and what they may miss."""
-        missed = {"person": "of a person", "background": "of the background"}
-        return (
-            "the masks, which a segmenter computed from the private recordings themselves "
-            f"({self.segmenter.in_words}): they are taken as public although they depend on "
-            f"private pixels, and a pixel {missed[self.segmenter.private]} that it missed is "
-            "treated as public: it is used without noise, and nothing is promised for it"
-        )
+        return segmented(self.segmenter.in_words, self.segmenter.private)
+
+
+def segmented(in_words: str, private: Side) -> str:
+    """What a receipt says of masks that a segmenter made."""
+    missed = {"person": "of a person", "background": "of the background"}[private]
+    return (
+        "the masks, which a segmenter computed from the private recordings themselves "
+        f"({in_words}): they are taken as public although they depend on private pixels, and a "
+        f"pixel {missed} that it missed is treated as public: it is used without noise, and "
+        "nothing is promised for it"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
