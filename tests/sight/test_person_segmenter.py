@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -71,11 +72,12 @@ def test_a_larger_margin_or_threshold_makes_the_public_side_smaller(
         assert mask.sum() < masks["background"].sum()
 
 
-def test_in_an_empty_picture_nobody_is_public() -> None:
+def test_in_an_empty_picture_nobody_is_public_also_in_another_process() -> None:
     for name in NETWORKS:
         asset(name)
-    grey = np.full((1, 60, 80, 3), 114, np.uint8)
-    assert not PersonSegmenter(private="background").masks(grey).any()
+    grey, segmenter = np.full((1, 60, 80, 3), 114, np.uint8), PersonSegmenter(private="background")
+    assert not segmenter.masks(grey).any()
+    assert not pickle.loads(pickle.dumps(segmenter)).masks(grey).any()
 
 
 def test_small_people_in_a_large_frame_are_found(frame: np.ndarray) -> None:

@@ -15,7 +15,7 @@ people carry. Where the background is private, something that looks like a perso
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -58,6 +58,10 @@ class PersonSegmenter:
                 f"Expected threshold from 0.5 to below 1, got threshold={self.threshold}."
             )
         _check.not_negative(margin_px=self.margin_px)
+
+    def __getstate__(self) -> dict[str, object]:
+        """The fields alone: another process loads the networks itself."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def ready(self) -> None:
         """Load both networks.
