@@ -51,7 +51,7 @@ def filled(
         border: pixels up, down, left and right of a private one that are filled with it.
     """
     if person_mask is None:
-        raise BadInput("Expected a person mask with every video, got one without; see mask_dp.")
+        raise BadInput("Expected a person mask with every video, got one without; give --masks.")
     _check.shape("T H W", frames=frames[..., 0], person_mask=person_mask)
     hidden = person_mask if private is Private.PERSON else ~person_mask
     for axis in (1, 2):

@@ -41,6 +41,7 @@ class MaskDpTables:
         batch: units in a private batch, on average.
         seeds: runs of each cell.
         private: which side of the person mask is private.
+        masks: a folder of masks, or the word segmenter, for a data set that has none.
         relation: under which every row meets its epsilon; the other one is printed beside it.
         from_scratch: whether the whole network is also trained from random weights.
         scratch_epochs: of those runs.
@@ -59,6 +60,7 @@ class MaskDpTables:
     batch: int = 128
     seeds: int = 3
     private: Literal["background", "person"] = "background"
+    masks: Path | None = None
     relation: Literal["zero_out", "replace_one"] = "replace_one"
     from_scratch: bool = True
     scratch_epochs: float = 20.0
@@ -109,6 +111,10 @@ class MaskDpTables:
         if isinstance(data, Stage):
             data = seen.sized(data)
             data.make(progress=partial(told, "drawing"))
+        if self.masks is not None:
+            from masquerade.doors.masks import with_masks  # reads video files
+
+            data = with_masks(data, self.masks, private=self.private)
         return runs.measure(self.shortened, self.wanted, data, journal=journal, told=told)
 
     def method(self, name: str, epsilon: float = math.inf, *, public_seed: int = 0) -> Method:
