@@ -11,7 +11,8 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.transform import Rotation
 
 from masquerade.data.world import sensors, takes
-from masquerade.data.world.motion import ACTIVITIES, MotionStyle, perform
+from masquerade.data.world.act import MotionStyle
+from masquerade.data.world.motion import ACTIVITIES, perform
 from masquerade.data.world.plan import WorldPlan
 from masquerade.data.world.sensors import GRAVITY, SITES, Mount, any_mount
 from masquerade.people import bodies

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from masquerade import _check
 from masquerade.collection import About, Collection, Count, Labels, Medium, Recording
 from masquerade.compute import device as devices
 from masquerade.data.world import plan, sensors, store, takes
-from masquerade.data.world.motion import ACTIVITIES
+from masquerade.data.world.motion import ACTIVITIES, Repertoire
 from masquerade.data.world.plan import Split, WorldPlan
 from masquerade.people import bodies
 from masquerade.recordings import Photo, Signal, Video
@@ -61,6 +62,9 @@ class Stage(Collection[Recording]):
         photo_px: height and width of a photo.
         wearers: people who wear sensors; the first of them are those who are filmed.
         signal_hz: samples a second.
+        repertoire: which activities: the twelve daily ones, or those that only public people do.
+        class_share: how often each activity is filmed, one number for each, in any unit; equally
+            often if not given. Sensors are worn during all of them.
 
     Example:
         >>> stage = Stage(kind="videos", split="test")
@@ -96,11 +100,23 @@ class Stage(Collection[Recording]):
     photo_px: int | None = None
     wearers: int | None = None
     signal_hz: float | None = None
+    repertoire: Repertoire = "daily"
+    class_share: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check.choice(Medium, kind=self.kind)
         _ = self.world  # checks the numbers
+        if self.repertoire == "public" and self.split in ("train", "test"):
+            raise ValueError(
+                f"Expected split=public with repertoire=public, got split={self.split}: nobody "
+                "private does these; take split=public, or repertoire=daily."
+            )
+
+    @property
+    def activities(self) -> tuple[str, ...]:
+        """Those of the repertoire."""
+        return self.world.activities
 
     @property
     def kinds(self) -> tuple[Medium, ...]:
@@ -143,6 +159,22 @@ class Stage(Collection[Recording]):
                 device=device,
             )
 
+    def drawn(self, count: int, *, num_processes: int = 0, device: str = "cpu") -> Iterator[Video]:
+        """The first videos of this part, made several at a time and kept nowhere.
+
+        Args:
+            count: how many.
+            num_processes: that work at once; 0 for one a core.
+            device: where pictures are drawn, as in `make`.
+        """
+        if not 1 <= count <= len(videos := self.of_kind(Medium.VIDEOS)._numbers):
+            raise ValueError(f"Expected count from 1 to {len(videos)}, got count={count}.")
+        with devices.on(device):  # says so if there is none
+            processes = num_processes or len(os.sched_getaffinity(0))
+        world, wanted = self.world, videos[:count]
+        made = store.anew(world, "videos", wanted, processes=processes, device=device)
+        return (self._video(arrays, self._labels(known)) for known, arrays in made)
+
     def film(self, index: int) -> takes.StagedFilm:
         """Everything that is true about a video or photo, of all people in it; it is drawn anew."""
         if self.kind == Medium.SIGNALS:
@@ -184,8 +216,10 @@ class Stage(Collection[Recording]):
     def _numbers(self) -> Sequence[int]:
         world = self.world
         if self.kind == Medium.SIGNALS:
-            return plan.people(self.part_name, world.wearers)
-        return plan.members(
+            everybody = world.people("all", world.wearers)
+            wanted = set(world.people(self.part_name, world.wearers))
+            return [number for number, who in enumerate(everybody) if who in wanted]
+        return world.members(
             self.part_name, world.videos if self.kind == Medium.VIDEOS else world.photos
         )
 

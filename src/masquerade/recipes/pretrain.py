@@ -1,8 +1,11 @@
-"""Teach a network what people do, from the public half of Stage alone, without privacy."""
+"""Teach a network how people move, from what only public people of Stage do, without privacy.
+
+The worlds are those of seeds 1000 to 1999, in which no task is: tasks are in worlds below 1000, and
+what is tried out before is in worlds from 2000 on.
+"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -10,47 +13,49 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from joblib import delayed
 
 from masquerade import _check
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer
 from masquerade.recipes import bench
-from masquerade.recordings import Video
 
 Progress = Callable[[int, int], None]
 
 _PX, _FRAMES = 64, 16
-_WORLD = 1_296  # films in the public half of the world whose other half plays the private data
-_LEAST = 24  # two people at least, all activities
-_TOGETHER = 8  # films that one process draws before it reports
+SEEDS = range(1_000, 2_000)  # of the worlds; no task has one of these
+_WORLD = 2_592  # films of one
+_LEAST = 48  # two people at least, all activities
+_MOST = _WORLD * len(SEEDS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrain:
-    """Train a network without privacy on the public half of Stage, and write its weights.
+    """Train a network without privacy on what only public people do, and write its weights.
 
-    Nobody private is read, nor even drawn: the films are those of the split "public", whose
-    people are in no other. A tenth of these people is held out to see what was learned.
+    The films are of Stage's public repertoire, which has none of the daily activities, in worlds
+    that no task is in; nobody private is read, nor even drawn. A tenth of the people is held out
+    to see what was learned.
 
     Args:
         network: which one; the published ones are far too large for two cores.
         out: where the weights go, as safetensors.
-        epochs: passes over the films; one takes a minute on one core, two seconds on a large GPU.
-        device: where it is trained.
-        videos: public films, those held out among them; above 1,296, those of further worlds.
+        epochs: passes over the films; one over 1,000 films takes a minute on one core.
+        device: where films are drawn and the network is trained.
+        videos: films, those held out among them; every 2,592 are of another world.
+        batch: films in a step.
     """
 
     network: Literal["mvit_small", "mvit_v1_b", "mvit_v2_s"] = "mvit_small"
     out: Path = Path("weights.safetensors")
     epochs: int = 40
     device: Literal["cpu", "cuda"] = "cpu"
-    videos: int = _WORLD
+    videos: int = _WORLD // 2
+    batch: int = 32
 
     def __post_init__(self) -> None:
-        _check.count(epochs=self.epochs)
-        if self.videos < _LEAST:
-            raise ValueError(f"Expected videos >= {_LEAST}, got videos={self.videos}.")
+        _check.count(epochs=self.epochs, batch=self.batch)
+        if not _LEAST <= self.videos <= _MOST:
+            raise ValueError(f"Expected videos from {_LEAST} to {_MOST}, got videos={self.videos}.")
 
     def run(self) -> Answer:
         """Draw, train, test, write."""
@@ -78,8 +83,9 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
 
     _refuse_impossible(plan, has_gpu=without_privacy.torch.cuda.is_available())
     without_privacy.torch.manual_seed(0)
-    net = mvit.make(plan.network, classes=len(Stage().activities))
-    films, targets, people = _films(plan.videos, progress)
+    classes = len(Stage(repertoire="public").activities)
+    net = mvit.make(plan.network, classes=classes)
+    films, targets, people = _films(plan.videos, plan.device, progress)
     is_held = np.isin(people, _held_out(people))
     entrance = net.to(plan.device).register_forward_pre_hook(
         lambda _, given: (mvit.fitted(given[0] / 2 + 0.5, plan.network),)  # from -1 to 1
@@ -88,7 +94,7 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
         net,
         films[~is_held],
         targets[~is_held],
-        course=without_privacy.Course(epochs=plan.epochs, rate=3e-4, flips=True, shifts=4),
+        course=without_privacy.Course(**_course(plan)),
         progress=progress,
     )
     out = without_privacy.predict(net, films[is_held])
@@ -101,8 +107,20 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
         "people": len(set(people[~is_held].tolist())),
         "held_out": int(is_held.sum()),
         "top_1": without_privacy.top_1(out, targets[is_held]),
-        "chance": 1 / len(Stage().activities),
+        "chance": 1 / classes,
         "weights": str(plan.out),
+    }
+
+
+def _course(plan: Pretrain) -> dict[str, Any]:
+    """Larger steps where more films are in one."""
+    return {
+        "epochs": plan.epochs,
+        "batch": plan.batch,
+        "rate": 3e-4 * (plan.batch / 32) ** 0.5,
+        "flips": True,
+        "shifts": 4,
+        "coarse": plan.device == "cuda",
     }
 
 
@@ -121,51 +139,36 @@ def _held_out(people: np.ndarray) -> np.ndarray:
 
 
 def _worlds(videos: int) -> Iterator[tuple[Stage, int]]:
-    """Public halves, and how many films of each.
-
-    A film's place, view and motion follow from the world's seed and the film's number, so a
-    larger world with the same seed would show what is private in this one; another seed does not.
-    """
-    for seed in range(-(-videos // _WORLD)):
+    """Worlds that no task is in, and how many films of each."""
+    for number, seed in enumerate(SEEDS[: -(-videos // _WORLD)]):
         stage = Stage(
             split="public",
+            repertoire="public",
             seed=seed,
             frames=_FRAMES,
             height=_PX,
             width=_PX,
             subjects=84,
-            videos=2 * _WORLD,
+            videos=_WORLD,
         )
-        yield stage, min(_WORLD, videos - seed * _WORLD)
+        yield stage, min(_WORLD, videos - number * _WORLD)
 
 
-def _films(videos: int, progress: Progress) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _films(
+    videos: int, device: str, progress: Progress
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Films (N, 3, T, H, W) uint8, what is done in each, and by whom."""
     films = np.empty((videos, 3, _FRAMES, _PX, _PX), np.uint8)
     targets, people = np.empty(videos, np.int64), np.empty(videos, "U16")
     done = 0
     for stage, count in _worlds(videos):
-        _ = stage[0]  # the bodies are made once, before the processes start
-        chunks = np.array_split(np.arange(count), -(-count // _TOGETHER))
-        calls = (delayed(_drawn)(stage, chunk.tolist()) for chunk in chunks)
-        for drawn in bench.together(calls, jobs=len(os.sched_getaffinity(0))):
-            for frames, activity, subject in drawn:
-                films[done] = np.moveaxis(frames, -1, 0)  # (3, T, H, W)
-                targets[done], people[done] = activity, f"{stage.seed}/{subject}"
-                done += 1
+        for video in stage.drawn(count, device=device):
+            films[done] = np.moveaxis(video.frames, -1, 0)  # (3, T, H, W)
+            targets[done] = stage.activities.index(str(video.activity))
+            people[done] = f"{stage.seed}/{video.subject}"
+            done += 1
             progress(done, videos)
     return films, targets, people
-
-
-def _drawn(stage: Stage, indices: list[int]) -> list[tuple[np.ndarray, int, str]]:
-    found = []
-    for index in indices:
-        video = stage[index]
-        if not isinstance(video, Video):
-            raise TypeError(f"Expected a video, got {type(video).__name__}.")
-        activity = stage.activities.index(str(video.activity))
-        found.append((video.frames, activity, str(video.subject)))
-    return found
 
 
 EXAMPLE = Pretrain()

@@ -1,60 +1,23 @@
 """What people do: each activity is a short function from time to joint angles.
 
-Every person has a style of their own, and every take differs a little. Keyframes are joined by
-curves of least jerk, whose acceleration does not jump, because a worn sensor would feel it.
+Every person has a style of their own, and every take differs a little. The twelve daily ones are
+here; those that only public people do are exercises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
 from masquerade import _check
-from masquerade.people.skeleton import ANGLES, RATE_HZ, column, mirrored
+from masquerade.data.world import exercises
+from masquerade.data.world.act import GRAVITY, Act, MotionStyle, least_jerk, stand, stride
+from masquerade.people.skeleton import ANGLES, RATE_HZ, mirrored
 
-_GRAVITY = 9.81
-Values = np.ndarray | float
-
-
-@dataclass(frozen=True, kw_only=True)
-class MotionStyle:
-    """How a person moves.
-
-    Args:
-        tempo: 1 is the usual speed.
-        amplitude: 1 is the usual size of a movement.
-        asymmetry: how much more the left side does than the right, from -0.2 to 0.2.
-        stoop: how far the back is bent, in radians.
-        swing: how much the arms swing in walking; 1 is usual.
-        bounce: how springy the step is; 1 is usual.
-        width: how far apart the feet stand; 1 is usual.
-        is_left_handed: which hand waves, drinks and strikes.
-    """
-
-    tempo: float = 1.0
-    amplitude: float = 1.0
-    asymmetry: float = 0.0
-    stoop: float = 0.05
-    swing: float = 1.0
-    bounce: float = 1.0
-    width: float = 1.0
-    is_left_handed: bool = False
-
-
-def any_style(rng: np.random.Generator) -> MotionStyle:
-    """A person's style."""
-    return MotionStyle(
-        tempo=float(np.exp(rng.uniform(-0.2, 0.2))),
-        amplitude=float(np.exp(rng.uniform(-0.22, 0.18))),
-        asymmetry=float(rng.uniform(-0.15, 0.15)),
-        stoop=float(rng.uniform(-0.02, 0.22)),
-        swing=float(rng.uniform(0.5, 1.5)),
-        bounce=float(rng.uniform(0.6, 1.4)),
-        width=float(rng.uniform(0.6, 1.6)),
-        is_left_handed=bool(rng.random() < 0.25),
-    )
+Repertoire = Literal["daily", "public"]
 
 
 def perform(
@@ -64,8 +27,8 @@ def perform(
 
     What repeats begins anywhere in its cycle; what happens once happens early enough to be seen.
     """
-    if activity not in _ACTS:
-        raise ValueError(_check.unknown("activity", activity, _ACTS))
+    if activity not in (known := _DAILY | exercises.ACTS | {"stand": stand}):
+        raise ValueError(_check.unknown("activity", activity, known))
     _check.positive(seconds=seconds)
     taken = replace(
         style,
@@ -74,121 +37,33 @@ def perform(
     )
     time = np.arange(max(2, round(seconds * RATE_HZ))) / RATE_HZ
     pose = np.zeros((len(time), len(ANGLES)))
-    act = _Act(pose=pose, time=time, style=taken, rng=rng)
-    _stand(act)
+    act = Act(pose=pose, time=time, style=taken, rng=rng)
+    stand(act)
     if activity != "stand":
-        _ACTS[activity](act)
+        known[activity](act)
     return mirrored(pose) if taken.is_left_handed and activity in _HANDED else pose
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Act:
-    """One take while it is played: the angles, which are filled in, and all that shapes them."""
-
-    pose: np.ndarray
-    time: np.ndarray
-    style: MotionStyle
-    rng: np.random.Generator
-
-    def add(self, **angles: Values) -> None:
-        for name, value in angles.items():
-            self.pose[:, ANGLES.index(name)] += value
-
-    def add_side(self, side: str, **angles: Values) -> None:
-        self.add(**{f"{name}_{side}": value for name, value in angles.items()})
-
-    def add_both(self, **angles: Values) -> None:
-        for side in "lr":
-            self.add_side(side, **angles)
-
-    def reach(self, sides: str, part: Values, **angles: Values) -> None:
-        """Move angles of one or both arms towards given ones by ``part``, from 0 to 1."""
-        for side in sides:
-            for name, value in angles.items():
-                held = column(self.pose, f"{name}_{side}")
-                held += part * (value - held)
-
-    def once(self, times: Sequence[float], values: Sequence[float], *, early: float) -> np.ndarray:
-        """A change that happens once, in full if there is time, and begins ``early`` in it."""
-        room = max(0.0, self.time[-1] - times[-1])
-        begin = self.rng.uniform(-0.15, early * max(room, 0.3))
-        return _least_jerk(self.time - begin, times, values)
-
-    def raised(self, seconds: float) -> np.ndarray:
-        """From 0 to 1 within so many seconds at the usual tempo, early on."""
-        return self.once((0.0, seconds / self.style.tempo), (0.0, 1.0), early=0.3)
-
-    def beat(self, rate: float) -> np.ndarray:
-        """From 0 to 1 and back, ``rate`` times a second at the usual tempo."""
-        turn = 2 * np.pi * (rate * self.style.tempo * self.time + self.rng.random())
-        return np.asarray(0.5 + 0.5 * np.sin(turn))
-
-
-def _stand(act: _Act) -> None:
-    """At ease, with the small sway that nobody can suppress."""
-
-    def sway(size: float) -> np.ndarray:
-        phases, rates = act.rng.uniform(0, 2 * np.pi, 3), act.rng.uniform(0.15, 0.7, 3)
-        waves = np.sin(2 * np.pi * rates[:, None] * act.time + phases[:, None])
-        return np.asarray(size * waves.sum(axis=0) / 2)
-
-    stoop = act.style.stoop
-    act.add(spine_pitch=stoop, head_pitch=-0.4 * stoop)
-    act.add(spine_roll=sway(0.015), spine_yaw=sway(0.02), pelvis_roll=sway(0.012))
-    act.add(head_yaw=sway(0.08), head_pitch=sway(0.03), tilt=sway(0.008), lean=sway(0.008))
-    act.add_both(hip_out=0.06 * act.style.width, hip_twist=0.12, knee=0.06, hip=0.03)
-    for side in "lr":
-        act.add_side(side, arm=0.10 + sway(0.03), arm_side=0.9, elbow=0.25 + sway(0.04))
-    act.add_both(flat=1.0, arm_twist=-0.6)
-
-
-def _walk(act: _Act) -> None:
-    _stride(act, rate=0.95, reach=0.36, lift=1.0, swing=0.42, elbow=0.15)
+def _walk(act: Act) -> None:
+    stride(act, rate=0.95, reach=0.36, lift=1.0, swing=0.42, elbow=0.15)
     act.add(pelvis_pitch=0.03, tilt=0.02)
 
 
-def _run(act: _Act) -> None:
-    phase = _stride(act, rate=1.4, reach=0.42, lift=1.75, swing=0.60, elbow=1.30)
+def _run(act: Act) -> None:
+    phase = stride(act, rate=1.4, reach=0.42, lift=1.75, swing=0.60, elbow=1.30)
     act.add(pelvis_pitch=0.10, spine_pitch=0.08, tilt=0.06)
     act.add(hop=0.055 * act.style.bounce * (1 - np.cos(2 * phase + 0.6)))
 
 
-def _stride(
-    act: _Act, *, rate: float, reach: float, lift: float, swing: float, elbow: float
-) -> np.ndarray:
-    """Legs and arms of walking and running; gives the phase.
-
-    ``rate`` is strides a second, ``reach`` how far the thigh swings, ``lift`` how high the knee;
-    ``swing`` and ``elbow`` are of the arms.
-    """
-    style, size = act.style, act.style.amplitude
-    phase = 2 * np.pi * (rate * style.tempo * act.time + act.rng.random())
-    for side, lead, sign in (("l", 0.0, 1.0), ("r", np.pi, -1.0)):
-        turn = phase + lead
-        more = 1 + sign * style.asymmetry
-        # The thigh swings; the knee bends while the leg comes forward and gives under load.
-        bend = np.clip(np.sin(turn + 0.35), 0, None) ** 2
-        load = np.clip(-np.sin(turn - 0.9), 0, None) ** 4
-        act.add_side(side, hip=size * more * reach * (-np.cos(turn)) + 0.10 * lift)
-        act.add_side(side, knee=lift * (1.05 * bend + 0.14 * size * load), flat=-1.0)
-        act.add_side(side, ankle=0.16 * size * np.sin(turn - 0.4) + 0.12 * bend)
-        reached = swing * style.swing * size * (1 - sign * style.asymmetry)
-        act.add_side(side, arm=reached * np.cos(turn) + 0.04, arm_side=-0.75, arm_twist=0.4)
-        act.add_side(side, elbow=elbow + 0.3 * reached * (1 + np.cos(turn)))
-    act.add(pelvis_yaw=0.10 * size * np.cos(phase), spine_yaw=-0.20 * size * np.cos(phase))
-    act.add(pelvis_roll=0.05 * size * style.bounce * np.sin(phase))
-    return np.asarray(phase)
-
-
-def _jump(act: _Act) -> None:
+def _jump(act: Act) -> None:
     style, size = act.style, act.style.amplitude
     height = 0.22 * size * style.bounce**0.5
-    flight = 2 * np.sqrt(2 * height / _GRAVITY)  # a ball thrown up takes as long
+    flight = 2 * np.sqrt(2 * height / GRAVITY)  # a ball thrown up takes as long
     crouch, landing = 0.48 / style.tempo, 0.46 / style.tempo
     cycle = crouch + flight + landing
     within = (act.time + act.rng.random() * cycle) % cycle
     aloft = np.clip(within - crouch, 0, flight)
-    hop = _GRAVITY / 2 * aloft * (flight - aloft)
+    hop = GRAVITY / 2 * aloft * (flight - aloft)
     low = {"hip": 0.80, "knee": 1.35, "arm": -0.2, "elbow": 0.3}
     high = {"hip": 0.05, "knee": 0.10, "arm": 1.35, "elbow": 0.5}
     mid = {"hip": 0.40, "knee": 0.70, "arm": 0.6, "elbow": 0.6}
@@ -196,14 +71,14 @@ def _jump(act: _Act) -> None:
     times = (0.0, 0.35 * crouch, crouch, crouch + 0.4 * flight, down, down + 0.5 * landing, cycle)
     poses = (mid, low, high, high, mid, low, mid)
     for name in low:
-        act.add_both(**{name: _least_jerk(within, times, [size * pose[name] for pose in poses])})
-    bent = _least_jerk(within, times, [pose["knee"] for pose in poses])
+        act.add_both(**{name: least_jerk(within, times, [size * pose[name] for pose in poses])})
+    bent = least_jerk(within, times, [pose["knee"] for pose in poses])
     act.add(spine_pitch=0.28 * size * bent, pelvis_pitch=0.15 * size * bent, hop=hop)
     airborne = np.clip(hop / 0.03, 0, 1)
     act.add_both(flat=-airborne, ankle=-0.5 * airborne)
 
 
-def _wave(act: _Act) -> None:
+def _wave(act: Act) -> None:
     beat, up = act.beat(1.7), act.raised(0.45)
     wide = beat * min(act.style.amplitude, 1.2)
     lift = act.rng.uniform(-0.35, 0.15)
@@ -212,7 +87,7 @@ def _wave(act: _Act) -> None:
     act.add(spine_roll=-0.05 * up, head_yaw=-0.1 * up)
 
 
-def _clap(act: _Act) -> None:
+def _clap(act: Act) -> None:
     beat, up = act.beat(1.9), act.raised(0.4)
     gap = beat * act.style.amplitude  # 0 is palm on palm
     lift = act.rng.uniform(-0.05, 0.25)
@@ -221,10 +96,10 @@ def _clap(act: _Act) -> None:
     act.add(head_pitch=0.05 * up, spine_pitch=0.03 * up * gap)
 
 
-def _punch(act: _Act) -> None:
+def _punch(act: Act) -> None:
     turn = (act.time / (0.95 / act.style.tempo) + act.rng.random()) % 1
     ready = act.raised(0.35)
-    hit = _least_jerk(turn, (0.0, 0.25, 0.50, 0.58, 1.0), (0.0, 0.0, 1.0, 1.0, 0.0)) * ready
+    hit = least_jerk(turn, (0.0, 0.25, 0.50, 0.58, 1.0), (0.0, 0.0, 1.0, 1.0, 0.0)) * ready
     act.reach("lr", ready, arm=0.53, arm_side=0.29, arm_twist=-0.61, elbow=2.2)
     act.reach("r", hit, arm=1.5, arm_side=-0.12, arm_twist=-0.45, elbow=0.1)
     size = hit * act.style.amplitude
@@ -233,11 +108,11 @@ def _punch(act: _Act) -> None:
     act.add(hip_r=-0.22 * ready, knee_r=0.22 * ready, spine_pitch=0.08 * ready + 0.10 * size)
 
 
-def _kick(act: _Act) -> None:
+def _kick(act: Act) -> None:
     turn = (act.time / (1.3 / act.style.tempo) + act.rng.random()) % 1
     marks = (0.0, 0.20, 0.42, 0.52, 0.75, 1.0)
-    hip = _least_jerk(turn, marks, (0.0, -0.45, 1.25, 1.35, 0.2, 0.0))
-    knee = _least_jerk(turn, marks, (0.0, 1.25, 0.35, 0.05, 0.5, 0.0))
+    hip = least_jerk(turn, marks, (0.0, -0.45, 1.25, 1.35, 0.2, 0.0))
+    knee = least_jerk(turn, marks, (0.0, 1.25, 0.35, 0.05, 0.5, 0.0))
     lift, ahead = np.clip(np.abs(hip) + knee, 0, 1), np.clip(hip, 0, None)
     size = act.style.amplitude
     act.add(hip_r=size * hip, knee_r=size * knee, flat_r=-lift, ankle_r=-0.4 * lift)
@@ -246,31 +121,31 @@ def _kick(act: _Act) -> None:
     act.add(arm_side_l=-0.1 * lift, knee_l=0.15 * lift, hip_l=0.05 * lift, spine_yaw=0.2 * hip)
 
 
-def _drink(act: _Act) -> None:
+def _drink(act: Act) -> None:
     tempo = act.style.tempo
     stops = (0.0, 0.6, 0.85, 1.5, 2.1, 2.5)
     cycle = stops[-1] / tempo
     turn = (act.time + act.rng.uniform(0, 0.75) * cycle) % cycle * tempo
-    up = _least_jerk(turn, stops, (0.0, 1.0, 1.0, 1.0, 0.0, 0.0))
-    sip = _least_jerk(turn, stops, (0.0, 0.1, 1.0, 1.0, 0.0, 0.0))
+    up = least_jerk(turn, stops, (0.0, 1.0, 1.0, 1.0, 0.0, 0.0))
+    sip = least_jerk(turn, stops, (0.0, 0.1, 1.0, 1.0, 0.0, 0.0))
     act.reach("r", 1.0, arm=0.2, arm_side=1.0, arm_twist=-1.3, elbow=1.5)
     act.reach("r", up, arm=1.02 + 0.12 * sip, arm_side=0.16, arm_twist=-0.7, elbow=2.1)
     act.add(head_pitch=-0.28 * sip, spine_pitch=-0.05 * sip, hand_r=0.15 * sip)
 
 
-def _sit_down(act: _Act) -> None:
+def _sit_down(act: Act) -> None:
     _seat(act, _lowered(act))
 
 
-def _stand_up(act: _Act) -> None:
+def _stand_up(act: Act) -> None:
     _seat(act, 1 - _lowered(act))
 
 
-def _lowered(act: _Act) -> np.ndarray:
+def _lowered(act: Act) -> np.ndarray:
     return act.once((0.0, 1.15 / act.style.tempo), (0.0, 1.0), early=0.35)
 
 
-def _seat(act: _Act, down: np.ndarray) -> None:
+def _seat(act: Act, down: np.ndarray) -> None:
     """From standing (0) to sitting on a seat behind (1); the trunk leans forward in between."""
     lean = 4 * down * (1 - down)
     act.add_both(hip=1.50 * down, knee=1.45 * down, hip_out=0.06 * down)
@@ -279,12 +154,12 @@ def _seat(act: _Act, down: np.ndarray) -> None:
     act.add(head_pitch=-0.25 * lean)
 
 
-def _pick_up(act: _Act) -> None:
+def _pick_up(act: Act) -> None:
     tempo = act.style.tempo
     stops = (0.0, 0.75, 0.95, 1.70, 2.0)
     cycle = stops[-1] / tempo
     turn = (act.time + act.rng.uniform(0, 0.45) * cycle) % cycle * tempo
-    down = _least_jerk(turn, stops, (0.0, 1.0, 1.0, 0.0, 0.0))
+    down = least_jerk(turn, stops, (0.0, 1.0, 1.0, 0.0, 0.0))
     knees = act.rng.uniform(0.55, 1.25)  # some bend the knees, some the back
     size = min(act.style.amplitude, 1.1)
     act.add(pelvis_pitch=size * (0.95 - 0.2 * knees) * down, spine_pitch=0.65 * size * down)
@@ -293,7 +168,7 @@ def _pick_up(act: _Act) -> None:
     act.add(arm_l=0.25 * down, elbow_l=0.25 * down, spine_yaw=0.15 * down, head_pitch=0.1 * down)
 
 
-def _fall(act: _Act) -> None:
+def _fall(act: Act) -> None:
     down = act.once((0.0, 0.35, 0.95), (0.0, 0.12, 1.0), early=0.45)
     give = np.clip(4 * down * (1 - down), 0, 1)
     way = int(act.rng.integers(3)) - 1
@@ -309,22 +184,16 @@ def _fall(act: _Act) -> None:
     act.add(spine_pitch=0.2 * give, spine_yaw=0.3 * way * give)
 
 
-_ACTS: dict[str, Callable[[_Act], None]] = {
+_DAILY: dict[str, Callable[[Act], None]] = {
     act.__name__.removeprefix("_"): act
     for act in (
         *(_walk, _run, _jump, _wave, _clap, _sit_down, _stand_up),
-        *(_pick_up, _punch, _kick, _drink, _fall, _stand),
+        *(_pick_up, _punch, _kick, _drink, _fall),
     )
 }
-ACTIVITIES = tuple(name for name in _ACTS if name != "stand")
-_HANDED = ("wave", "punch", "kick", "drink", "pick_up")
-
-
-def _least_jerk(at: np.ndarray, when: Sequence[float], what: Sequence[float]) -> np.ndarray:
-    """A curve through values ``what`` at times ``when`` that rests at each; constant outside."""
-    times, values = np.array(when), np.array(what)
-    place = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
-    s = np.clip((at - times[place]) / (times[place + 1] - times[place]), 0, 1)
-    smooth = s**3 * (10 - 15 * s + 6 * s * s)
-    found: np.ndarray = values[place] + (values[place + 1] - values[place]) * smooth
-    return found
+ACTIVITIES = tuple(_DAILY)
+REPERTOIRES: Mapping[str, tuple[str, ...]] = {
+    "daily": ACTIVITIES,
+    "public": exercises.ACTIVITIES,
+}
+_HANDED = ("wave", "punch", "kick", "drink", "pick_up", *exercises.HANDED)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
 from masquerade import _check
-from masquerade.data.world.motion import ACTIVITIES
+from masquerade.data.world.motion import REPERTOIRES, Repertoire
 from masquerade.people.skeleton import RATE_HZ
 
 Split = Literal["public", "train", "test", "all"]
@@ -44,6 +45,8 @@ class WorldPlan:
     photo_px: int = 128
     wearers: int = 42
     signal_hz: float = 50.0
+    repertoire: Repertoire = "daily"
+    class_share: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         names = ("places", "videos", "frames", "height", "width", "photos", "photo_px")
@@ -64,13 +67,35 @@ class WorldPlan:
                     f"Expected {name} >= 6, so that every split has people, "
                     f"got {name}={getattr(self, name)}."
                 )
-        if self.correlation > 0 and self.places < len(ACTIVITIES):
+        if self.correlation > 0 and self.places < len(self.activities):
             raise ValueError(
-                f"Expected at least {len(ACTIVITIES)} places, one for each activity, where "
+                f"Expected at least {len(self.activities)} places, one for each activity, where "
                 f"correlation > 0, got places={self.places}; add places or set correlation to 0."
             )
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise ValueError(f"Expected seed to be a whole number >= 0, got seed={self.seed!r}.")
+        if self.class_share is not None:
+            _check_shares(self.class_share, self.activities)
+
+    @property
+    def activities(self) -> tuple[str, ...]:
+        """What is done in this world."""
+        return REPERTOIRES[self.repertoire]
+
+    def rng(self, *numbers: int) -> np.random.Generator:
+        """What is random about one thing; nothing is the same in two repertoires but people."""
+        own = (self.seed, *numbers)
+        return np.random.default_rng(own if self.repertoire == "daily" else (*own, 1))
+
+    def members(self, split: str, count: int) -> range:
+        """The numbers of a split, of ``count`` recordings; all are public where people are."""
+        return members("all" if self.repertoire == "public" else split, count)
+
+    def people(self, split: str, count: int) -> list[int]:
+        """The people of a split, of ``count`` in all; who is private has no public repertoire."""
+        if self.repertoire == "daily":
+            return people(split, count)
+        return people("public", 2 * count)[:count]
 
     def size(self, kind: str) -> tuple[int, int, int]:
         """Frames, height and width of a video or a photo."""
@@ -81,6 +106,9 @@ class WorldPlan:
     def fingerprint(self, kind: str, fields: tuple[str, ...]) -> str:
         """A name for what these fields make."""
         known = {name: asdict(self)[name] for name in ("seed", *fields)}
+        known |= {} if self.repertoire == "daily" else {"repertoire": self.repertoire}
+        if self.class_share is not None and kind != "signals":
+            known["class_share"] = self.class_share
         text = json.dumps([_MAKING, kind, known], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -125,16 +153,17 @@ def people(split: str, count: int) -> list[int]:
 def take(world: WorldPlan, number: int, *, kind: str) -> Take:
     """The plan of video or photo ``number``."""
     count = world.videos if kind == "videos" else world.photos
-    rng = np.random.default_rng((world.seed, 2, ("videos", "photos").index(kind), number))
-    split = next(name for name in SPLITS if number in members(name, count))
-    group = people("all" if world.shares_subjects else split, world.subjects)
-    rounds, act = divmod(number - members(split, count).start, len(ACTIVITIES))
+    rng = world.rng(2, ("videos", "photos").index(kind), number)
+    split = next(name for name in SPLITS if number in world.members(name, count))
+    group = world.people("all" if world.shares_subjects else split, world.subjects)
+    rounds, act = _part(world, number, world.members(split, count))
     subject = group[(rounds + 5 * act) % len(group)]
     at_home = rng.random() < world.correlation
     place, stranger = int(rng.integers(world.places)), int(rng.integers(max(1, len(group) - 1)))
     if at_home:
-        place -= (place - act) % len(ACTIVITIES)  # the places of an activity: every twelfth
-        place += len(ACTIVITIES) if place < 0 else 0
+        kinds = len(world.activities)
+        place -= (place - act) % kinds  # the places of an activity, of twelve: every twelfth
+        place += kinds if place < 0 else 0
     others = [number for number in group if number != subject]  # nobody in a split of one
     someone = others[stranger] if others else None
     return Take(
@@ -142,7 +171,49 @@ def take(world: WorldPlan, number: int, *, kind: str) -> Take:
         split=split,
         subject=subject,
         bystander=someone if rng.random() < world.bystanders and kind == "videos" else None,
-        activity=ACTIVITIES[act],
+        activity=world.activities[act],
         place=place,
         view=int(rng.integers(VIEWS)),
     )
+
+
+def _part(world: WorldPlan, number: int, split: range) -> tuple[int, int]:
+    """How often an activity was done before in this split, and which it is.
+
+    They take turns, unless some have a larger share.
+    """
+    place = number - split.start
+    if world.class_share is None:
+        return divmod(place, len(world.activities))
+    return _shared(world.class_share, len(split))[place]
+
+
+@lru_cache(maxsize=16)
+def _shared(shares: tuple[float, ...], count: int) -> list[tuple[int, int]]:
+    """For each of ``count`` recordings, how often its activity came before, and its activity.
+
+    Next is always who is furthest behind its share, so that any beginning has the shares too.
+    """
+    done, wanted = np.zeros(len(shares), int), np.array(shares)
+    found = []
+    for _ in range(count):
+        due = np.full(len(shares), np.inf)
+        due[wanted > 0] = (done[wanted > 0] + 0.5) / wanted[wanted > 0]
+        act = int(np.argmin(due))
+        found.append((int(done[act]), act))
+        done[act] += 1
+    return found
+
+
+def _check_shares(shares: tuple[float, ...], activities: tuple[str, ...]) -> None:
+    """Refuse what is not one share an activity."""
+    if len(shares) != len(activities):
+        raise ValueError(
+            f"Expected {len(activities)} class_share, one for each of {', '.join(activities)}, "
+            f"got {len(shares)}."
+        )
+    if not all(np.isfinite(share) and share >= 0 for share in shares) or not sum(shares) > 0:
+        raise ValueError(
+            "Expected class_share to be finite and >= 0, and one above 0 at least, "
+            f"got class_share={shares}."
+        )

@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -27,6 +27,7 @@ from masquerade.files import atomic
 from masquerade.people import bodies
 
 Progress: TypeAlias = Callable[[int, int], None]
+Shot: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]]  # labels, and what is kept
 Layout: TypeAlias = dict[str, tuple[tuple[int, ...], str]]
 
 _FILMED = ("subjects", "places", "shares_subjects", "correlation")
@@ -133,23 +134,37 @@ def _fill_on(
     """As ``_fill``; processes play the films, and this one draws them on the device."""
     numbers, held = _numbers(world, kind), _lay_out(world, kind, part)
     known: list[dict[str, Any]] = []
-    played = chain.from_iterable(_at_once(partial(_played, world, kind), numbers, processes))
-    most = batch.together(world, kind)
-    for ready, film in batch.films(played, most=most, device=device):
-        labels, arrays = _kept(world, ready.take, film, kind)
+    for labels, arrays in anew(world, kind, numbers, processes=processes, device=device):
         for name, array in arrays.items():
-            held[name][ready.take.number] = array
+            held[name][labels["number"]] = array
         known.append(labels)
         progress(len(known), len(numbers))
     (part / "labels.json").write_text(json.dumps(known))
 
 
-def _numbers(world: WorldPlan, kind: str) -> np.ndarray:
-    return np.arange({"videos": world.videos, "photos": world.photos}.get(kind, world.wearers))
+def anew(
+    world: WorldPlan, kind: str, numbers: Sequence[int], *, processes: int, device: str
+) -> Iterator[Shot]:
+    """Labels of some videos or photos and what is kept of them, in order; not from the cache."""
+    bodies.model()  # baked once, before the processes start
+    if device == "cpu":
+        yield from chain.from_iterable(_at_once(partial(_shots, world, kind), numbers, processes))
+        return
+    played = chain.from_iterable(_at_once(partial(_played, world, kind), numbers, processes))
+    for ready, film in batch.films(played, most=batch.together(world, kind), device=device):
+        yield _kept(world, ready.take, film, kind)
+
+
+def _shots(world: WorldPlan, kind: str, numbers: list[int]) -> list[Shot]:
+    return [shot(world, number, kind) for number in numbers]
+
+
+def _numbers(world: WorldPlan, kind: str) -> range:
+    return range({"videos": world.videos, "photos": world.photos}.get(kind, world.wearers))
 
 
 def _at_once(
-    work: Callable[[list[int]], Any], numbers: np.ndarray, processes: int
+    work: Callable[[list[int]], Any], numbers: Sequence[int], processes: int
 ) -> Iterator[Any]:
     """What becomes of the numbers, a few at a time and in order."""
     chunks = np.array_split(numbers, -(-len(numbers) // _TOGETHER))
@@ -197,7 +212,7 @@ def unpacked(bits: np.ndarray, height: int, width: int) -> np.ndarray:
     return flat.reshape(*bits.shape[:-1], height, width).astype(bool)
 
 
-def shot(world: WorldPlan, number: int, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def shot(world: WorldPlan, number: int, kind: str) -> Shot:
     """Labels of a video or photo, and what is kept of it.
 
     That is the mask of all people and the joints of the one who acts.
@@ -206,9 +221,7 @@ def shot(world: WorldPlan, number: int, kind: str) -> tuple[dict[str, Any], dict
     return _kept(world, take, takes.shoot(world, take, kind=kind), kind)
 
 
-def _kept(
-    world: WorldPlan, take: plan.Take, film: takes.StagedFilm, kind: str
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _kept(world: WorldPlan, take: plan.Take, film: takes.StagedFilm, kind: str) -> Shot:
     arrays = {
         "frames": film.frames,
         "masks": packed(film.owner >= 0),
@@ -268,7 +281,8 @@ def _made(
 
 def wearer_labels(world: WorldPlan, number: int) -> dict[str, Any]:
     """Labels of a session."""
-    subject = subjects.make(number, seed=world.seed)
+    who = world.people("all", world.wearers)[number]
+    subject = subjects.make(who, seed=world.seed)
     return {
         "number": number,
         "subject": subject.name,

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from masquerade.data.world import motion
+from masquerade.data.world import act
 from masquerade.people import look
 from masquerade.people.bodies import Shape
 
@@ -22,7 +22,7 @@ class Subject:
     name: str  # such as "s017"
     shape: Shape
     look: look.Look
-    style: motion.MotionStyle
+    style: act.MotionStyle
     is_feminine: bool
 
     @property
@@ -58,6 +58,6 @@ def make(number: int, *, seed: int) -> Subject:
         origin=tuple((0.05 + rng.random(3)).tolist()),
     )
     worn = look.any_look(is_feminine=is_feminine, age=age, rng=rng)
-    style = motion.any_style(rng)
+    style = act.any_style(rng)
     name = f"s{number:03d}"
     return Subject(name=name, shape=shape, look=worn, style=style, is_feminine=is_feminine)

@@ -15,7 +15,7 @@ from masquerade.people.skeleton import RATE_HZ, Posed
 
 _PAD_S = 0.5  # before and after, so that smoothing has something to go by
 _ZOOM = 0.72  # of a place's own angle of view, so that a person fills half the height
-_ONCE = ("sit_down", "stand_up", "fall")
+_ONCE = ("sit_down", "stand_up", "fall", "kneel")
 _FADE_S = 0.6  # between two activities of a session
 
 
@@ -95,7 +95,7 @@ def script(world: WorldPlan, take: Take, *, kind: str) -> Script:
 
 
 def _film(world: WorldPlan, take: Take) -> Script:
-    rng = np.random.default_rng((world.seed, 3, take.number))
+    rng = world.rng(3, take.number)
     camera, light = _set_up(world, take, rng=rng)
     seconds = (world.frames - 1) / world.rate_hz
     cast = [(take.subject, _played(world, take, seconds, rng=rng))]
@@ -113,7 +113,7 @@ def _film(world: WorldPlan, take: Take) -> Script:
 
 def empty(world: WorldPlan, take: Take) -> np.ndarray:
     """(H, W, 3): the place of a video as it is without people."""
-    rng = np.random.default_rng((world.seed, 3, take.number))
+    rng = world.rng(3, take.number)
     camera, light = _set_up(world, take, rng=rng)
     return backdrop.draw(_place(take.place, world.seed), camera, light)[0]
 
@@ -128,7 +128,7 @@ def _set_up(world: WorldPlan, take: Take, *, rng: np.random.Generator) -> tuple[
 
 def _photo(world: WorldPlan, take: Take) -> Script:
     """One frame of a take, framed around the person."""
-    rng = np.random.default_rng((world.seed, 4, take.number))
+    rng = world.rng(4, take.number)
     place = _place(take.place, world.seed)
     posed = _played(world, take, 1.5, rng=rng)
     rows = np.array([round(rng.uniform(_PAD_S, _PAD_S + 1.5) * RATE_HZ)])
@@ -149,7 +149,7 @@ def _photo(world: WorldPlan, take: Take) -> Script:
 
 def portrait(world: WorldPlan, number: int) -> StagedFilm:
     """Somebody's head from near by, looking about."""
-    rng = np.random.default_rng((world.seed, 7, number))
+    rng = world.rng(7, number)
     where = int(rng.integers(world.places))
     place = _place(where, world.seed)
     wide = places.camera(place, 2, height=world.height, width=world.width, rng=rng)
@@ -178,18 +178,19 @@ def session(world: WorldPlan, wearer: int) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         (T, channels) float32 and the activity of each sample, -1 between two of them.
     """
-    rng = np.random.default_rng((world.seed, 5, wearer))
-    subject, body = subjects.make(wearer, seed=world.seed), _body(wearer, world.seed)
+    rng = world.rng(5, wearer)
+    who = world.people("all", world.wearers)[wearer]
+    subject, body = subjects.make(who, seed=world.seed), _body(who, world.seed)
     poses, labels = [], []
-    names = [name for name in motion.ACTIVITIES if name != "stand_up"]
+    names = [name for name in world.activities if name != "stand_up"]
     for name in (names[place] for place in rng.permutation(len(names))):
         repeats, seconds = (3, 3.0) if name in _ONCE else (1, 7.0)
         for _ in range(repeats):
             poses.append(motion.perform(name, subject.style, seconds, rng=rng))
-            labels.append(motion.ACTIVITIES.index(name))
+            labels.append(world.activities.index(name))
             if name == "sit_down":  # nobody sits down twice
                 poses.append(motion.perform("stand_up", subject.style, seconds, rng=rng))
-                labels.append(motion.ACTIVITIES.index("stand_up"))
+                labels.append(world.activities.index("stand_up"))
     pose, label = _joined(poses, labels)
     posed = skeleton.solve(pose, body, heading=float(rng.uniform(0, 2 * np.pi)))
     mount = sensors.any_mount(is_left=subject.style.is_left_handed, rng=rng)
@@ -199,11 +200,11 @@ def session(world: WorldPlan, wearer: int) -> tuple[np.ndarray, np.ndarray]:
 
 def worn(world: WorldPlan, take: Take) -> np.ndarray:
     """(T, 3) m/s2 at the acting person's wrist, at ``signal_hz``, while a video is made."""
-    rng = np.random.default_rng((world.seed, 3, take.number))
+    rng = world.rng(3, take.number)
     _set_up(world, take, rng=rng)  # draws what the film draws
     posed = _played(world, take, (world.frames - 1) / world.rate_hz, rng=rng)
     subject, body = subjects.make(take.subject, seed=world.seed), _body(take.subject, world.seed)
-    own = np.random.default_rng((world.seed, 6, take.number))
+    own = world.rng(6, take.number)
     mount = sensors.any_mount(is_left=subject.style.is_left_handed, rng=own)
     values = sensors.read(posed, body, mount, rate_hz=world.signal_hz, rng=own)
     rows, at = _rows(world), sensors.times(len(posed.heads), rate_hz=world.signal_hz)
