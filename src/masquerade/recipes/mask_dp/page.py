@@ -22,9 +22,9 @@ from masquerade.recipes.mask_dp.rows import (
     SCRATCH,
     SHARED,
     UNITS,
-    Block,
     Cell,
     Found,
+    Panel,
 )
 from masquerade.recipes.verdict import Runs, Word, compared, overall
 from masquerade.report import bars, plot
@@ -86,16 +86,16 @@ def markdown(found: Found) -> str:
 
 def table(found: Found, relation: str, score: Score) -> str:
     """Markdown: a row a method, a column an epsilon; what the noise really gives comes last."""
-    blocks = [block for block in found.blocks() if block.relation == relation]
+    panels = [panel for panel in found.panels() if panel.relation == relation]
     rows = []
-    for block in blocks:
+    for panel in panels:
         for method in found.methods:
-            cells = [found.cell(method, epsilon, block) for epsilon in found.epsilons]
+            cells = [found.cell(method, epsilon, panel) for epsilon in found.epsilons]
             if any(cells):
-                name = f"{method}, {block.place}" if block.place else method
+                name = f"{method}, {panel.place}" if panel.place else method
                 words = ["-" if cell is None else str(score(cell)) for cell in cells]
                 rows.append([_marked(name, method), UNITS[method], *words])
-    rows += _proved(found, blocks[0])
+    rows += _proved(found, panels[0])
     return bench.table(["method", "what is protected", *map(_at, found.epsilons)], rows)
 
 
@@ -104,11 +104,11 @@ def _marked(name: str, method: str) -> str:
     return f"{name}: epsilon CLAIMED, NOT VALID" if is_claim else name
 
 
-def _proved(found: Found, block: Block) -> list[list[str]]:
+def _proved(found: Found, panel: Panel) -> list[list[str]]:
     """What the noise of sound rows gives under the other relation, and the published one's under
     both.
     """
-    other = next(r.value for r in RELATIONS if r.value != block.relation)
+    other = next(r.value for r in RELATIONS if r.value != panel.relation)
     sound = [m for m in found.methods if m in ROWS and not ROWS[m].is_claim and m not in FREE]
     wanted = [(f"epsilon of the sound rows under {other}", sound, other)]
     if SHARED in found.methods:
@@ -119,7 +119,7 @@ def _proved(found: Found, block: Block) -> list[list[str]]:
     for name, methods, relation in wanted:
         words = []
         for epsilon in found.epsilons:
-            cells = [found.cell(method, epsilon, block) for method in methods]
+            cells = [found.cell(method, epsilon, panel) for method in methods]
             words.append(_range([c.proved[relation] for c in cells if c and c.proved]))
         rows.append([name, "", *words])
     return rows
@@ -147,40 +147,40 @@ _PAIRS = (
 )
 
 
-def words_of(found: Found, block: Block, pair: tuple[str, str]) -> dict[float, Word]:
+def words_of(found: Found, panel: Panel, pair: tuple[str, str]) -> dict[float, Word]:
     """Whether the first row is ahead of the second in Top-1, at each epsilon that both have."""
     words: dict[float, Word] = {}
     for epsilon in found.epsilons:
-        one, other = (found.cell(method, epsilon, block) for method in pair)
+        one, other = (found.cell(method, epsilon, panel) for method in pair)
         if one and other:
             words[epsilon] = compared(one.runs, other.runs)
     return words
 
 
 def comparisons(found: Found) -> list[dict[str, Any]]:
-    """Every pair of rows in every block, for machines."""
+    """Every pair of rows in every panel, for machines."""
     return [
         {
             "one": pair[0],
             "other": pair[1],
-            "relation": block.relation,
-            "correlation": block.correlation,
-            "words": {_at(e): word for e, word in words_of(found, block, pair).items()},
+            "relation": panel.relation,
+            "correlation": panel.correlation,
+            "words": {_at(e): word for e, word in words_of(found, panel, pair).items()},
         }
-        for block in found.blocks()
+        for panel in found.panels()
         for pair in _PAIRS
-        if words_of(found, block, pair)
+        if words_of(found, panel, pair)
     ]
 
 
 def verdict(found: Found, pair: tuple[str, str]) -> list[str]:
     """Where the first row is ahead of the second: by epsilons, and up to 1 as a whole."""
     told, small = [], []
-    for block in found.blocks():
-        words = words_of(found, block, pair)
+    for panel in found.panels():
+        words = words_of(found, panel, pair)
         if words:
             small += [word for epsilon, word in words.items() if epsilon <= _MOST]
-            where = ", ".join(part for part in (block.place, _under(found, block)) if part)
+            where = ", ".join(part for part in (panel.place, _under(found, panel)) if part)
             told.append(f"{where}: {_grouped(words)}" if where else _grouped(words))
     if not told:
         return []
@@ -188,8 +188,8 @@ def verdict(found: Found, pair: tuple[str, str]) -> list[str]:
     return [f"{pair[0]} against {pair[1]}. {'; '.join(told)}.{whole}"]
 
 
-def _under(found: Found, block: Block) -> str:
-    return block.relation if len(found.relations) > 1 else ""
+def _under(found: Found, panel: Panel) -> str:
+    return panel.relation if len(found.relations) > 1 else ""
 
 
 def _grouped(words: dict[float, Word]) -> str:
@@ -217,10 +217,10 @@ def sentences(found: Found) -> list[str]:
 def _sides(found: Found) -> list[str]:
     """How much is learned from what is public."""
     told = []
-    for block in found.blocks():
-        public, full = (found.cell(method, math.inf, block) for method in (PUBLIC, DP))
-        if public and full and block.relation == found.relations[0]:
-            where = f"{block.place}: " if block.place else ""
+    for panel in found.panels():
+        public, full = (found.cell(method, math.inf, panel) for method in (PUBLIC, DP))
+        if public and full and panel.relation == found.relations[0]:
+            where = f"{panel.place}: " if panel.place else ""
             told.append(f"{where}{public.runs} of {full.runs}")
     if not told:
         return []
@@ -296,16 +296,16 @@ def _top_1(found: Found, relation: str) -> str:
     """Per cent right against epsilon; what has no noise as faint levels."""
     finite = [epsilon for epsilon in found.epsilons if epsilon < math.inf]
     lines: list[plot.Line] = []
-    for block in (one for one in found.blocks() if one.relation == relation):
-        cells = [c for c in found.cells if (c.relation, c.correlation) == block.key]
-        end = f", {block.place}" if block.place else ""
+    for panel in (one for one in found.panels() if one.relation == relation):
+        cells = [c for c in found.cells if (c.relation, c.correlation) == panel.key]
+        end = f", {panel.place}" if panel.place else ""
         lines += bench.curves(
             (cell.method + end, math.log10(cell.epsilon), 100 * cell.runs.mean)
             for cell in cells
             if cell.epsilon in finite and cell.method not in FREE
         )
-        levels = [(name, found.cell(name, finite[0], block)) for name in FREE if finite]
-        levels.append((f"{DP}, no noise", found.cell(DP, math.inf, block)))
+        levels = [(name, found.cell(name, finite[0], panel)) for name in FREE if finite]
+        levels.append((f"{DP}, no noise", found.cell(DP, math.inf, panel)))
         for name, cell in levels:
             if cell is not None and finite:
                 x = np.log10([finite[0], finite[-1]])
@@ -324,18 +324,18 @@ def class_bars(found: Found, *, epsilon: float = 1.0, relation: str | None = Non
 
     Of several worlds, the last one.
     """
-    block = [b for b in found.blocks() if relation in (None, b.relation)][-1]
+    panel = [b for b in found.panels() if relation in (None, b.relation)][-1]
     chosen = {
-        "no privacy": found.cell(DP, math.inf, block),
-        f"DP, epsilon {epsilon:g}": found.cell(DP, epsilon, block),
-        f"MaskDP, epsilon {epsilon:g}": found.cell(MASK_DP, epsilon, block),
+        "no privacy": found.cell(DP, math.inf, panel),
+        f"DP, epsilon {epsilon:g}": found.cell(DP, epsilon, panel),
+        f"MaskDP, epsilon {epsilon:g}": found.cell(MASK_DP, epsilon, panel),
     }
     series = [
         bench.bars_of(name, [cell.per_class[one] for one in found.classes])
         for name, cell in chosen.items()
         if cell is not None
     ]
-    end = f", {block.place}" if block.place else ""
+    end = f", {panel.place}" if panel.place else ""
     axes = plot.Axes(
         title=f"Each class, {found.plan.private} private{end}", x_label="", y_label="per cent right"
     )

@@ -166,16 +166,16 @@ class Found:
                 f"Expected a row {PUBLIC!r} in the table: without it nobody sees what noise costs."
             )
 
-    def cell(self, method: str, epsilon: float, of: Block | None = None) -> Cell | None:
-        """That one, if it was measured; of the first block if none is given."""
-        wanted = (method, epsilon, *(of or next(self.blocks())).key)
+    def cell(self, method: str, epsilon: float, of: Panel | None = None) -> Cell | None:
+        """That one, if it was measured; of the first panel if none is given."""
+        wanted = (method, epsilon, *(of or next(self.panels())).key)
         found = {(c.method, c.epsilon, c.relation, c.correlation): c for c in self.cells}
         return found.get(wanted)
 
-    def blocks(self) -> Iterator[Block]:
+    def panels(self) -> Iterator[Panel]:
         """Cells that are compared with each other: under one relation, of one world."""
         keys = dict.fromkeys((cell.relation, cell.correlation) for cell in self.cells)
-        return (Block(relation=relation, correlation=of) for relation, of in keys)
+        return (Panel(relation=relation, correlation=of) for relation, of in keys)
 
     @property
     def relations(self) -> list[str]:
@@ -199,7 +199,7 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class Panel:
     """Which cells are compared with each other."""
 
     relation: str

@@ -34,7 +34,7 @@ STAGE = Preset(
         "mask_learning_rate": 0.01,
         "weight": 1.0,
         "public_batch": 512,
-        "public_learning_rate": 0.005,
+        "public_learning_rate": 0.002,
         "published_learning_rate": 0.1,  # plain descent: as far as 0.01 with momentum
         "seeds": 3,
         "copies": 1,
