@@ -23,7 +23,7 @@ from masquerade.recipes.tempdiff import run as runs
 from masquerade.recipes.tempdiff.exam import Claimed, Exam, Taught, claimed, labels_of, taught
 from masquerade.recipes.tempdiff.page import markdown, plots, sentences
 from masquerade.recipes.tempdiff.parts import ChosenSignals, SignalParts, narrowed
-from masquerade.recipes.tempdiff.rows import Cell, Examined, Facts, Scores
+from masquerade.recipes.tempdiff.rows import Examined, Facts, Marks, Pupils
 from masquerade.recipes.tempdiff.settings import PAPER, PRESETS
 
 pytest.importorskip("torch").set_num_threads(1)
@@ -50,25 +50,25 @@ def around(share: float) -> tuple[float, ...]:
 
 def found(*, votes: float = 0.80, lnmax: float = 0.6, pate: float = 0.6) -> Examined:
     claim = Claimed(teacher=134.66, person=397.51, figure=1.2, at_8_moments=1.439)
-    published = Cell(who="tempdiff", by="time", teachers=50, queries=1000, gamma=0.3)
-    person = Cell(who="tempdiff", by="subject", teachers=210, queries=100, epsilon=2.0)
+    published = Pupils(who="tempdiff", by="time", teachers=50, queries=1000, gamma=0.3)
+    person = Pupils(who="tempdiff", by="subject", teachers=210, queries=100, epsilon=2.0)
     gnmax = replace(person, aggregator="gnmax")
     helped = {"is_alone": False}
     scores = {
-        published: Scores(right=around(0.9), top_1=around(0.7), claims=(claim,) * 3),
-        replace(published, who="pate"): Scores(
+        published: Marks(right=around(0.9), top_1=around(0.7), claims=(claim,) * 3),
+        replace(published, who="pate"): Marks(
             right=around(0.8), top_1=around(0.7), claims=(claim,) * 3
         ),
-        gnmax: Scores(right=around(0.9), top_1=around(0.6)),
-        replace(gnmax, **helped): Scores(right=around(0.9), top_1=around(votes)),
-        replace(person, aggregator="lnmax", **helped): Scores(top_1=around(lnmax)),
-        Cell(who="dp_sgd", epsilon=2.0): Scores(top_1=around(0.25)),
-        Cell(who="true labels", queries=1000): Scores(top_1=around(0.75)),
-        Cell(who="nearest mean of few labels"): Scores(top_1=around(0.4)),
+        gnmax: Marks(right=around(0.9), top_1=around(0.6)),
+        replace(gnmax, **helped): Marks(right=around(0.9), top_1=around(votes)),
+        replace(person, aggregator="lnmax", **helped): Marks(top_1=around(lnmax)),
+        Pupils(who="dp_sgd", epsilon=2.0): Marks(top_1=around(0.25)),
+        Pupils(who="true labels", queries=1000): Marks(top_1=around(0.75)),
+        Pupils(who="nearest mean of few labels"): Marks(top_1=around(0.4)),
     }
     for alone in (True, False):
-        scores[Cell(who="few labels", is_alone=alone)] = Scores(top_1=around(0.3))
-        scores[Cell(who="no privacy", is_alone=alone)] = Scores(top_1=around(0.9))
+        scores[Pupils(who="few labels", is_alone=alone)] = Marks(top_1=around(0.3))
+        scores[Pupils(who="no privacy", is_alone=alone)] = Marks(top_1=around(0.9))
     facts = Facts(reach=(2, 2, 3), teacher=THREE, agreement=around(0.7), failed=(0, 0, 0))
     return Examined(
         ensembles={
@@ -231,7 +231,7 @@ def test_few_labels_are_as_many_of_each_class_as_were_asked_for() -> None:
 @pytest.mark.parametrize(("records", "windows"), [(1, 8), (3, 3), (40, 1)])
 def test_dp_sgd_hears_all_recordings_of_a_person(records: int, windows: int) -> None:
     data = FewSignals(records=records, length=60)
-    method = runs.dp_sgd(Cell(who="dp_sgd", epsilon=2.0), world_of(data), 0)
+    method = runs.dp_sgd(Pupils(who="dp_sgd", epsilon=2.0), world_of(data), 0)
     assert (method.recordings, method.segments, method.epsilon) == (records, windows, 2.0)
 
 
@@ -259,7 +259,7 @@ def test_a_person_who_reaches_more_teachers_pays_more_and_the_papers_figure_does
 def test_labels_as_published_have_the_gamma_of_their_cell() -> None:
     votes = np.zeros((10, 20), np.int64)
     one = {("tempdiff", "time", 4): replace(held(), votes=votes)}
-    cell = Cell(who="tempdiff", by="time", teachers=4, queries=20, gamma=20.0)
+    cell = Pupils(who="tempdiff", by="time", teachers=4, queries=20, gamma=20.0)
     assert (runs.answered(cell, one)[1] == 0).all()
     noisy = [runs.answered(replace(cell, gamma=1e-4), one)[1] for _ in range(10)]
     assert (np.concatenate(noisy) == 0).mean() < 0.6

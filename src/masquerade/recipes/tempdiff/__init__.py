@@ -27,7 +27,7 @@ _LIMIT = 1e9  # no ensemble is told which epsilon: its votes are counted many ti
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TempdiffPlan:
     """What is measured, with nothing left open; `TempdiffTables` says what each field means."""
 
     sizes: tuple[int, ...]
@@ -176,18 +176,20 @@ class TempdiffTables:
         _ = self.plan  # checks the numbers
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> TempdiffPlan:
         """What is measured: the setting, with what was replaced."""
         full = preset.settled(self, PRESETS)
         given: dict[str, Any] = {
-            each.name: getattr(full, each.name) for each in fields(Plan) if each.name != "notes"
+            each.name: getattr(full, each.name)
+            for each in fields(TempdiffPlan)
+            if each.name != "notes"
         }
         given["sizes"] = tuple(sorted(given["sizes"]))
         if self.quick:
             few = {"sizes": 2, "gammas": 2, "epsilons": 2, "queries": 1}
             given |= {name: given[name][-count:] for name, count in few.items()}
             given["seeds"] = 1
-        return Plan(**given, notes=PRESETS[self.setting].left_open)
+        return TempdiffPlan(**given, notes=PRESETS[self.setting].left_open)
 
     def run(self, data: Collection[Any]) -> Answer:
         """Read once, teach each ensemble a few times, count its votes many times."""

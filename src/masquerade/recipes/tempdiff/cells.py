@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from masquerade.recipes.tempdiff.rows import AGGREGATORS, Cell
+from masquerade.recipes.tempdiff.rows import AGGREGATORS, Pupils
 
 if TYPE_CHECKING:
-    from masquerade.recipes.tempdiff import Plan
+    from masquerade.recipes.tempdiff import TempdiffPlan
 
 FEWER_AT = 2.0  # the epsilon at which fewer teachers, and DP-SGD, are tried
 
 
-def published(plan: Plan) -> list[Cell]:
+def published(plan: TempdiffPlan) -> list[Pupils]:
     """As published: LNMax at each gamma, both methods, each number of teachers.
 
     With the first number of queries, as in Figures 5 and 6; with others the largest ensembles
     alone, which the paper finds best there (Figure 7).
     """
     return [
-        Cell(
+        Pupils(
             who=who,
             by=plan.by,
             teachers=size,
@@ -34,12 +34,12 @@ def published(plan: Plan) -> list[Cell]:
     ]
 
 
-def shipped(plan: Plan, people: int) -> list[Cell]:
+def shipped(plan: TempdiffPlan, people: int) -> list[Pupils]:
     """For a person's epsilon: whole people in shards, as many teachers as there are people."""
     most = people - people % len(plan.windows)
 
-    def cell(who: str, teachers: int, aggregator: str, epsilon: float, is_alone: bool) -> Cell:
-        return Cell(
+    def cell(who: str, teachers: int, aggregator: str, epsilon: float, is_alone: bool) -> Pupils:
+        return Pupils(
             who=who,
             by="subject",
             teachers=teachers,
@@ -58,16 +58,16 @@ def shipped(plan: Plan, people: int) -> list[Cell]:
     fewer = [size for size in plan.sizes if size < most][-2:] if FEWER_AT in plan.epsilons else []
     found += [cell("tempdiff", size, "gnmax", FEWER_AT, helped) for size in fewer]
     heard = sorted({e for e in plan.epsilons if e == FEWER_AT} | set(plan.epsilons[-1:]))
-    return found + [Cell(who="dp_sgd", epsilon=e) for e in heard]
+    return found + [Pupils(who="dp_sgd", epsilon=e) for e in heard]
 
 
-def compared(plan: Plan) -> list[Cell]:
+def compared(plan: TempdiffPlan) -> list[Pupils]:
     """What students are compared with: public data alone, true labels, and no privacy."""
     kinds = [True] if plan.unlabelled == "none" else [True, False]
     queries = [*plan.queries, *([plan.person_queries] if plan.epsilons else [])]
-    found = [Cell(who="nearest mean of few labels")]
+    found = [Pupils(who="nearest mean of few labels")]
     for is_alone in kinds:
         asked = queries if is_alone else queries[-1:]
-        found += [Cell(who="true labels", queries=count, is_alone=is_alone) for count in asked]
-        found += [Cell(who=who, is_alone=is_alone) for who in ("few labels", "no privacy")]
+        found += [Pupils(who="true labels", queries=count, is_alone=is_alone) for count in asked]
+        found += [Pupils(who=who, is_alone=is_alone) for who in ("few labels", "no privacy")]
     return found

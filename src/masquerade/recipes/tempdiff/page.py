@@ -9,7 +9,7 @@ import numpy as np
 
 from masquerade import _round
 from masquerade.recipes import bench
-from masquerade.recipes.tempdiff.rows import COMPARED, Cell, Examined, Scores, mean
+from masquerade.recipes.tempdiff.rows import COMPARED, Examined, Marks, Pupils, mean
 from masquerade.recipes.tempdiff.says import operating, public_alone, sentences
 from masquerade.report import plot
 
@@ -123,7 +123,7 @@ def _shipped(found: Examined) -> str:
     return bench.table(heading, rows.values())
 
 
-def _is_beside(cell: Cell, found: Examined) -> bool:
+def _is_beside(cell: Pupils, found: Examined) -> bool:
     """Whether it belongs to the table for a person's epsilon."""
     return cell.who != "true labels" or cell.queries == found.person_queries
 
@@ -177,7 +177,7 @@ def _person_plot(found: Examined) -> str:
     return plot.svg(lines, axes)
 
 
-def _is_curve(cell: Cell, found: Examined) -> bool:
+def _is_curve(cell: Pupils, found: Examined) -> bool:
     same = found.find(
         who=cell.who,
         teachers=cell.teachers,
@@ -188,6 +188,6 @@ def _is_curve(cell: Cell, found: Examined) -> bool:
     return len(same) > 1
 
 
-def _level(cell: Cell, held: Scores, ends: np.ndarray) -> plot.Line:
+def _level(cell: Pupils, held: Marks, ends: np.ndarray) -> plot.Line:
     name = cell.who + _HELPED[cell.is_alone]
     return plot.Line(name=name, x=ends, y=np.full(2, mean(held.top_1)), is_faint=True)

@@ -16,7 +16,7 @@ COMPARED = ("nearest mean of few labels", "few labels", "true labels", "no priva
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class Pupils:
     """Students of one kind of labels, or what they are compared with.
 
     Args:
@@ -56,7 +56,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scores:
+class Marks:
     """What one teaching after the other gave.
 
     Args:
@@ -105,7 +105,7 @@ class Examined:
     """
 
     ensembles: Mapping[tuple[str, str, int], Facts]
-    scores: Mapping[Cell, Scores]
+    scores: Mapping[Pupils, Marks]
     tested: int
     people: int
     queries: tuple[int, ...]
@@ -115,12 +115,12 @@ class Examined:
     seeds: int
     notes: Sequence[str] = field(default_factory=tuple)
 
-    def runs(self, cell: Cell | None) -> Runs | None:
+    def runs(self, cell: Pupils | None) -> Runs | None:
         """Its students, if there were any."""
         known = None if cell is None else self.scores.get(cell)
         return Runs(known.top_1, self.tested) if known is not None else None
 
-    def find(self, **wanted: Any) -> list[Cell]:
+    def find(self, **wanted: Any) -> list[Pupils]:
         """The cells with these fields."""
         return [
             cell

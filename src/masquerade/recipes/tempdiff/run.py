@@ -16,12 +16,12 @@ from masquerade.recipes.tempdiff import cells
 from masquerade.recipes.tempdiff import exam as exams
 from masquerade.recipes.tempdiff.exam import Claimed, Exam, Taught
 from masquerade.recipes.tempdiff.parts import SignalParts
-from masquerade.recipes.tempdiff.rows import Cell, Examined, Facts, Scores
+from masquerade.recipes.tempdiff.rows import Examined, Facts, Marks, Pupils
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.ensemble import teachers
 
 if TYPE_CHECKING:
-    from masquerade.recipes.tempdiff import Plan
+    from masquerade.recipes.tempdiff import TempdiffPlan
 
 _ASKED = 2  # times as many queries as are answered, for confident
 _WINDOWS = 8  # of one person in a step of DP-SGD, spread over their recordings
@@ -29,7 +29,7 @@ Ensembles = Mapping[tuple[str, str, int], Taught]
 
 
 def measure(
-    plan: Plan,
+    plan: TempdiffPlan,
     world: SignalParts,
     *,
     journal: bench.Journal,
@@ -58,10 +58,10 @@ def measure(
 
 
 def _taught(
-    plan: Plan,
+    plan: TempdiffPlan,
     world: SignalParts,
     seed: int,
-    asked: Iterable[Cell],
+    asked: Iterable[Pupils],
     journal: bench.Journal,
     told: bench.Told,
 ) -> dict[tuple[str, str, int], Taught]:
@@ -93,15 +93,15 @@ def _facts(held: list[Taught]) -> Facts:
     )
 
 
-def _name(cell: Cell, seed: int) -> str:
+def _name(cell: Pupils, seed: int) -> str:
     return f"{cell.name}, teaching {seed}"
 
 
 def _teach_students(
-    plan: Plan,
+    plan: TempdiffPlan,
     world: SignalParts,
     held: list[dict[tuple[str, str, int], Taught]],
-    asked: list[Cell],
+    asked: list[Pupils],
     exam: Exam,
     journal: bench.Journal,
     told: bench.Told,
@@ -122,7 +122,7 @@ def _teach_students(
 
 
 def call(
-    plan: Plan, cell: Cell, world: SignalParts, held: Ensembles, exam: Exam, seed: int
+    plan: TempdiffPlan, cell: Pupils, world: SignalParts, held: Ensembles, exam: Exam, seed: int
 ) -> tuple[Any, float | None]:
     """Work to be done, and the share of its labels that are true where it has some."""
     if cell.who == "dp_sgd":
@@ -143,7 +143,7 @@ def call(
     return joblib.delayed(exams.student_accuracy)(exam, one.queries, labels, **learn), right
 
 
-def answered(cell: Cell, held: Ensembles) -> tuple[Taught, np.ndarray]:
+def answered(cell: Pupils, held: Ensembles) -> tuple[Taught, np.ndarray]:
     """The queries of a cell, and the labels that its student is given."""
     if cell.who == "true labels":
         one = next(each for each in held.values() if len(each.truth) >= cell.queries)
@@ -161,10 +161,10 @@ def answered(cell: Cell, held: Ensembles) -> tuple[Taught, np.ndarray]:
 
 
 def _scores(
-    cell: Cell, held: list[dict[tuple[str, str, int], Taught]], journal: bench.Journal
-) -> Scores:
+    cell: Pupils, held: list[dict[tuple[str, str, int], Taught]], journal: bench.Journal
+) -> Marks:
     found = [journal.held[_name(cell, seed)] for seed in range(len(held))]
-    return Scores(
+    return Marks(
         right=tuple(one["right"] for one in found if one["right"] is not None),
         top_1=tuple(one["top_1"] for one in found),
         claims=tuple(
@@ -176,7 +176,7 @@ def _scores(
     )
 
 
-def _claimed(one: Taught, cell: Cell, seed: int, journal: bench.Journal) -> Claimed:
+def _claimed(one: Taught, cell: Pupils, seed: int, journal: bench.Journal) -> Claimed:
     gamma = cell.gamma or 0.0
     known = journal.measured(
         f"cost of {_name(cell, seed)}", lambda: asdict(exams.claimed(one, gamma, cell.queries))
@@ -184,7 +184,7 @@ def _claimed(one: Taught, cell: Cell, seed: int, journal: bench.Journal) -> Clai
     return Claimed(**known)
 
 
-def dp_sgd(cell: Cell, world: SignalParts, seed: int) -> DpSgd:
+def dp_sgd(cell: Pupils, world: SignalParts, seed: int) -> DpSgd:
     """DP-SGD on the signals themselves, which hears all recordings of a person."""
     epsilon = float(cell.epsilon or 0.0)
     recordings = max(Counter(signal.subject for signal in world.signals).values())
@@ -198,6 +198,6 @@ def dp_sgd(cell: Cell, world: SignalParts, seed: int) -> DpSgd:
         batch=max(1, world.people // 3),
         epochs=40.0,
         clip_norm=0.5,
-        learning_rate=0.03 * epsilon,  # the best of a few tried on another world
+        learning_rate=0.1 * epsilon,  # the better of two tried on another world
         public_seed=seed,
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from masquerade import _round
-from masquerade.recipes.tempdiff.rows import Cell, Examined
+from masquerade.recipes.tempdiff.rows import Examined, Pupils
 from masquerade.recipes.verdict import Runs, Word, compared, overall
 
 _BEST = ((50, 0.3), (100, 0.1))  # teachers and gamma that the paper finds good, by data set
@@ -28,7 +28,7 @@ def sentences(found: Examined) -> list[str]:
     return [*said, *_of_public_data(found), _of_all(found), *found.notes]
 
 
-def operating(found: Examined) -> list[Cell]:
+def operating(found: Examined) -> list[Pupils]:
     """The cells of Table I: for each number of queries the paper's best, both methods."""
     cells = []
     for queries, (size, gamma) in zip(found.queries, _BEST, strict=False):

@@ -233,7 +233,7 @@ def _stacked(
 
 
 def _length(lesson: Lesson) -> int:
-    return lesson.values.shape[1]
+    return int(lesson.values.shape[1])
 
 
 def _asked_once(lessons: Sequence[Lesson], queries: np.ndarray) -> dict[int, np.ndarray]:
