@@ -31,7 +31,7 @@ pytest.importorskip("torch").set_num_threads(1)
 THREE = (0.0, 0.005, 0.01)  # a spread
 TINY: dict[str, Any] = dict(
     sizes=(2, 4),
-    gammas=(0.1, 0.5),
+    gammas=(0.5,),
     queries=(20,),
     person_queries=10,
     epsilons=(2.0,),
