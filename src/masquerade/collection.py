@@ -210,6 +210,14 @@ class Collection(ABC, Generic[Item]):
         return self.CLASSES
 
     @property
+    def mask_source(self) -> str:
+        """Where its masks come from, in public words for a receipt; empty where they are its own.
+
+        A door that brings masks and recordings together says it, after they were read.
+        """
+        return ""
+
+    @property
     def published(self) -> PublishedCounts:
         """What its publisher counts: how many there are of it, and where that stands."""
         return self.PUBLISHED

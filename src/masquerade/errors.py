@@ -20,7 +20,17 @@ import errno
 
 
 class BadInput(ValueError):
-    """A file, or something inside it, cannot be used."""
+    """A file, or something inside it, cannot be used.
+
+    Args:
+        said: the message.
+        is_public: whether it speaks of what is public alone, such as masks, so that a run over
+            private recordings may say it.
+    """
+
+    def __init__(self, *said: object, is_public: bool = False) -> None:
+        super().__init__(*said)
+        self.is_public = is_public
 
 
 class BudgetExceeded(RuntimeError):

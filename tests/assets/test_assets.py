@@ -140,8 +140,8 @@ def test_every_entry_of_the_list_is_complete() -> None:
 def test_wrong_entries_and_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean centerface"):
         assets.fetch("centreface")
-    wrong = {"sha256": "0" * 63, "member": "toy/.."}
-    rules = ("64 hex digits", "name a file")
+    wrong = {"sha256": "0" * 63, "member": "toy/..", "tag": "any"}
+    rules = ("64 hex digits", "name a file", "py3-none-any")
     for change, rule in zip(wrong.items(), rules, strict=True):
         with pytest.raises(ValueError, match=rule):
             asset(**dict([change]))
@@ -154,16 +154,16 @@ def test_our_sources_name_no_host() -> None:
         assert not host.search(path.read_text()), path
 
 
-def test_the_wheel_for_every_platform_is_taken(world: World) -> None:
-    other = zipped({"toy/face.onnx": b"other"})
-    mine = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-    wrong = (f"toy_face-1.0-1-{mine}-none-any.whl", "toy_face-1.0-cp39-abi3-win_amd64.whl")
+@pytest.mark.parametrize("tag", ["py3-none-any", "cp39-abi3-win_amd64"])
+def test_the_wheel_of_the_tag_is_taken_on_every_platform(tag: str, world: World) -> None:
+    other, named = zipped({"toy/face.onnx": b"other"}), f"toy_face-1.0-{tag}.whl"
+    mine = "toy_face-1.0-1-cp{}{}-none-any.whl".format(*sys.version_info[:2])
+    wrong = (mine, "toy_face-1.0-cp39-abi3-win_amd64.whl", PURE)
     later = {"toy_face-1.0.1-py3-none-any.whl": zipped({"toy/face.onnx": b"late"}, version="1.0.1")}
-    world.publish(**dict.fromkeys(wrong, other), **later, **GOOD)
+    world.publish(**(dict.fromkeys(wrong, other) | later | {named: GOOD[PURE]}))
     seen: list[tuple[int, int | None]] = []
-    path = assets.take(asset(), progress=lambda done, total: seen.append((done, total)))
-    assert path.read_bytes() == DATA
-    assert path == world.cache / "assets" / asset().sha256[:16] / "face.onnx"
+    path = assets.take(asset(tag=tag), progress=lambda *told: seen.append(told))
+    assert path.read_bytes() == DATA and path.parent.name == asset().sha256[:16]
     assert seen[-1] == (len(GOOD[PURE]),) * 2 and world.left_over() == ["face.onnx"]
 
 

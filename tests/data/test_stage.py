@@ -349,6 +349,13 @@ def test_a_kind_is_its_name(kind: Any) -> None:
         ({"signal_hz": 200.0}, "signal_hz up to 100, got signal_hz=200"),
         ({"seed": -1}, "seed to be a whole number >= 0, got seed=-1"),
         ({"seed": 1.5}, "seed"),
+        ({"repertoire": "secret"}, "Unknown repertoire 'secret'; choose from daily, public"),
+        ({"repertoire": "public", "split": "train"}, "split=train: nobody.*take split=public"),
+        ({"repertoire": "public", "split": "test"}, "Expected split=public"),
+        ({"class_share": (1.0, 2.0)}, "Expected 12 class_share, one for each of walk, .*got 2"),
+        ({"class_share": (-1.0, *[1.0] * 11)}, "class_share to be finite and >= 0"),
+        ({"class_share": (0.0,) * 12}, "one above 0 at least"),
+        ({"class_share": (float("nan"), *[1.0] * 11)}, "finite"),
     ],
     ids=str,
 )

@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from masquerade.nets import mvit, weight_files  # noqa: E402
 from masquerade.recipes import pretrain  # noqa: E402
 
-CLASSES, RECORDS = 12, 3
+CLASSES, LEARNED, RECORDS = 12, 24, 3  # LEARNED: what public people do
 SMALL = (3, 16, 64, 64)
 ROUNDING: Any = {"rtol": 1e-5, "atol": 1e-6}  # kernels may round by how numbers lie in memory
 
@@ -331,9 +331,10 @@ def test_weights_that_do_not_come_with_the_package_are_asked_for(
 
 
 def test_pretraining_reads_public_people_only() -> None:
-    worlds = list(pretrain._worlds(2_000))
-    assert [(stage.seed, count) for stage, count in worlds] == [(0, 1_296), (1, 704)]
-    assert {stage.split for stage, _ in worlds} == {"public"}
+    worlds = list(pretrain._worlds(4_000))
+    assert [(stage.seed, count) for stage, count in worlds] == [(1_000, 2_592), (1_001, 1_408)]
+    assert {(stage.split, stage.repertoire) for stage, _ in worlds} == {("public", "public")}
+    assert min(pretrain.SEEDS) == 1_000 and max(pretrain.SEEDS) < 2_000
     assert {int(known.subject[1:]) % 2 for known in worlds[0][0].labels} == {0}  # every second one
     everyone = np.array([known.subject for known in worlds[0][0].labels])
     held = pretrain._held_out(everyone)
@@ -343,35 +344,36 @@ def test_pretraining_reads_public_people_only() -> None:
 def test_pretraining_writes_weights_that_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[..., Run]
 ) -> None:
-    def drawn(videos: int, _: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def drawn(videos: int, *_: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         found = np.random.default_rng(0).integers(0, 256, (videos, *SMALL), np.uint8)
         return (
             found,
-            np.arange(videos) % CLASSES,
+            np.arange(videos) % LEARNED,
             np.array([f"s{i % 20:03}" for i in range(videos)]),
         )
 
     monkeypatch.setattr(pretrain, "_films", drawn)
     out = tmp_path / "w.safetensors"
-    words = ("recipe", "pretrain", "--out", out, "--videos", 24, "--epochs", 1)
+    words = ("recipe", "pretrain", "--out", out, "--videos", 48, "--epochs", 1)
     done = command(*words, "--json").json
-    assert (done["learned"], done["held_out"], done["people"]) == (22, 2, 18)
-    assert 0 <= done["top_1"] <= 1 and done["chance"] == pytest.approx(1 / CLASSES)
-    net = made()
+    assert (done["learned"], done["held_out"], done["people"]) == (44, 4, 18)
+    assert 0 <= done["top_1"] <= 1 and done["chance"] == pytest.approx(1 / LEARNED)
+    net = made(classes=LEARNED)
     before = net.conv_proj.weight.clone()
     assert mvit.load_weights(net, out, keep_head=True)
+    assert not mvit.load_weights(made(), out)  # a task has another head
     assert not torch.equal(net.conv_proj.weight, before)
     assert command("recipe", "pretrain", "--videos", 3).code == 2
-    assert command(*words[:3], tmp_path / "no" / "w", "--videos", 24).code == 2
+    assert command(*words[:3], tmp_path / "no" / "w", "--videos", 48).code == 2
     if not torch.cuda.is_available():
         assert command(*words, "--device", "cuda").code == 2
 
 
 @pytest.mark.slow
 def test_public_films_are_drawn_with_their_labels(in_world: Path) -> None:
-    found, targets, people = pretrain._films(26, lambda done, total: None)
+    found, targets, people = pretrain._films(26, "cpu", lambda done, total: None)
     assert found.shape == (26, *SMALL)
     stage, _ = next(pretrain._worlds(26))
     assert np.array_equal(np.moveaxis(stage[25].frames, -1, 0), found[25])  # type: ignore[union-attr]
-    assert people[25] == f"0/{stage.labels[25].subject}"
+    assert people[25] == f"1000/{stage.labels[25].subject}"
     assert stage.activities[targets[25]] == stage.labels[25].activity

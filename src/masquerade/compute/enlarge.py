@@ -83,22 +83,25 @@ def pieces(size: int, step: int, kernel: Kernel, channels: int = 1) -> tuple[Pie
 def to_bytes(small: Array, size: tuple[int, int], step: int, kernel: Kernel) -> Array:
     """Pictures (T, h, w, 3) of cells as pictures (T, H, W, 3) of bytes."""
     if device.is_cpu():
-        return np.stack([_enlarged(picture, size, step, kernel) for picture in small])
+        whole = np.empty((len(small), *size, 3), np.uint8)
+        for picture, place in zip(small, whole, strict=True):
+            _enlarge(picture, place, step, kernel)
+        return whole
     high, wide = (device.constant(matrix(n, step, kernel)) for n in size)
     return painted([high @ (small[..., c] @ wide.T) for c in range(3)], plain(0.0))
 
 
-def _enlarged(picture: np.ndarray, size: tuple[int, int], step: int, kernel: Kernel) -> np.ndarray:
-    """One picture, in strips that stay in the processor's cache."""
+def _enlarge(picture: np.ndarray, whole: np.ndarray, step: int, kernel: Kernel) -> None:
+    """One picture into its place, in strips that stay in the processor's cache."""
     rows, columns, channels = picture.shape
+    height, width = whole.shape[:2]
     flat = np.ascontiguousarray(picture, np.float32).reshape(rows, columns * channels)
-    wide = np.empty((rows, size[1] * channels), np.float32)
-    for piece in pieces(size[1], step, kernel, channels):
+    wide = np.empty((rows, width * channels), np.float32)
+    for piece in pieces(width, step, kernel, channels):
         wide[:, piece.start : piece.stop] = flat[:, piece.first : piece.last] @ piece.mix.T
     wide += 0.5  # rounded by what is cut off
-    whole = np.empty((size[0], size[1] * channels), np.uint8)
-    for piece in pieces(size[0], step, kernel):
+    lines = whole.reshape(height, width * channels)
+    for piece in pieces(height, step, kernel):
         strip = piece.mix @ wide[piece.first : piece.last]
         np.clip(strip, 0, 255, out=strip)
-        whole[piece.start : piece.stop] = strip
-    return whole.reshape(*size, channels)
+        lines[piece.start : piece.stop] = strip

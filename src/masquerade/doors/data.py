@@ -14,6 +14,7 @@ from masquerade.collection import Collection, Count, Medium, cite
 from masquerade.compute.progress import bars
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer, showing
+from masquerade.doors.mask_making import MakeMasks
 from masquerade.people import bodies
 from masquerade.recordings import Video
 from masquerade.video import MAX_PIXELS, probe, read
@@ -242,4 +243,11 @@ class Probe:
         return Answer(data={"private": True, **told}, lines=lines)
 
 
-COMMANDS = {"list": List, "check": CheckData, "show": ShowData, "make": Make, "probe": Probe}
+COMMANDS = {
+    "list": List,
+    "check": CheckData,
+    "show": ShowData,
+    "masks": MakeMasks,
+    "make": Make,
+    "probe": Probe,
+}

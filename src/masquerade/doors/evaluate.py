@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from tyro.conf import Positional
 
 from masquerade.collection import Collection, Medium
 from masquerade.compute.progress import bars, teller
+from masquerade.data.mask_files import Side
 from masquerade.doors import Answer
-from masquerade.doors.splits import held_out_by, split_of
+from masquerade.doors.masks import MARGIN_PX, SEGMENTER, THRESHOLD, PartlyShown, with_masks
+from masquerade.doors.splits import held_out_by, split_of, unmasked
 from masquerade.errors import BadInput
 from masquerade.ledger import Content, Ledger
 from masquerade.nets.network import Network
@@ -141,7 +143,7 @@ def _is_protected(test: Collection[Any], ledger: Ledger | None, *, private: bool
     """Whether some recordings are in an account; refused unless they may be."""
     if ledger is None:
         return False
-    protected = ledger.count_members(Content.of(each) for each in test)
+    protected = ledger.count_members(Content.of(each) for each in unmasked(test))
     if protected and not private:
         raise BadInput(
             f"Expected recordings of nobody whom this ledger protects, got {protected} that "
@@ -162,6 +164,11 @@ class Evaluate:
         private: test on recordings that the model may have learned from; what is printed is not
             to be published.
         ledger: a path, or postgresql://...; recordings in an account of it are refused likewise.
+        masks: as with train: a folder, or the word segmenter; with --shown.
+        shown: what of the recordings the model sees; people or background with --masks, and the
+            rest is grey, as the public part of a method saw it.
+        mask_threshold: for --masks segmenter: how sure it must be of a pixel that is shown.
+        mask_margin: for --masks segmenter: pixels by which what is shown is made smaller.
     """
 
     ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("data", "data"),)
@@ -169,9 +176,29 @@ class Evaluate:
     model: Positional[Path]
     private: bool = False
     ledger: str | None = None
+    masks: str | None = None
+    shown: Literal["all", "people", "background"] = "all"
+    mask_threshold: float = THRESHOLD
+    mask_margin: int = MARGIN_PX
+
+    def __post_init__(self) -> None:
+        if self.masks is not None and self.shown == "all":
+            raise ValueError(
+                "Expected --shown people or --shown background with --masks, which are of no use "
+                "where all is shown; say which, or leave --masks out."
+            )
+        if self.masks != SEGMENTER and (self.mask_threshold, self.mask_margin) != (
+            THRESHOLD,
+            MARGIN_PX,
+        ):
+            raise ValueError(
+                "Expected no --mask-threshold and --mask-margin with masks that no segmenter "
+                "makes; leave them out."
+            )
 
     def run(self, data: Collection[Any]) -> Answer:
         """Top-1, the mean over classes, and a bar for each class."""
+        data = self._seen(data)
         with bars() as progress:
             tell = teller(progress)
             found = evaluate_file(
@@ -181,16 +208,28 @@ class Evaluate:
                 ledger=None if self.ledger is None else Ledger(self.ledger),
                 progress=lambda done, total: tell("testing", done, total),
             )
-        return _answer(found)
+        return _answer(found, self.shown)
+
+    def _seen(self, data: Collection[Any]) -> Collection[Any]:
+        """The recordings as the model is to see them."""
+        if self.shown == "all":
+            return data
+        private: Side = "background" if self.shown == "people" else "person"
+        test = split_of(data, "test")
+        if self.masks is not None:
+            ways = {"threshold": self.mask_threshold, "margin_px": self.mask_margin}
+            test = with_masks(test, self.masks, private=private, **ways)  # type: ignore[arg-type]
+        return PartlyShown(unmasked=test, private=private)
 
 
-def _answer(found: Evaluation) -> Answer:
+def _answer(found: Evaluation, seen: str = "all") -> Answer:
     right = found.accuracy
     width = max(map(len, right.per_class))
     lines = [
         *([_PRIVATE] if found.is_private else []),
         f"Top-1 {right.top_1:.4f}, mean over classes {right.mean_per_class:.4f}, "
-        f"{found.recordings} recordings of the split {found.split}.",
+        f"{found.recordings} recordings of the split {found.split}"
+        f"{'' if seen == 'all' else f', of which only the {seen} can be seen'}.",
         *(
             f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
             for name, share in right.per_class.items()
@@ -205,6 +244,7 @@ def _answer(found: Evaluation) -> Answer:
         "split": found.split,
         "private": found.is_private,
         "held_out": found.held_out or None,
+        "shown": seen,
     }
     return Answer(data=data, lines=lines)
 

@@ -20,6 +20,7 @@ from masquerade.files import signature
 from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Shapes
 from masquerade.receipt import Receipt, receipt_path
+from masquerade.train.promise import WithMasks
 from masquerade.video.formats import MAX_PIXELS
 from masquerade.wording import explain
 
@@ -154,14 +155,18 @@ def _promise(receipt: Receipt) -> Any:
     fields = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in receipt.fields.items()
-        if name != "mask_sha256"
+        if name not in ("mask_sha256", "mask_source")
     }
     method = make(**fields | ({"epsilon": math.inf} if fields["epsilon"] is None else {}))
     if getattr(method, "HAS_PUBLIC", False) and "mask_sha256" not in receipt.fields:
         raise ValueError("the masks that it speaks of are not named (mask_sha256)")
     if method.fields() != {name: receipt.fields[name] for name in fields}:
         raise ValueError("some of its fields are missing")
-    return method
+    if "mask_sha256" not in receipt.fields:
+        return method
+    source = str(receipt.fields.get("mask_source", ""))
+    mark = str(receipt.fields["mask_sha256"])
+    return WithMasks(method=method, mask_sha256=mark, mask_source=source)
 
 
 def _covers(stated: Guarantee, own: Guarantee, *, is_ours: bool) -> bool:

@@ -71,6 +71,13 @@ def _by_subjects(
     return {name: collection.of_subjects(chosen) for name, chosen in parts.items() if chosen}
 
 
+def unmasked(collection: Collection[Any]) -> Collection[Any]:
+    """The collection as it is on disk, where a door has put masks to its recordings."""
+    while hasattr(collection, "unmasked"):
+        collection = collection.unmasked
+    return collection
+
+
 def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
     """Which part of which data set this is, in public words: no paths, no names of people.
 
@@ -82,6 +89,7 @@ def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
         >>> public_part_of(Folder(root=Path("/ward"), split="train"))
         {'data': 'folder', 'split': 'train'}
     """
+    collection = unmasked(collection)
     name = catalog.name_of(collection)
     if type(collection).__module__ != f"masquerade.data.{name}":
         return {}

@@ -15,6 +15,7 @@ from masquerade._round import shown
 from masquerade.collection import Collection, Medium
 from masquerade.compute.progress import bars, teller
 from masquerade.doors import Answer, billing, models
+from masquerade.doors.masks import MARGIN_PX, SEGMENTER, THRESHOLD, MaskedVideos, with_masks
 from masquerade.doors.publish import final_name
 from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import signals_of, split_of
@@ -28,6 +29,7 @@ from masquerade.train import grid, learner, worn
 from masquerade.train.ensemble import teach
 from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.loop import Precision, Workload
+from masquerade.train.masked import Masked
 from masquerade.train.memory import Memory
 from masquerade.train.method import Method, planned
 from masquerade.train.model_file import said_of
@@ -75,6 +77,11 @@ class Train:
         public_subjects: for worn sensors: people whose signals are public, with commas, where the
             data set has no public split.
         test_subjects: people who are left out for testing, likewise.
+        masks: for methods with a public part: a folder of masks, each found by its recording's
+            name (NAME.masks.npz, NAME.npz, a folder NAME of PNG files, or a video), or the word
+            segmenter: public networks then make them from the recordings.
+        mask_threshold: for --masks segmenter: how sure it must be of a pixel that is to be public.
+        mask_margin: for --masks segmenter: pixels by which the public side is made smaller.
         lstm_window: for --network lstm: samples that it sees at once.
         lstm_hidden: for --network lstm: size of its state.
     """
@@ -98,6 +105,9 @@ class Train:
     rehearsal_seed: int | None = None
     public_subjects: str = ""
     test_subjects: str = ""
+    masks: str | None = None
+    mask_threshold: float = THRESHOLD
+    mask_margin: int = MARGIN_PX
     lstm_window: int = 128
     lstm_hidden: int = 64
 
@@ -108,7 +118,7 @@ class Train:
         """Plan, learn, write."""
         if isinstance(method, Ensemble):
             return self._teach(method, data)
-        meant = self._meant(data)
+        meant = self._meant(data, method)
         learner.check(method, meant.network, self.precision)
         if self.grid is not None and self.ledger is None:
             raise ValueError(
@@ -122,7 +132,7 @@ class Train:
             return self._several(grid.methods_of(method, self.grid), meant)
         if self.dry_run:
             return self._preview([method], meant)
-        return self._answer(self._train(self.target, method, meant))
+        return self._answer(self._train(self.target, method, meant), meant.private)
 
     def _several(self, chosen: list[tuple[dict[str, Any], Method]], meant: _Meant) -> Answer:
         """Every run of a grid; those that stand already, of this very grid, are kept."""
@@ -161,6 +171,7 @@ class Train:
         self._refuse("weights", "from_scratch", "keep_head", why=LstmNetwork.IN_WORDS)
         self._refuse("lstm_window", "lstm_hidden", why="votes: choose --windows and --hidden")
         self._refuse("precision", "checkpoint_every", why="votes, which know nothing of it")
+        self._refuse("masks", "mask_threshold", "mask_margin", why="votes, which use none")
         parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
         if self.dry_run:
             return self._promise(method, parts["train"], parts["public"])
@@ -174,7 +185,7 @@ class Train:
                 progress=teller(progress),
                 **self._terms(),
             )
-        return self._answer(done)
+        return self._answer(done, parts["train"])
 
     def _promise(
         self, method: Ensemble, private: Collection[Any], public: Collection[Any]
@@ -237,15 +248,18 @@ class Train:
         ledger = None if self.ledger is None else Ledger(self.ledger)
         return {"noise": Noise(seed=self.rehearsal_seed), "ledger": ledger}
 
-    def _answer(self, done: Release[Path]) -> Answer:
+    def _answer(self, done: Release[Path], learned: Collection[Any]) -> Answer:
+        notes = learned.notes() if isinstance(learned, MaskedVideos) else []
+        said = [f"Wrote {done.value} and its receipt.", *notes]
         return Answer(
             data={
                 "model": str(done.value),
                 "receipt": str(receipt_path(done.value)),
                 "guarantee": _json.encode(done.receipt.guarantee),
                 "ledger_sequence": done.receipt.ledger_sequence,
+                "notes": notes,
             },
-            lines=[f"Wrote {done.value} and its receipt.", *explain(done.receipt.guarantee)],
+            lines=[*said, *explain(done.receipt.guarantee)],
         )
 
     def _preview(self, methods: list[Method], meant: _Meant) -> Answer:
@@ -258,11 +272,13 @@ class Train:
         cost = billing.cost_of(methods[0], plans, {})
         is_afforded = self._ask(private, cost, unit, meant.public)
         lines = [f"The ledger affords it: {len(plans)} runs."] * is_afforded
+        if private.mask_source:
+            lines.append(f"Taken as public: {private.mask_source}.")
         runs = []
         for method, plan in zip(methods, plans, strict=True):
             promise = method.guarantee(plan)
             lines += [
-                f"{units} units of the split {getattr(private, 'split', 'all')}, "
+                f"{units} units of the split {private.part_name}, "
                 f"{plan.sampler.expected} in a batch on average, {plan.steps} steps, "
                 f"noise multiplier {plan.noise_multiplier:.4g}; nothing was written.",
                 *explain(promise),
@@ -277,11 +293,12 @@ class Train:
             )
         return Answer(data=runs[0] if len(runs) == 1 else {"runs": runs}, lines=lines)
 
-    def _meant(self, data: Collection[Any]) -> _Meant:
+    def _meant(self, data: Collection[Any], method: Method) -> _Meant:
         is_signals = data.ABOUT.kind == Medium.SIGNALS
         name = self.network or ("lstm" if is_signals else "mvit_small")
         kind = network_class(name)
         if kind.KIND is Medium.SIGNALS:
+            self._refuse("masks", "mask_threshold", "mask_margin", why=kind.IN_WORDS)
             parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
             return _Meant(parts["train"], parts["public"], self._network(name, kind))
         if self.public_subjects or self.test_subjects:
@@ -289,7 +306,27 @@ class Train:
                 "Expected --public-subjects and --test-subjects with worn sensors alone, got a "
                 "network for videos; leave them out, or use --network lstm."
             )
-        return _Meant(split_of(data, "train"), (), self._network(name, kind))
+        private = self._masked(split_of(data, "train"), method)
+        return _Meant(private, (), self._network(name, kind))
+
+    def _masked(self, private: Collection[Any], method: Method) -> Collection[Any]:
+        """The recordings with the masks that were asked for."""
+        if not isinstance(method, Masked):
+            why = f"{method.name}, which uses no masks"
+            self._refuse("masks", "mask_threshold", "mask_margin", why=why)
+            return private
+        if self.masks != SEGMENTER:
+            why = "masks that no segmenter makes"
+            self._refuse("mask_threshold", "mask_margin", why=why)
+        if self.masks is None:
+            return private
+        return with_masks(
+            private,
+            self.masks,
+            private=method.private,
+            threshold=self.mask_threshold,
+            margin_px=self.mask_margin,
+        )
 
     def _network(self, name: str, kind: type[Network]) -> Network:
         """Made by its own flags: a field's name, or that after its network's; others do nothing."""

@@ -49,7 +49,9 @@ def check_suffix(path: Path) -> str:
     return suffix
 
 
-def read(path: Path, *, heading: bool = False, max_bytes: int = MAX_BYTES) -> ArrayFile:
+def read(
+    path: Path, *, heading: bool = False, max_bytes: int = MAX_BYTES, kinds: str = "uif"
+) -> ArrayFile:
     """Read an array file.
 
     Args:
@@ -57,6 +59,7 @@ def read(path: Path, *, heading: bool = False, max_bytes: int = MAX_BYTES) -> Ar
         heading: whether a .csv begins with names of its columns. They are published; whether a
             file has them must be said, never guessed from its private content.
         max_bytes: of all its numbers together, as the file's headers tell before they are read.
+        kinds: of numbers that are taken, as NumPy's letters.
 
     Raises:
         BadInput: if it is missing, truncated, empty, too large, or holds anything but numbers. The
@@ -79,7 +82,7 @@ def read(path: Path, *, heading: bool = False, max_bytes: int = MAX_BYTES) -> Ar
         raise BadInput(f"Expected a whole {suffix} file at {path}; it cannot be read.") from error
     for place, array in enumerate(table.arrays):
         name = table.names[place] if table.names else path.name
-        if array.dtype.kind not in "uif":
+        if array.dtype.kind not in kinds:
             raise BadInput(f"Expected numbers in {name}, got dtype {array.dtype}.")
         if array.ndim == 0 or array.size == 0:
             raise BadInput(f"Expected at least one number on an axis in {name}, got {array.shape}.")

@@ -64,9 +64,17 @@ def read(connection: sql.Connection, mac: Callable[..., str]) -> Balance | None:
     return Balance(sequence=row.sequence, head=row.head, time=row.time, root=row.root)
 
 
-def make_room(connection: sql.Connection) -> None:
-    """Give a ledger that has grown the tables."""
-    GROWN.create_all(connection)
+def make_room(connection: sql.Connection) -> bool:
+    """Give a ledger that has grown the tables; False where a server does not let us make any.
+
+    Then it goes on without a balance, and everything is walked.
+    """
+    try:
+        with connection.begin_nested():
+            GROWN.create_all(connection)
+    except sql.exc.ProgrammingError:
+        return False
+    return True
 
 
 def write(connection: sql.Connection, mac: Callable[..., str], balance: Balance) -> None:

@@ -78,8 +78,7 @@ class Book:
             book.pages.foresee(key for entry in some for key in _asked(entry.payload))
             for entry in some:
                 book.apply(entry)
-        if start.is_due(session.sequence):
-            make_room(session.connection)
+        if start.is_due(session.sequence) and make_room(session.connection):
             session.carry_forward(book.pages.keep(session.connection))
         return book
 

@@ -29,12 +29,13 @@ def classifier(
     layers: list[nn.Module] = []
     for step, width in enumerate(widths):
         stride = (1, 2, 2) if axes == 3 and step < 2 else 2
-        layers += [*_block(axes, channels, width, stride), *_block(axes, width, width, 1)]
+        layers += [*block(axes, channels, width, stride), *block(axes, width, width, 1)]
         channels = width
     return nn.Sequential(*layers, _Mean(), nn.Dropout(0.2), nn.Linear(channels, classes))
 
 
-def _block(axes: int, channels: int, width: int, stride: int | tuple[int, ...]) -> list[nn.Module]:
+def block(axes: int, channels: int, width: int, stride: int | tuple[int, ...]) -> list[nn.Module]:
+    """A convolution of three cells along each axis, normalised within a record, and bent."""
     convolution = _CONV[axes](channels, width, 3, stride=stride, padding=1, bias=False)
     return [convolution, nn.GroupNorm(max(1, width // _TOGETHER), width), nn.ReLU(inplace=True)]
 
@@ -59,11 +60,11 @@ class PoseNet(nn.Module):
         super().__init__()
         sizes = [3, *widths]
         self.down = nn.ModuleList(
-            nn.Sequential(*_block(2, a, b, 2), *_block(2, b, b, 1))
+            nn.Sequential(*block(2, a, b, 2), *block(2, b, b, 1))
             for a, b in zip(sizes, widths, strict=False)
         )
         steps = list(zip(widths[::-1], widths[-2::-1], strict=False))
-        self.up = nn.ModuleList(nn.Sequential(*_block(2, a + b, b, 1)) for a, b in steps)
+        self.up = nn.ModuleList(nn.Sequential(*block(2, a + b, b, 1)) for a, b in steps)
         self.out = nn.Conv2d(widths[0], joints, 1)
 
     def forward(self, pictures: Tensor) -> Tensor:

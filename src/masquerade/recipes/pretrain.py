@@ -120,7 +120,6 @@ def _course(plan: Pretrain) -> dict[str, Any]:
         "rate": 3e-4 * (plan.batch / 32) ** 0.5,
         "flips": True,
         "shifts": 4,
-        "coarse": plan.device == "cuda",
     }
 
 

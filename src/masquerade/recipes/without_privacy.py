@@ -28,7 +28,6 @@ class Course:
         flips: whether a record may be shown mirrored along its last axis.
         shifts: records are moved by up to this many pixels along their last two axes.
         seed: of their order and jitter.
-        coarse: whether products are computed in bfloat16, which a GPU does faster.
     """
 
     epochs: int = 20
@@ -37,7 +36,6 @@ class Course:
     flips: bool = False
     shifts: int = 0
     seed: int = 0
-    coarse: bool = False
 
 
 def cross_entropy(out: Tensor, target: Tensor) -> Tensor:
@@ -82,9 +80,7 @@ def fit(
             rows = np.sort(order[start : start + course.batch])
             batch = _jittered(as_tensor(inputs[rows], device), course, rng)
             best.zero_grad()
-            with torch.autocast(device.type, torch.bfloat16, enabled=course.coarse):
-                out = net(batch)
-            loss(out.float(), torch.from_numpy(targets[rows]).to(device)).backward()
+            loss(net(batch), torch.from_numpy(targets[rows]).to(device)).backward()
             best.step()
             rates.step()
             done += 1

@@ -18,7 +18,7 @@ _SMALLEST = 64  # the flow estimator reads past its buffers on narrower frames
 _GOLDEN = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 with p^3 = p + 1
 
 
-class Preset(StrEnum):
+class FlowPreset(StrEnum):
     """How carefully the optical flow is estimated."""
 
     FAST = "fast"
@@ -48,7 +48,7 @@ class AppearanceFree(Heuristic):
     preset: str = "medium"
 
     def __post_init__(self) -> None:
-        _check.choice(Preset, preset=self.preset)
+        _check.choice(FlowPreset, preset=self.preset)
 
     @property
     def hides(self) -> str:
@@ -60,7 +60,7 @@ class AppearanceFree(Heuristic):
         _, height, width, _ = as_video(shape)
         flow = cv2.DISOpticalFlow_create(
             cv2.DISOPTICAL_FLOW_PRESET_FAST
-            if self.preset == Preset.FAST
+            if self.preset == FlowPreset.FAST
             else cv2.DISOPTICAL_FLOW_PRESET_MEDIUM
         )
         image, before = _grains(height * width, noise).reshape(height, width, 3), None

@@ -26,9 +26,10 @@ from masquerade.tradeoff import gaussian_mu
 
 _MOST_FRAMES = 256
 _MOST_LARGE = 128  # of frames that are pooled
-_SLAB = 32  # frames that the local step holds at a time
+_SLAB = 40  # frames that the local step holds at a time: little is mirrored to fill its blocks
 _MOST_CELLS = 1 << 25  # of a chunk, so that large frames fit into memory
 _POOLED = 1 << 17  # sites of a frame from which on it is pooled where that loses nothing
+_LITTLE = 8  # times the signal that is expected
 _SIDES = (16, 12, 10, 8, 6, 5, 4, 3, 2)  # of cells, in sites
 _ROOM = 0.9  # of the cells' frequencies that the kept band may fill
 _LARGEST = 255 * math.sqrt(3) / 2  # of a colour component, about mid-grey
@@ -209,11 +210,13 @@ def _estimates(
     bins = wiener.bins(size, band.shape)
     kinds, number = device.constant(bins)[places], int(bins[-1]) + 1
     variance, spectrum = (sigma / clarity) ** 2, device.constant(band.spectrum)
-    shrunk = wiener.shrink(vector / clarity, spectrum, variance, kinds, number)
-    wanted = [shrunk.best]
-    if noise is not None:
+    noisy = vector / clarity
+    signal = wiener.fitted(noisy, spectrum, variance, kinds, number)
+    wanted = [noisy * wiener.gain(signal, variance)]
+    if noise is not None:  # `wiener.local` starts from what is shrunk much less
         fresh = drawn.gaussian(noise, sigma, len(vector)) / clarity
-        wanted += [shrunk.faithful, fresh * shrunk.faithful_gain]
+        little = wiener.gain(_LITTLE * signal, variance)
+        wanted += [noisy * little, fresh * little]
     boxes = []
     for values in wanted:
         box = device.zeros((math.prod(band.shape),), np.float32)

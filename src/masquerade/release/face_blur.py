@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from masquerade.mechanism import Frames, Heuristic, Shape, as_video
 from masquerade.noise import Noise
 from masquerade.release.face_cover import Cover, CoverStyle, Strength
 from masquerade.sight.face_detector import Detector, Layout, load_detector
+from masquerade.sight.face_follow import followed
 from masquerade.sight.face_search import Search, least_score
 from masquerade.sight.face_tracks import Tracks
 
@@ -137,15 +137,10 @@ class FaceBlur(Heuristic):
         )
         search = Search(detect=detect, thresh=self.thresh, every=self.every)
         tracks = Tracks(hold=self.hold, every=self.every)
-        waiting: deque[tuple[int, np.ndarray]] = deque()
-        for number, (newest, faces) in enumerate(search.over(frames, count=shape[0])):
-            tracks.add(number, self._of_size(faces))
-            waiting.append((number, newest))
-            if len(waiting) > tracks.reach:
-                oldest, frame = waiting.popleft()
-                yield self._restored(cover.over(frame, tracks.at(oldest)), frame)
-        for oldest, frame in waiting:
-            yield self._restored(cover.over(frame, tracks.at(oldest)), frame)
+        found = search.over(frames, count=shape[0])
+        sized = ((frame, self._of_size(faces)) for frame, faces in found)
+        for frame, boxes in followed(sized, tracks):
+            yield self._restored(cover.over(frame, boxes), frame)
         if self.export is not None:
             _check_room(Path(self.export))
             write_whole(Path(self.export), _as_json(tracks, shape), is_private=True)

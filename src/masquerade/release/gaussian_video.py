@@ -31,6 +31,8 @@ from masquerade.noise import Noise, Scale, rounded_bound, scale_for
 from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
 
+_MOST_AHEAD, _BYTES_AHEAD = 32, 1 << 27  # rebuilt frames that may wait: they come in bursts
+_FETCHED = 16  # frames that leave a GPU together
 _UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
 
@@ -147,15 +149,30 @@ class GaussianVideo(VideoMechanism):
         return noise.added(exact, self.scale(shape))
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
-        """Measure, add noise, rebuild, chunk by chunk; the next is measured meanwhile."""
+        """Measure, add noise, rebuild, chunk by chunk.
+
+        While one chunk is rebuilt the next is measured, and frames are taken meanwhile.
+        """
         if not is_cpu():
-            yield from self._stream_on_gpu(frames, shape, noise)
-            return
-        with contextlib.closing(ahead(self._measured(frames, shape, noise), room=1)) as measured:
-            for chunk, exact in measured:  # noise is drawn here alone, so always in one order
-                made = self.noisy(exact, shape, noise)
-                for block in self.rebuild(made, chunk, self.scale(shape).sigma, noise):
+            with contextlib.closing(ahead(self._on_gpu(frames, shape, noise), room=4)) as blocks:
+                for block in blocks:
                     yield from block
+            return
+        room = max(2, min(_MOST_AHEAD, _BYTES_AHEAD // math.prod(shape[1:])))
+        with (
+            contextlib.closing(ahead(self._measured(frames, shape, noise), room=1)) as measured,
+            contextlib.closing(ahead(self._rebuilt(measured, shape, noise), room=room)) as rebuilt,
+        ):
+            yield from rebuilt
+
+    def _rebuilt(
+        self, measured: Iterator[tuple[Chunk, Array]], shape: Shape, noise: Noise
+    ) -> Generator[Array, None, None]:
+        """Frames; noise is drawn here alone, so always in one order."""
+        for chunk, exact in measured:
+            made = self.noisy(exact, shape, noise)
+            for block in self.rebuild(made, chunk, self.scale(shape).sigma, noise):
+                yield from block
 
     def _measured(
         self, frames: Frames, shape: Shape, noise: Noise
@@ -163,7 +180,10 @@ class GaussianVideo(VideoMechanism):
         for chunk in self._seeded(shape, noise):
             yield chunk, self.measure(itertools.islice(frames, chunk.length), chunk)
 
-    def _stream_on_gpu(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+    def _on_gpu(
+        self, frames: Frames, shape: Shape, noise: Noise
+    ) -> Generator[np.ndarray, None, None]:
+        """Blocks of frames in memory, a few at a time."""
         for chunk in self._seeded(shape, noise):
             taken = itertools.islice(frames, chunk.length)
             if chunk.length <= batch_frames(*chunk.size[1:]):
@@ -173,7 +193,8 @@ class GaussianVideo(VideoMechanism):
                 measured = self.noisy(self.measure(taken, chunk), shape, noise)
                 blocks = self.rebuild(measured, chunk, self.scale(shape).sigma, noise)
             for block in blocks:
-                yield from fetch(block)
+                for start in range(0, len(block), _FETCHED):
+                    yield fetch(block[start : start + _FETCHED])
 
     def released_chunk(self, frames: Array, chunk: Chunk, noise: Noise) -> Iterator[Array]:
         """The same for a chunk (T, H, W, 3) on a GPU, whose steps are captured and replayed.

@@ -159,8 +159,8 @@ class PooledGaussian(GaussianVideo):
             for start in range(0, chunk.length, together):
                 now = time[start : start + together]
                 small = (now @ shrunk.reshape(grid[0], -1)).reshape(-1, *grid[1:], 3)
-                size = chunk.size[1:]
-                yield enlarge.to_bytes(small, size, steps[1], "linear")
+                for some in small[:, None] if device.is_cpu() else (small,):  # few wait in memory
+                    yield enlarge.to_bytes(some, chunk.size[1:], steps[1], "linear")
 
 
 def _shrunk(means: Array, steps: Size, sigma: float) -> Array:
@@ -176,13 +176,11 @@ def _shrunk(means: Array, steps: Size, sigma: float) -> Array:
     noisy = device.zeros((3, math.prod(kept)), np.float32)
     for c in range(3):
         noisy[c] = cosine.forward(colours[:, c].reshape(shape), *rows).reshape(-1)
-    best = wiener.shrink(
-        noisy.reshape(-1),
-        device.constant(spectrum),
-        sigma**2,
-        device.constant(kinds),
-        int(kinds[-1]) + 1,
-    ).best
+    flat, variance = noisy.reshape(-1), sigma**2
+    signal = wiener.fitted(
+        flat, device.constant(spectrum), variance, device.constant(kinds), int(kinds[-1]) + 1
+    )
+    best = flat * wiener.gain(signal, variance)
     found = device.cast(best, np.float32).reshape(3, *kept)
     back = device.stack([cosine.backward(found[c], *rows) for c in range(3)])
     return (back.reshape(-1, 3) @ basis).reshape(means.shape)

@@ -13,7 +13,6 @@ Two layouts of a network are understood. Both take one RGB picture, float32 0 to
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -22,20 +21,18 @@ from typing import Any, Protocol
 import numpy as np
 
 from masquerade._optional import require
-from masquerade.compute import device
-from masquerade.errors import BadInput, MissingExtra
+from masquerade.errors import BadInput
 from masquerade.sight.face_boxes import overlap
 from masquerade.sight.face_regions import num_pixels, regions
+from masquerade.sight.onnx_session import open_session
 from masquerade.sight.onnx_sizes import free_sizes
 
 cv2 = require("cv2", extra="vision")
-onnxruntime = require("onnxruntime", extra="vision")
 
 _STRIDE = 4  # pixels a cell of CenterFace's heatmap
 _STEP = 32  # a picture's sides are multiples of it
 _MOST = 0.5  # share of the picture above which parts are not worth while
 _SAME_FACE = 0.3  # overlap above which two boxes are one face
-_CPU, _GPU = "CPUExecutionProvider", "CUDAExecutionProvider"  # as onnxruntime calls them
 _LARGEST_LOG_SIZE = 16.0  # beyond any picture, and its exponential is finite
 
 
@@ -214,41 +211,7 @@ def _open(path: Path, layout: Layout) -> Any:
     model = path.read_bytes()
     if layout is Layout.CENTERFACE:
         model = free_sizes(model)
-    options, providers = _options(), _providers()
-    try:
-        return onnxruntime.InferenceSession(model, options, providers=providers)
-    except Exception as error:  # onnxruntime's errors have no class in common
-        raise BadInput(f"Expected an ONNX network in {path.name}, got: {error}.") from error
-
-
-def _options() -> Any:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors
-    options.intra_op_num_threads = _num_threads()
-    # Threads that wait in a loop take the cores from the video's decoder and encoder.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return options
-
-
-def _providers() -> list[Any]:
-    """Where the network runs, in onnxruntime's words: on the device that is chosen."""
-    if device.is_cpu():
-        return [_CPU]
-    if _GPU not in onnxruntime.get_available_providers():
-        raise MissingExtra(
-            f"Expected an onnxruntime that can use {device.chosen()}, got one that cannot; install "
-            "onnxruntime-gpu in place of onnxruntime, or leave out --device."
-        )
-    return [(_GPU, {"device_id": device.chosen().partition(":")[2] or "0"}), _CPU]
-
-
-def _num_threads() -> int:
-    """As many as there are cores, or as OMP_NUM_THREADS allows a worker among others."""
-    allowed = os.environ.get("OMP_NUM_THREADS", "")
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    return min(cores, int(allowed)) if allowed.isdigit() and int(allowed) else cores
+    return open_session(model, path.name)
 
 
 def _fixed_size(shape: list[int | str]) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 
 A run reads everything before it charges anybody, so such a fault stops it with nothing spent and
 nothing written. That it stopped is a fact about private recordings, and stays with whoever ran it;
-which recording it was, and what is in it, is not even said.
+which recording it was, and what is in it, is not even said. A fault in what is public is named.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def unnamed() -> Iterator[None]:
     """Let a fault in a private recording name neither it nor what is in it."""
     try:
         yield
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as error:
+        if getattr(error, "is_public", False):
+            raise
         raise BadInput(_FAULT) from None
 
 

@@ -59,6 +59,7 @@ class Reading:
         rows: that it learns from. Private.
         units: the unit of each recording.
         mask_sha256: fingerprint of the masks, where they are used.
+        mask_source: where they come from, if not from the data set itself.
         net: the network as it began; it is trained in place.
         tail: the part of it that is trained.
         work: how the run is worked off.
@@ -70,6 +71,7 @@ class Reading:
     rows: Rows
     units: tuple[int, ...]
     mask_sha256: str | None
+    mask_source: str
     net: Any
     tail: Any
     work: loop.Workload
@@ -85,7 +87,9 @@ class Reading:
         """What the receipt is made from."""
         if self.mask_sha256 is None:
             return self.method
-        return WithMasks(method=self.method, mask_sha256=self.mask_sha256)
+        return WithMasks(
+            method=self.method, mask_sha256=self.mask_sha256, mask_source=self.mask_source
+        )
 
     def learn(self, noise: Noise) -> Any:
         """The trained network."""
@@ -157,6 +161,7 @@ def read(
             rows=rows,
             units=units,
             mask_sha256=reader.mask_sha256,
+            mask_source=collection.mask_source if reader.mask_sha256 else "",
             net=net,
             tail=tail,
             work=replace(ways.work, name=name),

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import typing
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json, catalog
@@ -88,10 +88,12 @@ class WithMasks:
     Args:
         method: whose.
         mask_sha256: their fingerprint.
+        mask_source: where they come from, in public words; empty where the data set has its own.
     """
 
     method: Promised
     mask_sha256: str
+    mask_source: str = ""
 
     @property
     def name(self) -> str:
@@ -99,12 +101,17 @@ class WithMasks:
         return self.method.name
 
     def fields(self) -> dict[str, Any]:
-        """The method's, and the fingerprint."""
-        return self.method.fields() | {"mask_sha256": self.mask_sha256}
+        """The method's, and which masks they were."""
+        source = {"mask_source": self.mask_source} if self.mask_source else {}
+        return self.method.fields() | {"mask_sha256": self.mask_sha256} | source
 
     def stated(self, shapes: Shapes) -> Stated:
-        """The method's."""
-        return self.method.stated(shapes)
+        """The method's, and that masks from elsewhere are taken as public."""
+        stated = self.method.stated(shapes)
+        if not self.mask_source:
+            return stated
+        public = (*stated.guarantee.assumed_public, self.mask_source)
+        return replace(stated, guarantee=replace(stated.guarantee, assumed_public=public))
 
 
 def check_seed(seed: object) -> None:

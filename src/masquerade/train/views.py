@@ -73,7 +73,7 @@ def hidden(
 ) -> np.ndarray:
     """(T, H, W): private pixels and those near one; arguments as in `filled`."""
     if person_mask is None:
-        raise BadInput("Expected a person mask with every video, got one without; see mask_dp.")
+        raise BadInput("Expected a person mask with every video, got one without; give --masks.")
     _check.shape("T H W", frames=frames[..., 0], person_mask=person_mask)
     found = person_mask if private is Private.PERSON else ~person_mask
     for axis in (1, 2):

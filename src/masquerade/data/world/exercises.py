@@ -96,7 +96,7 @@ def _side_step(act: Act) -> None:
     """Feet apart and together again, to one side and back; arms folded."""
     phase = 2 * np.pi * _turns(act, 0.75)
     apart = 0.5 - 0.5 * np.cos(2 * phase)
-    act.add_both(hip_out=0.42 * act.style.amplitude * apart, knee=0.25 * (1 - apart))
+    act.add_both(hip_out=0.36 * act.style.amplitude * apart, knee=0.25 * (1 - apart))
     act.add_both(hip=0.12 * (1 - apart))
     lift = np.sin(2 * phase)
     for side, sign in (("l", 1.0), ("r", -1.0)):

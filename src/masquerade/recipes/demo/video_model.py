@@ -33,7 +33,7 @@ HEADING = (
 )
 # another world than the one whose public half taught the network: nobody here was seen before
 WORLD = Stage(seed=1, height=64, width=64, subjects=84, videos=972, correlation=0.5)
-PLAN = MaskDpTables(epochs=10.0, batch=64, from_scratch=False)
+PLAN = MaskDpTables(epochs=10.0, batch=64, mask_batch=64, public_batch=64, jobs=1).settled()
 _WANTED: dict[str, tuple[float, ...]] = {
     DP: (math.inf, EPSILON),
     MASK_DP: (EPSILON,),

@@ -38,6 +38,7 @@ _THREE = {
 SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "cosine_gaussian": _THREE,
     "gaussian_noise": {"16 pixels": _SMALL},
+    "learned_filter": {"soften": {"network": "soften"}},
     "pooled_gaussian": _THREE,
     "video_dprp": {
         "orthonormal": _SMALL | {"form": "orthonormal"},
@@ -47,7 +48,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 _DEFAULTS: dict[str, dict[str, Any]] = {"defaults": {}}
-_NEAR = ("face_blur",)  # those that are shown on the portrait
+_NEAR = ("face_blur", "selective_privacy")  # those that are shown on the portrait
 _ZOOM, _GAP = 2, 4
 _STEPS, _OWN_STEP = (4, 8, 16, 32, 64), 8  # colours are rounded until a file is small
 _LARGEST = 60_000

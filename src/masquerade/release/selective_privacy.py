@@ -1,0 +1,216 @@
+"""Selective privacy: noise that moves along where people can be told, and clean elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade import _check
+from masquerade._optional import require
+from masquerade.assets import fetch
+from masquerade.errors import BadInput
+from masquerade.mechanism import Frames, Heuristic, Shape, Value, as_video
+from masquerade.noise import Noise
+from masquerade.recordings import Video
+from masquerade.release.appearance_free import AppearanceFree
+from masquerade.sight.face_detector import Layout, load_detector
+from masquerade.sight.face_follow import followed
+from masquerade.sight.face_search import Search
+from masquerade.sight.face_tracks import Tracks
+
+cv2 = require("cv2", extra="vision")
+
+_BODY = (4.0, 0.7, 8.0)  # of a face: how wide a person is, and how far above and below its top
+_HEAD = 0.3  # of a face's size, on each side
+_WIDEST = 1000  # pixels of a margin
+
+
+class Region(StrEnum):
+    """What is hidden."""
+
+    FACES = "faces"
+    BODIES = "bodies"
+    GIVEN = "given"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectivePrivacy(Heuristic):
+    """Show noise carried by the motion where people can be told, and the video as it is elsewhere.
+
+    The baseline "selective privacy" of [nken2025, Sec. 4.2], after [ilic2024]: inside the region
+    the frames are those of `appearance_free`, so gestures can still be read. There, features of
+    a public network are compared with chosen patches to find the region; here it is what a face
+    detector finds, the bodies below, or masks that you give.
+
+    Guarantee:
+        none: all outside the region is published as it is, people whom the detector misses among
+            it; inside, outlines, gait and gestures can be read.
+
+    Args:
+        region: faces (the heads around those that a detector finds), bodies (an upright person's
+            box around each such face) or given (masks).
+        masks: with region given, a .npy or .npz with one array (T, H, W), not 0 where something is
+            hidden; in Python a `Video` brings its own. It is private; no receipt names it.
+        grow: the region is larger by so many pixels all around.
+        thresh: the least score of a face, 0 to 1; lower hides more.
+        hold: the most frames for which a face stays hidden where the detector misses it.
+        preset: how carefully the optical flow is estimated: medium or fast.
+    """
+
+    region: str = "faces"
+    masks: str | None = field(default=None, compare=False)
+    grow: int = 2
+    thresh: float = 0.2
+    hold: int = 5
+    preset: str = "medium"
+
+    def __post_init__(self) -> None:
+        _check.choice(Region, region=self.region)
+        _check.probability(thresh=self.thresh)
+        _check.not_negative(grow=self.grow, hold=self.hold)
+        _check.at_most(_WIDEST, grow=self.grow, hold=self.hold)
+        for name in ("grow", "hold"):
+            if int(getattr(self, name)) != getattr(self, name):
+                value = getattr(self, name)
+                raise ValueError(f"Expected {name} to be a whole number, got {name}={value!r}.")
+        if self.masks is not None and self.region != Region.GIVEN:
+            raise ValueError(
+                f"Expected masks with region given, got region={self.region}; leave one out."
+            )
+        AppearanceFree(preset=self.preset)  # refuses another preset
+
+    @property
+    def hides(self) -> str:
+        """How the region looks."""
+        where = {
+            Region.FACES: "the faces that a detector finds",
+            Region.BODIES: "the people around the faces that a detector finds",
+            Region.GIVEN: "what lies inside given masks",
+        }
+        return f"how {where[Region(self.region)]} look{'s' * (self.region == Region.GIVEN)}"
+
+    def fields(self) -> dict[str, Any]:
+        """The public fields; where the private masks lie is not one of them."""
+        return {**super().fields(), "masks": None}
+
+    def apply(self, value: Value, noise: Noise) -> Value:
+        """The released video; a `Video` with masks of its own is hidden inside those."""
+        is_own = isinstance(value, Video) and self.region == Region.GIVEN and self.masks is None
+        if not (is_own and isinstance(value, Video)) or value.person_mask is None:
+            return super().apply(value, noise)
+        self.check(value)
+        masks = iter(value.person_mask)
+        shown = self._mixed(zip(iter(value.frames), masks, strict=True), value.frames.shape, noise)
+        return Video(frames=np.stack(list(shown)), rate_hz=value.rate_hz)
+
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+        """The frames with noise in the region.
+
+        Whatever the detector raises ends the stream: no frame passes unseen.
+        """
+        shape = as_video(shape)
+        if self.region == Region.GIVEN:
+            return self._mixed(zip(frames, self._given(shape), strict=True), shape, noise)
+        return self._mixed(self._found(frames, shape), shape, noise)
+
+    def _mixed(
+        self, regions: Iterator[tuple[np.ndarray, np.ndarray]], shape: Shape, noise: Noise
+    ) -> Frames:
+        """Noise where the region is, from frames with their regions (H, W)."""
+        shown, beside = itertools.tee(regions)
+        grains = AppearanceFree(preset=self.preset).stream(
+            (frame for frame, _ in shown), shape, noise
+        )
+        for image, (frame, region) in zip(grains, beside, strict=True):
+            yield np.where(self._grown(region)[..., None], image, frame)
+
+    def _grown(self, region: np.ndarray) -> np.ndarray:
+        if not self.grow:
+            return region
+        square = np.ones((2 * self.grow + 1,) * 2, np.uint8)
+        return np.asarray(cv2.dilate(region.astype(np.uint8), square) > 0)
+
+    def _found(self, frames: Frames, shape: Shape) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Each frame with what the detector finds in it."""
+        detect = load_detector(
+            fetch("centerface"), layout=Layout.CENTERFACE, thresh=self.thresh, height=None
+        )
+        search = Search(detect=detect, thresh=self.thresh, every=1)
+        found = followed(search.over(frames, count=shape[0]), Tracks(hold=self.hold))
+        return ((frame, self._boxes(boxes, shape)) for frame, boxes in found)
+
+    def _boxes(self, boxes: np.ndarray, shape: Shape) -> np.ndarray:
+        """(H, W): which pixels lie in one of the boxes (N, 4), or in the bodies below."""
+        region = np.zeros(shape[1:3], bool)
+        for box in boxes:
+            left, top, right, bottom = body(box) if self.region == Region.BODIES else _head(box)
+            rows = slice(max(0, int(top)), max(0, int(np.ceil(bottom))))
+            region[rows, max(0, int(left)) : max(0, int(np.ceil(right)))] = True
+        return region
+
+    def _given(self, shape: Shape) -> Iterator[np.ndarray]:
+        """The masks of the file, which must fit the video."""
+        if self.masks is None:
+            raise BadInput(
+                "Expected masks for region given, got none; name a file with --masks, or let a "
+                "detector find faces or bodies (--region)."
+            )
+        found = _read(Path(self.masks))
+        if found.shape != shape[:3]:
+            raise BadInput(
+                f"Expected masks of shape {shape[:3]}, as the video has frames, height and width, "
+                f"got {found.shape}."
+            )
+        return (mask != 0 for mask in found)
+
+
+def _head(face: np.ndarray) -> np.ndarray:
+    """The box of a head with that face, ears and chin included."""
+    around = _HEAD * (face[2:4] - face[:2])
+    return np.concatenate([face[:2] - around, face[2:4] + around])
+
+
+def body(face: np.ndarray) -> np.ndarray:
+    """The box of somebody upright with that face: left, top, right, bottom.
+
+    Example:
+        >>> body(np.array([10.0, 20.0, 20.0, 30.0])).tolist()
+        [-5.0, 13.0, 35.0, 100.0]
+    """
+    left, top, right, bottom = face[:4]
+    wide, above, below = _BODY
+    middle, half, high = (left + right) / 2, wide * (right - left) / 2, bottom - top
+    return np.array([middle - half, top - above * high, middle + half, top + below * high])
+
+
+def _read(path: Path) -> np.ndarray:
+    """The one array of a file, of bools or whole numbers."""
+    if not path.is_file():
+        raise BadInput(f"Expected masks at {path}; there is no such file.")
+    try:
+        arrays = _arrays(path)
+    except Exception as error:  # NumPy and zipfile raise whatever garbage makes them stumble over
+        raise BadInput(f"Expected a whole .npy or .npz at {path}; it cannot be read.") from error
+    if len(arrays) != 1 or arrays[0].dtype.kind not in "bui":
+        said = ", ".join(f"{array.dtype} {array.shape}" for array in arrays)
+        raise BadInput(f"Expected one array of bools or whole numbers in {path}, got {said}.")
+    return np.asarray(arrays[0])
+
+
+def _arrays(path: Path) -> list[np.ndarray]:
+    """All arrays of a file; that of a .npy is read from disk when it is needed."""
+    with path.open("rb") as stream:
+        if stream.read(2) != b"PK":
+            return [np.load(path, mmap_mode="r", allow_pickle=False)]
+        stream.seek(0)
+        held = np.load(stream, allow_pickle=False)
+        return [held[name] for name in held.files]
+
+
+EXAMPLE = SelectivePrivacy()
