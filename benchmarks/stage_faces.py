@@ -1,6 +1,6 @@
 """Claim: a face detector finds 90 % of the faces that look at the camera in Stage's preset faces.
 
-The detector is that of ``face_blur``, as it is by default, on every fifth frame by itself. A face can
+The detector is that of ``face_blur``, as it is by default, on every fifth frame alone. A face can
 be seen where nothing hides nose and eyes, and looks at the camera where the eyes are a tenth of the
 head's height apart at least (within about 70 degrees); it is found if a box holds the nose. All
 that can be seen, profiles too, are counted as well. Peer: the usual pictures of 96 x 96 pixels.
