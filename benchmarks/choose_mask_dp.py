@@ -33,9 +33,10 @@ CORRELATIONS = (0.0, 0.5, 0.9)
 EPSILONS = (0.25, 0.5, 1.0)
 RUNS = 2
 MOMENTUM, RISE, DELTA = 0.9, 0.1, 1e-5
-RATES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
-SIZES = ((128, 10.0), (128, 20.0), (512, 20.0))  # units in a batch, epochs
-WEIGHTS = (0.03, 0.1, 0.3, 1.0, 3.0)
+RATES = (0.005, 0.01, 0.02, 0.05)
+CLEAN_RATES = (0.05, 0.1, 0.2, 0.5, 1.0)  # without noise
+SIZES = ((128, 20.0), (512, 20.0))  # units in a batch, epochs
+WEIGHTS = (1.0, 3.0, 10.0, 30.0)
 SHOWN = 5
 
 
@@ -60,6 +61,7 @@ class Way:
     epochs: float
     weight: float = 0.0  # lambda; 0 without a public part
     view: str = ""  # of the private part; empty without one
+    is_clean: bool = False  # whether the private part has no noise
 
 
 def worlds(args: argparse.Namespace) -> list[World]:
@@ -112,7 +114,7 @@ def top_1(world: World, way: Way, epsilon: float, seed: int) -> float:
     wanted = np.eye(int(world.targets.max()) + 1, dtype=np.float32)[world.targets]
     weights = np.zeros((wanted.shape[1], world.test.shape[1]), np.float32)
     speed, batch = np.zeros_like(weights), min(way.batch, units)
-    z, steps = noise_of(units, way.batch, way.epochs, epsilon if way.view else math.inf)
+    z, steps = noise_of(units, way.batch, way.epochs, epsilon)
 
     def errors(inputs: np.ndarray, some: np.ndarray) -> np.ndarray:
         scores = inputs @ weights.T
@@ -140,7 +142,7 @@ def top_1(world: World, way: Way, epsilon: float, seed: int) -> float:
 
 def scored(way: Way, known: list[World]) -> np.ndarray:
     """(correlations, epsilons), in per cent."""
-    epsilons = EPSILONS if way.view else (math.inf,)
+    epsilons = (math.inf,) if way.is_clean or not way.view else EPSILONS
     shares = [
         [np.mean([top_1(world, way, e, seed) for seed in range(RUNS)]) for e in epsilons]
         for world in known
@@ -150,9 +152,15 @@ def scored(way: Way, known: list[World]) -> np.ndarray:
 
 def grids() -> Mapping[str, Iterable[Way]]:
     """What is tried, by method."""
-    sizes = [(rate, batch, epochs) for rate in RATES for batch, epochs in SIZES]
+    sizes, clean = (
+        [(rate, batch, epochs) for rate in rates for batch, epochs in SIZES]
+        for rates in (RATES, CLEAN_RATES)
+    )
     return {
-        "public part": [Way(rate=r, batch=b, epochs=e, weight=1.0) for r, b, e in sizes],
+        "public part": [Way(rate=r, batch=b, epochs=e, weight=1.0) for r, b, e in clean],
+        "no noise": [
+            Way(rate=r, batch=b, epochs=e, view="whole", is_clean=True) for r, b, e in clean
+        ],
         "DP": [Way(rate=r, batch=b, epochs=e, view="whole") for r, b, e in sizes],
         "MaskDP": [
             Way(rate=r, batch=b, epochs=e, weight=weight, view=view)

@@ -57,6 +57,7 @@ PRINTED = {  # [schneider2024, Sec. 5.2 and 13]
     "batch": 128,
     "clip_norm": 1.0,
     "learning_rate": 0.01,
+    "clean_learning_rate": 0.01,
     "mask_learning_rate": 0.01,
     "published_learning_rate": 0.01,
     "warmup_epochs": 20.0,

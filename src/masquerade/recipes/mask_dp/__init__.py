@@ -50,6 +50,7 @@ class MaskDpTables:
         schedule: of the learning rate after that.
         momentum: of every row but the published form, which has none.
         learning_rate: of every row but those named next.
+        clean_learning_rate: the same where there is no noise.
         mask_batch: units in both batches of MaskDP.
         mask_learning_rate: of MaskDP.
         weight: lambda, of MaskDP's public gradient.
@@ -89,6 +90,7 @@ class MaskDpTables:
     schedule: Literal["cosine", "constant"] | None = None
     momentum: float | None = None
     learning_rate: float | None = None
+    clean_learning_rate: float | None = None
     mask_batch: int | None = None
     mask_learning_rate: float | None = None
     weight: float | None = None
@@ -201,6 +203,7 @@ class MaskDpTables:
         """The method of a row at an epsilon."""
         row, plan = ROWS[name], self.settled()
         epochs = (plan.scratch_epochs if row.from_scratch else plan.epochs) or 1.0
+        rate = plan.clean_learning_rate if epsilon == math.inf else plan.learning_rate
         fields: dict[str, Any] = {
             "epsilon": epsilon,
             "delta": plan.delta,
@@ -209,7 +212,7 @@ class MaskDpTables:
             "batch": plan.batch,
             "epochs": epochs,
             "clip_norm": plan.clip_norm,
-            "learning_rate": plan.learning_rate,
+            "learning_rate": rate,
             "warmup": min(0.5, (plan.warmup_epochs or 0.0) / epochs),
             "schedule": plan.schedule,
             "momentum": plan.momentum,

@@ -32,6 +32,7 @@ from masquerade.report import bars, plot
 _SHARED = (
     *("setting", "network", "weights", "part", "view", "epsilons", "delta", "clip_norm", "batch"),
     *("epochs", "scratch_epochs", "warmup_epochs", "schedule", "momentum", "learning_rate"),
+    "clean_learning_rate",
     *("mask_batch", "mask_learning_rate", "weight", "public_batch", "public_learning_rate"),
     *(
         "published_learning_rate",
