@@ -30,10 +30,10 @@ STAGE = Preset(
         "schedule": "cosine",
         "momentum": 0.9,
         "learning_rate": 0.02,
-        "clean_learning_rate": 0.5,
+        "clean_learning_rate": 1.0,
         "mask_batch": 128,
-        "mask_learning_rate": 0.01,
-        "weight": 3.0,
+        "mask_learning_rate": 0.005,
+        "weight": 30.0,
         "public_batch": 128,
         "public_learning_rate": 0.1,
         "published_learning_rate": 0.1,  # plain descent: as far as 0.01 with momentum
