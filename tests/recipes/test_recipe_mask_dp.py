@@ -131,7 +131,7 @@ def test_the_sentences_follow_from_the_cells(
 ) -> None:
     table = found(cell(pair[0], 1.0, *ours), cell(pair[1], 1.0, *theirs))
     line = said(table, f"{pair[0]} against {pair[1]}")
-    assert f". {word} at 1. Up to epsilon 1 as a whole: {word}." in line
+    assert f": {word} at every epsilon. Up to epsilon 1 as a whole: {word}." in line
 
 
 def test_one_epsilon_behind_is_a_no_for_the_whole() -> None:
@@ -159,7 +159,7 @@ def test_worlds_and_relations_are_compared_each_with_itself() -> None:
     ]
     table = found(*cells, correlations=(0.0, 0.9), relations=("replace_one", "zero_out"))
     line = said(table, "MaskDP against DP")
-    assert "place 0, replace_one: behind at 1; place 0.9, replace_one: ahead at 1" in line
+    assert "place 0 replace_one: behind at every epsilon; place 0.9 replace_one: ahead" in line
     assert "place 0, zero_out: not told apart at 1" in line
     text = pages.table(table, "replace_one", pages.TOP_1)
     assert "| MaskDP, place 0.9 | " in text and "70.0 ± 0.0" in text

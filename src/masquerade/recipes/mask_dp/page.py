@@ -80,9 +80,15 @@ def markdown(found: Found) -> str:
     for relation in found.relations:
         said = f"epsilon of one recording under {relation}, delta {found.plan.delta:g}"
         parts += [f"### Top-1, {said}", table(found, relation, TOP_1)]
-        parts += [f"### Mean over classes, {said}", table(found, relation, PER_CLASS)]
+        if not is_even(found):
+            parts += [f"### Mean over classes, {said}", table(found, relation, PER_CLASS)]
     parts += ["### What they show", bench.listing(sentences(found))]
     return "\n\n".join(parts) + "\n"
+
+
+def is_even(found: Found) -> bool:
+    """Whether the mean over classes is Top-1 everywhere: all classes are tested equally often."""
+    return all(np.allclose(c.runs.shares, c.class_runs.shares, atol=1e-9) for c in found.cells)
 
 
 def table(found: Found, relation: str, score: Score) -> str:
@@ -176,17 +182,20 @@ def comparisons(found: Found) -> list[dict[str, Any]]:
 
 def verdict(found: Found, pair: tuple[str, str]) -> list[str]:
     """Where the first row is ahead of the second: by epsilons, and up to 1 as a whole."""
-    told, small = [], []
+    told: dict[str, list[str]] = {}  # where, by what is said
+    small: list[Word] = []
     for panel in found.panels():
         words = words_of(found, panel, pair)
         if words:
             small += [word for epsilon, word in words.items() if epsilon <= _MOST]
-            where = ", ".join(part for part in (panel.place, _under(found, panel)) if part)
-            told.append(f"{where}: {_grouped(words)}" if where else _grouped(words))
+            where = " ".join(part for part in (panel.place, _under(found, panel)) if part)
+            told.setdefault(_grouped(words), []).append(where)
     if not told:
         return []
+    is_one = len(told) == 1
+    parts = [said if is_one else f"{', '.join(where)}: {said}" for said, where in told.items()]
     whole = f" Up to epsilon {_MOST:g} as a whole: {overall(small)}." if small else ""
-    return [f"{pair[0]} against {pair[1]}. {'; '.join(told)}.{whole}"]
+    return [f"{pair[0]} against {pair[1]}: {'; '.join(parts)}.{whole}"]
 
 
 def _under(found: Found, panel: Panel) -> str:
@@ -197,6 +206,8 @@ def _grouped(words: dict[float, Word]) -> str:
     groups: dict[str, list[str]] = {}
     for epsilon, word in words.items():
         groups.setdefault(word, []).append(_at(epsilon))
+    if len(groups) == 1:
+        return f"{next(iter(groups))} at every epsilon"
     return ", ".join(f"{word} at {' '.join(each)}" for word, each in groups.items())
 
 
@@ -207,6 +218,7 @@ def sentences(found: Found) -> list[str]:
         "Equal numbers are not equal promises: DP's is for the whole recording, MaskDP's for its "
         "private pixels alone.",
         *_sides(found),
+        *_classes(found),
         *_noise(found),
         *_departs(found),
         _ways(found),
@@ -230,6 +242,15 @@ def _sides(found: Found) -> list[str]:
     return [
         f"Private: {private}; public: {public_side}. Of what all pixels teach without noise the "
         f"public part alone reaches {'; '.join(told)} (chance: {100 / len(found.classes):.1f})."
+    ]
+
+
+def _classes(found: Found) -> list[str]:
+    if not is_even(found):
+        return []
+    return [
+        "Every class has as many test recordings as every other, so the mean over classes is the "
+        "same number."
     ]
 
 
