@@ -160,7 +160,7 @@ def test_worlds_and_relations_are_compared_each_with_itself() -> None:
     table = found(*cells, correlations=(0.0, 0.9), relations=("replace_one", "zero_out"))
     line = said(table, "MaskDP against DP")
     assert "place 0 replace_one: behind at every epsilon; place 0.9 replace_one: ahead" in line
-    assert "place 0, zero_out: not told apart at 1" in line
+    assert "place 0 zero_out: not told apart at every epsilon" in line
     text = pages.table(table, "replace_one", pages.TOP_1)
     assert "| MaskDP, place 0.9 | " in text and "70.0 ± 0.0" in text
     assert "place 0.9" not in pages.table(table, "zero_out", pages.TOP_1)
