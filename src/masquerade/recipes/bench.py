@@ -64,7 +64,7 @@ def command(recipe: Any, data: Collection[Any]) -> str:
             if isinstance(value, bool):
                 words.append(f"--{flag}" if value else f"--no-{flag}")
             else:
-                words.append(f"--{flag} {_typed(value)}")
+                words.append(f"--{flag} {_typed(value)}".rstrip())  # a list may be empty
     return " ".join(words)
 
 

@@ -43,10 +43,7 @@ class FeatureProjectiveClaim(PublishedRun):
                 "quantisation no two crops share their features and the claim protects nothing."
             ),
             true_epsilon={"record/zero_out": zero, "record/replace_one": replaced},
-            ships=(
-                "pooled and quantised public features, independent batches, replace_one "
-                "accounting, and a public set that does not overlap the private one."
-            ),
+            ships=("this arithmetic alone: no network for poses is trained here yet."),
             arithmetic=(
                 f"assumed: {self.setting()}; a Renyi accountant prints {self.epsilon:g} at z = "
                 f"{self.noise_multiplier:.4f}",

@@ -49,8 +49,8 @@ class PpedcrfClaim(PublishedClaim):
             ),
             true_epsilon={"value": None, "pixels(1)": None, "frame": None},
             ships=(
-                "the method as a heuristic without an epsilon, measured by retrieval attacks; "
-                "with a public mask, the true epsilon is printed and not advertised."
+                "this arithmetic alone: the method is not here, and what is like it "
+                "(`selective_privacy`) is a heuristic without an epsilon."
             ),
             arithmetic=(
                 f"sqrt(2 ln(1.25/delta)) = {factor:.4f}; the paper prints 4.73",

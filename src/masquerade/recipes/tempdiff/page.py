@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade import _round
 from masquerade.recipes import bench
 from masquerade.recipes.tempdiff.rows import COMPARED, Examined, Marks, Pupils, mean
-from masquerade.recipes.tempdiff.says import operating, public_alone, sentences
+from masquerade.recipes.tempdiff.says import between, operating, sentences
 from masquerade.report import plot
 
 __all__ = ["markdown", "plots", "sentences", "title"]
@@ -43,26 +42,11 @@ def markdown(found: Examined) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _up(value: float) -> str:
-    """An epsilon to one decimal, never less than it is."""
-    return f"{_round.up_decimals(value, 1):.1f}"
-
-
-def _between(values: Sequence[float]) -> str:
-    low, high = _up(min(values)), _up(max(values))
-    return low if low == high else f"{low} to {high}"
-
-
 def _noise(found: Examined, queries: int) -> str:
     cells = [cell for cell in found.scores if cell.gamma is not None and cell.queries == queries]
     gammas = list(dict.fromkeys(cell.gamma for cell in cells))
     heading = ["ensemble", "one person reaches", "a teacher is right", "agreement"]
-    for gamma in gammas:
-        claims = [c for cell in cells if cell.gamma == gamma for c in found.scores[cell].claims]
-        heading.append(
-            f"gamma {gamma:g}: epsilon {_between([c.teacher for c in claims])} teacher, "
-            f"{_between([c.person for c in claims])} person"
-        )
+    heading += [f"gamma {gamma:g}" for gamma in gammas]
     rows = []
     for who, by, size in dict.fromkeys((cell.who, cell.by, cell.teachers) for cell in cells):
         facts = found.ensembles[who, by, size]
@@ -76,6 +60,17 @@ def _noise(found: Examined, queries: int) -> str:
                 *(f"{mean(found.scores[c].right):.1f}, {found.runs(c)}" for c in own),
             ]
         )
+    for unit, name in (("teacher", "one teacher's data"), ("person", "one person")):
+        by_gamma = [
+            [
+                getattr(c, unit)
+                for cell in cells
+                if cell.gamma == g
+                for c in found.scores[cell].claims
+            ]
+            for g in gammas
+        ]
+        rows.append([f"true epsilon, {name}", "", "", "", *map(between, by_gamma)])
     return bench.table(heading, rows)
 
 
@@ -87,23 +82,19 @@ def _counts(values: Sequence[int]) -> str:
 def _table_1(found: Examined) -> str:
     heading = ["method", "queries", "teachers", "gamma", "the paper would print"]
     heading += ["true epsilon, one teacher's data", "true epsilon, one person", "student"]
-    heading += ["true labels of these queries", "public data alone", "no privacy"]
+    heading += ["student of the true labels"]
     rows = []
     for cell in operating(found):
         claims = found.scores[cell].claims
-        others = [
-            found.one(who="true labels", queries=cell.queries, is_alone=True),
-            public_alone(found, is_alone=True),
-            found.one(who="no privacy", is_alone=True),
-        ]
+        truth = found.one(who="true labels", queries=cell.queries, is_alone=True)
         rows.append(
             [
                 cell.who,
                 *(f"{value:g}" for value in (cell.queries, cell.teachers, cell.gamma or 0.0)),
                 f"{np.mean([claim.at_8_moments for claim in claims]):.1f}, an estimate",
-                _up(max(claim.teacher for claim in claims)),
-                _up(max(claim.person for claim in claims)),
-                *(str(runs) for runs in (found.runs(cell), *others)),
+                between([claim.teacher for claim in claims]),
+                between([claim.person for claim in claims]),
+                *(str(runs) for runs in (found.runs(cell), truth)),
             ]
         )
     return bench.table(heading, rows)

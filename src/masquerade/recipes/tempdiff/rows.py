@@ -153,6 +153,7 @@ class Examined:
             "people": self.people,
             "queries": list(self.queries),
             "person_queries": self.person_queries,
+            "labelled": self.labelled,
             "delta": self.delta,
             "seeds": self.seeds,
         }

@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from masquerade import _round
 from masquerade.recipes.tempdiff.rows import Examined, Pupils
-from masquerade.recipes.verdict import Runs, Word, compared, overall
+from masquerade.recipes.verdict import Runs, Word, compared
 
+Pair = tuple[str, Runs, Runs]  # where, and what is compared there
 _BEST = ((50, 0.3), (100, 0.1))  # teachers and gamma that the paper finds good, by data set
 _HOW = {True: "that learned the labels alone", False: "that learned from other public windows too"}
 
 
 def sentences(found: Examined) -> list[str]:
-    """What a reader wants to know, with its numbers."""
-    said = [*_of_agreement(found), *_of_students(found), *_of_figure_8(found), *_of_claims(found)]
+    """What a reader wants to know; numbers that the tables have are not said again."""
+    said = [*_of_agreement(found), *_of_students(found), *_of_figure_8(found), _of_claims(found)]
     if found.values("epsilon"):
         said += [*_of_aggregators(found), *_of_pate(found), *_of_help(found)]
         said += [*_of_private_data(found), *_of_dp_sgd(found), *_of_fewer(found)]
-    return [*said, *_of_public_data(found), _of_all(found), *found.notes]
+    return [*said, *_of_public_data(found), " ".join([_of_all(found), *found.notes])]
 
 
 def operating(found: Examined) -> list[Pupils]:
@@ -39,36 +38,28 @@ def operating(found: Examined) -> list[Pupils]:
     return cells
 
 
-def _pair(one: Runs, other: Runs) -> str:
-    return f"{one} against {other}, {compared(one, other)}"
+def _told(pairs: Sequence[Pair]) -> str:
+    """Where the first is ahead of the second, by what each pair is called."""
+    named: dict[Word, list[str]] = {}
+    for name, one, other in pairs:
+        named.setdefault(compared(one, other), []).append(name)
+    return ", ".join(f"{word} at {' '.join(names)}" for word, names in named.items())
 
 
-def _question(asked: str, pairs: Sequence[tuple[str, Runs, Runs]]) -> list[str]:
-    """An answer that holds for all pairs, and each pair by name."""
-    if not pairs:
-        return []
-    word = overall([compared(one, other) for _, one, other in pairs])
-    shown = "; ".join(f"{name}: {_pair(one, other)}" for name, one, other in pairs)
-    return [f"{asked} {_ANSWER[word]} {shown}."]
-
-
-_ANSWER: dict[Word, str] = {
-    "ahead": "Yes.",
-    "behind": "No.",
-    "not told apart": "Not shown.",
-    "not known from one run": "Not known from one teaching.",
-}
+def _said(what: str, pairs: Sequence[Pair]) -> list[str]:
+    return [f"{what}: {_told(pairs)}."] if pairs else []
 
 
 def _of_agreement(found: Examined) -> list[str]:
-    pairs = []
+    by_shards: dict[str, list[Pair]] = {}
     for (who, by, size), facts in found.ensembles.items():
         other = found.ensembles.get(("pate", by, size))
         if who == "tempdiff" and other is not None:
             asked = found.person_queries * 2 if by == "subject" else max(found.queries)
-            runs = [Runs(each.agreement, asked) for each in (facts, other)]
-            pairs.append((f"{size} by {by}", runs[0], runs[1]))
-    return _question("Does temporal partitioning raise the teachers' agreement over PATE's?", pairs)
+            one, two = (Runs(each.agreement, asked) for each in (facts, other))
+            by_shards.setdefault(by, []).append((str(size), one, two))
+    shown = "; ".join(f"by {by}, {_told(pairs)}" for by, pairs in by_shards.items())
+    return [f"Agreement of TEMPDIFF's teachers against PATE's: {shown} teachers."] if shown else []
 
 
 def _of_students(found: Examined) -> list[str]:
@@ -81,10 +72,9 @@ def _of_students(found: Examined) -> list[str]:
             if one is not None and other is not None:
                 words[compared(one, other)] += 1
     shown = ", ".join(f"{word} in {times}" for word, times in words.most_common())
-    total = sum(words.values())
     return [
-        f"Is a student as published ahead of PATE's at the same gamma, teachers and queries? Of "
-        f"{total} pairs it is {shown}."
+        "Students as published against PATE's, at the same gamma, teachers and queries: of "
+        f"{words.total()} pairs {shown}."
     ]
 
 
@@ -98,48 +88,49 @@ def public_alone(found: Examined, *, is_alone: bool) -> Runs | None:
 
 
 def _of_figure_8(found: Examined) -> list[str]:
-    truths, publics = [], []
+    against: dict[str, list[Pair]] = {}
     for cell in operating(found):
+        others = {
+            "students of the true labels of their queries": found.one(
+                who="true labels", queries=cell.queries, is_alone=True
+            ),
+            "public data alone": public_alone(found, is_alone=True),
+        }
         one = found.runs(cell)
-        if cell.who != "tempdiff" or one is None:
-            continue
-        name = f"{cell.queries} queries, {cell.teachers} teachers, gamma {cell.gamma:g}"
-        truth = found.one(who="true labels", queries=cell.queries, is_alone=True)
-        public = public_alone(found, is_alone=True)
-        truths += [] if truth is None else [(name, one, truth)]
-        publics += [] if public is None else [(name, one, public)]
-    asked = "Figure 8: is the student as published ahead of"
-    return [
-        *_question(f"{asked} one of the true labels of its queries?", truths),
-        *_question(f"{asked} public data alone?", publics),
-    ]
+        for name, other in others.items():
+            if cell.who == "tempdiff" and one is not None and other is not None:
+                against.setdefault(name, []).append((str(cell.queries), one, other))
+    shown = "; ".join(f"against {name}, {_told(pairs)} queries" for name, pairs in against.items())
+    return [f"Figure 8, students as published: {shown}."] if shown else []
 
 
-def _of_claims(found: Examined) -> list[str]:
-    said = []
-    for cell in operating(found):
-        claims = found.scores[cell].claims
-        printed = float(np.mean([claim.at_8_moments for claim in claims]))
-        teacher, person = (
-            _round.up_decimals(max(getattr(claim, unit) for claim in claims), 1)
-            for unit in ("teacher", "person")
-        )
-        said.append(
-            f"{cell.who}, {cell.teachers} teachers, gamma {cell.gamma:g}, {cell.queries} queries: "
-            f"printed {printed:.1f} (it depends on the votes: private itself, and no guarantee); "
-            f"true {teacher:.1f} for one teacher's data, {person:.1f} for one person."
-        )
-    return said
+def _of_claims(found: Examined) -> str:
+    claims = [claim for cell in operating(found) for claim in found.scores[cell].claims]
+    least, most = (pick(claim.at_8_moments for claim in claims) for pick in (min, max))
+    teacher, person = (
+        between([getattr(claim, unit) for claim in claims]) for unit in ("teacher", "person")
+    )
+    return (
+        f"What the paper would print, in one teaching {least:.1f} to {most:.1f}, depends on the "
+        f"votes: it is private itself, and no guarantee. True: {teacher} for one teacher's data, "
+        f"{person} for one person."
+    )
+
+
+def between(epsilons: Sequence[float]) -> str:
+    """The smallest and the largest to one decimal, never less than they are."""
+    low, high = (f"{_round.up_decimals(pick(epsilons), 1):.1f}" for pick in (min, max))
+    return low if low == high else f"{low} to {high}"
 
 
 def _by_epsilon(
     found: Examined, one: Callable[[float], Runs | None], other: Callable[[float], Runs | None]
-) -> list[tuple[str, Runs, Runs]]:
+) -> list[Pair]:
     pairs = []
     for epsilon in found.values("epsilon"):
         first, second = one(epsilon), other(epsilon)
         if first is not None and second is not None:
-            pairs.append((f"epsilon {epsilon:g}", first, second))
+            pairs.append((f"{epsilon:g}", first, second))
     return pairs
 
 
@@ -158,46 +149,41 @@ def _is_alone(found: Examined) -> bool:
 
 
 def _of_aggregators(found: Examined) -> list[str]:
-    alone, said = _is_alone(found), []
+    alone, shown = _is_alone(found), []
     mine = _votes(found, "gnmax", is_alone=alone)
     for name in ("lnmax", "gumbel", "confident"):
         pairs = _by_epsilon(found, mine, _votes(found, name, is_alone=alone))
-        said += _question(f"Is GNMax ahead of {name}, for students {_HOW[alone]}?", pairs)
-    return said
+        shown += [f"against {name}, {_told(pairs)}"] if pairs else []
+    return [f"gnmax, students {_HOW[alone]}: {'; '.join(shown)}."] if shown else []
 
 
 def _of_pate(found: Examined) -> list[str]:
     alone = _is_alone(found)
     mine = _votes(found, "gnmax", is_alone=alone)
     pairs = _by_epsilon(found, mine, _votes(found, "gnmax", is_alone=alone, who="pate"))
-    return _question("Is TEMPDIFF by whole people ahead of PATE by whole people?", pairs)
+    return _said("TEMPDIFF against PATE, both by whole people", pairs)
 
 
 def _of_help(found: Examined) -> list[str]:
     helped = _votes(found, "gnmax", is_alone=False)
     pairs = _by_epsilon(found, helped, _votes(found, "gnmax", is_alone=True))
-    return _question("Does a student gain from the other public windows?", pairs)
+    return _said("Students with the other public windows against students without", pairs)
 
 
 def _of_private_data(found: Examined) -> list[str]:
-    said = []
+    shown = []
     for alone in (True, False):
         public = public_alone(found, is_alone=alone)
         mine = _votes(found, "gnmax", is_alone=alone)
         pairs = _by_epsilon(found, mine, lambda _, public=public: public)  # type: ignore[misc]
-        said += _question(
-            "Does private data add anything: is the student by votes ahead of public data alone, "
-            f"for students {_HOW[alone]}?",
-            pairs,
-        )
-    return said
+        shown += [f"students {_HOW[alone]}, {_told(pairs)}"] if pairs else []
+    return [f"Votes against public data alone: {'; '.join(shown)}."] if shown else []
 
 
 def _of_dp_sgd(found: Examined) -> list[str]:
     mine = _votes(found, "gnmax", is_alone=True)
     pairs = _by_epsilon(found, mine, lambda e: found.one(who="dp_sgd", epsilon=e))
-    asked = "Are votes ahead of DP-SGD on the signals, both without the other public windows?"
-    return _question(asked, pairs)
+    return _said("Votes against DP-SGD on the signals, both without other public windows", pairs)
 
 
 def _of_fewer(found: Examined) -> list[str]:
@@ -209,24 +195,29 @@ def _of_fewer(found: Examined) -> list[str]:
         one = found.one(who="tempdiff", aggregator="gnmax", epsilon=cell.epsilon, is_alone=alone)
         other = found.runs(cell)
         if cell.teachers < most and one is not None and other is not None:
-            pairs.append((f"{most} against {cell.teachers}, epsilon {cell.epsilon:g}", one, other))
-    return _question("Are more teachers, down to one person each, ahead of fewer?", pairs)
+            pairs.append((f"epsilon {cell.epsilon:g} against {cell.teachers}", one, other))
+    return _said(f"{most} teachers against fewer", pairs)
 
 
 def _of_public_data(found: Examined) -> list[str]:
-    said = []
-    nearest = found.one(who="nearest mean of few labels")
+    """One sentence: students of a few labels in both ways, their nearest mean, and no privacy."""
+    shown = []
     for alone in (True, False):
         few, best = (found.one(who=who, is_alone=alone) for who in ("few labels", "no privacy"))
         public = public_alone(found, is_alone=alone)
         if few is not None and best is not None and public is not None:
             gap = 100 * (best.mean - public.mean)
-            said.append(
-                f"Public data alone, windows labelled by hand in each class: {found.labelled}; "
-                f"students {_HOW[alone]}: {few}, their nearest mean: {nearest}; all private "
-                f"windows without privacy: {best}, {gap:.1f} points more than the better one."
+            shown.append(
+                f"students {_HOW[alone]} {few}; all private windows without privacy {best}, "
+                f"{gap:.1f} points more than the better one"
             )
-    return said
+    if not shown:
+        return []
+    nearest = found.one(who="nearest mean of few labels")
+    return [
+        f"Public data alone, {found.labelled} labelled by hand in each class: their nearest mean "
+        f"{nearest}; {'; '.join(shown)}."
+    ]
 
 
 def _of_all(found: Examined) -> str:
