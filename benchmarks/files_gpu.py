@@ -29,7 +29,7 @@ from masquerade.release.gaussian_video import GaussianVideo
 from masquerade.release.pooled_gaussian import PooledGaussian
 from masquerade.video import colour, read, write
 
-FRAMES = 600
+FRAMES = 384
 TARGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4, "unit": "pixels", "pixels": 16}
 CASES: dict[str, GaussianVideo] = {
     "pooled": PooledGaussian(**TARGET),
@@ -84,23 +84,24 @@ def outline(shape: tuple[int, ...]) -> write.Outline:
     )
 
 
-def written(frames: Iterator[np.ndarray], shape: tuple[int, ...]) -> int:
+def written(frames: Iterator[np.ndarray], shape: tuple[int, ...], threads: int = 0) -> int:
     """Frames that were converted and encoded."""
     with (
         tempfile.TemporaryFile() as file,
-        write.writing(file, outline(shape), audio_from=None, threads=0) as encoder,
+        write.writing(file, outline(shape), audio_from=None, threads=threads) as encoder,
     ):
         for frame in frames:
             encoder.add(frame)
         return encoder.count
 
 
-def released(path: Path, mechanism: GaussianVideo, shape: tuple[int, ...]) -> int:
+def released(path: Path, mechanism: GaussianVideo, shape: tuple[int, ...], threads: int) -> int:
     """From file to file, as the command does it."""
     room = ahead.room_for(int(np.prod(shape[1:])))
     with device.on("cuda"):
         frames = ahead.ahead(read.frames(path), room=room)
-        return written(mechanism.stream(frames, shape, Noise()), shape)  # type: ignore[arg-type]
+        made = mechanism.stream(frames, shape, Noise())  # type: ignore[arg-type]
+        return written(made, shape, threads)
 
 
 def long(path: Path, folder: Path) -> Path:
@@ -136,10 +137,12 @@ def main(video: Path) -> None:
             "from RGB:",
             rate(lambda: sum(1 for f in few if from_rgb.converted(from_rgb.copied(f)))),
         )
-        print(
-            "encode, ours:",
-            rate(lambda: written(itertools.islice(itertools.cycle(few), FRAMES), shape)),
-        )
+        for threads in (0, 16):
+            many = itertools.islice(itertools.cycle(few), FRAMES)
+            print(
+                f"from RGB and encode, {threads or 4} threads:",
+                rate(lambda m=many, t=threads: written(m, shape, t)),
+            )
         for codec, options in (
             ("libx264", {"preset": "superfast", "crf": "14"}),
             ("h264_nvenc", {"preset": "p4", "rc": "constqp", "qp": "18"}),
@@ -147,8 +150,12 @@ def main(video: Path) -> None:
         ):
             print(f"encode, {codec}:", rate(lambda c=codec, o=options: encoded(yuv, c, o)))
         for name, mechanism in CASES.items():
-            released(path, mechanism, shape)  # compiles and captures
-            print(f"file to file, {name}:", rate(lambda m=mechanism: released(path, m, shape)))
+            released(path, mechanism, shape, 16)  # compiles and captures
+            for threads in (0, 16):
+                print(
+                    f"file to file, {name}, encoder of {threads or 4} threads:",
+                    rate(lambda m=mechanism, t=threads: released(path, m, shape, t)),
+                )
 
 
 if __name__ == "__main__":

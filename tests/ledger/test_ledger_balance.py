@@ -396,25 +396,3 @@ def test_an_entry_that_a_balance_stands_after_is_missed(nine: Ledger, tmp_path: 
     database.close()
     with pytest.raises(Tampered):
         nine.reserve(values(0), MECHANISM)
-
-
-def test_a_server_that_lets_nobody_make_tables_has_a_ledger_without_balances(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    name = f"strict_{os.urandom(8).hex()}"
-    test_ledger.server().psql(f"CREATE DATABASE {name};")
-    address = test_ledger.server().get_uri(database=name)
-    ledger = opened(address, count=100)
-    for line in (
-        f"CREATE ROLE {name} LOGIN",
-        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name}",
-        f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {name}",
-        "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
-    ):
-        test_ledger.server().psql(f"\\connect {name}\n{line};")
-    less = Ledger(address.replace("postgres:@", f"{name}:@"))
-    for _ in range(6):
-        less.reserve(values(0), MECHANISM)
-    assert less.verify().balance == 0
-    assert len(less.entries()) == len(ledger.entries()) == 8

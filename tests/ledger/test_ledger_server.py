@@ -10,7 +10,7 @@ import pytest
 from test_ledger import MECHANISM, opened, server, values
 from test_ledger_faults import code_of, fork
 
-from masquerade.ledger import Ledger
+from masquerade.ledger import Ledger, balance
 
 
 @pytest.fixture
@@ -55,3 +55,23 @@ def test_racers_are_not_alarmed_by_a_stricter_server(level: str, address: str) -
     os.close(start)
     os.close(gate)
     assert sorted(code_of(child) for child in children) == [0] * 3 + [3] * 5
+
+
+def test_a_server_that_lets_nobody_make_tables_has_a_ledger_without_balances(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(balance, "FIRST", 4)
+    name = address.split("?")[0].rsplit("/", 1)[1]
+    ledger = opened(address, count=100)
+    for line in (
+        f"CREATE ROLE {name} LOGIN",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name}",
+        f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {name}",
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+    ):
+        server().psql(f"\\connect {name}\n{line};")
+    less = Ledger(address.replace("postgres:@", f"{name}:@"))
+    for _ in range(6):
+        less.reserve(values(0), MECHANISM)
+    assert less.verify().balance == 0
+    assert len(less.entries()) == len(ledger.entries()) == 8

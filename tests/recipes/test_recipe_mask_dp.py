@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from conftest import python
-from masquerade.account.renyi import renyi_noise_multiplier
 from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.data.stage import Stage
 from masquerade.errors import BadInput
@@ -22,10 +21,9 @@ from masquerade.recordings import Video
 
 torch = pytest.importorskip("torch")
 
-from masquerade.recipes import bench, mask_dp, seen  # noqa: E402
+from masquerade.recipes import bench, seen  # noqa: E402
 from masquerade.recipes.mask_dp import MaskDpTables, run  # noqa: E402
 from masquerade.recipes.mask_dp import page as pages  # noqa: E402
-from masquerade.recipes.mask_dp.rows import ROWS as LEARNED  # noqa: E402
 from masquerade.recipes.mask_dp.rows import Cell, Found  # noqa: E402
 from masquerade.train import mask_dp as published  # noqa: E402
 from masquerade.train import method  # noqa: E402
@@ -33,7 +31,8 @@ from masquerade.train.plan import Plan  # noqa: E402
 from masquerade.train.rows import Rows  # noqa: E402
 from masquerade.train.views import FILL  # noqa: E402
 
-ROWS = ("DP", "MultiClip", "MaskDP", "MaskDP, shared batch", "public part only", "DP from scratch")
+PUBLISHED = "MaskDP as published"
+ROWS = ("public part only", "DP", "MultiClip", "MaskDP", PUBLISHED, "DP from scratch")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -79,31 +78,36 @@ class Noisy(Collection[Video]):
 
 
 SLOTS = np.arange(6).reshape(2, 3)
-TINY = MaskDpTables(quick=True, epochs=1.0, batch=3, from_scratch=False)
+TINY = MaskDpTables(quick=True, epochs=1.0, batch=3, mask_batch=3, jobs=1)
 
 
-def cell(name: str, epsilon: float, *top_1: float) -> Cell:
-    proved = {"zero_out": epsilon / 2, "replace_one": epsilon} if epsilon < math.inf else {}
+def cell(name: str, epsilon: float, *top_1: float, **fields: Any) -> Cell:
+    is_free = name.startswith("public") or epsilon == math.inf
     return Cell(
         method=name,
-        unit=LEARNED[name].unit,
         epsilon=epsilon,
         top_1=top_1,
         per_class={"walk": top_1, "run": top_1},
-        proved={} if name == "public part only" else proved,
+        proved={} if is_free else {"zero_out": epsilon / 2, "replace_one": epsilon},
         noise_multiplier=1.0,
         steps=9,
+        tested=1200,
+        **fields,
     )
 
 
 def found(*cells: Cell, **setting: Any) -> Found:
-    public = [cell("public part only", e, 0.5, 0.52) for e in {one.epsilon for one in cells}]
+    keys = {(one.epsilon, one.relation, one.correlation) for one in cells}
+    public = [
+        cell("public part only", e, 0.5, 0.52, relation=relation, correlation=place)
+        for e, relation, place in keys
+    ]
     return Found(
         cells=(*cells, *public),
-        plan=MaskDpTables(seeds=2, **setting),
+        plan=MaskDpTables(seeds=2, **setting).settled(),
         about="nobody",
         units=6,
-        tested=4,
+        tested=1200,
     )
 
 
@@ -113,81 +117,89 @@ def said(table: Found, part: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "answer"),
+    ("ours", "theirs", "word"),
     [
-        ((0.80, 0.82), (0.60, 0.62), "Yes"),
-        ((0.60, 0.62), (0.80, 0.82), "No"),
-        ((0.60, 0.70), (0.62, 0.74), "Within the spread"),
-        ((0.80,), (0.60,), "Not known from one seed"),
+        ((0.80, 0.82), (0.60, 0.62), "ahead"),
+        ((0.60, 0.62), (0.80, 0.82), "behind"),
+        ((0.60, 0.70), (0.62, 0.74), "not told apart"),
+        ((0.80,), (0.60,), "not known from one run"),
     ],
 )
-@pytest.mark.parametrize(
-    ("pair", "question"),
-    [
-        (("MaskDP", "DP"), "ahead of DP at equal epsilon"),
-        (("MultiClip", "DP"), "Is MultiClip ahead"),
-        (("DP", "DP from scratch"), "ahead of training from scratch"),
-    ],
-)
+@pytest.mark.parametrize("pair", [("MaskDP", "DP"), ("MultiClip", "DP"), ("DP", "DP from scratch")])
 def test_the_sentences_follow_from_the_cells(
-    ours: tuple[float, ...],
-    theirs: tuple[float, ...],
-    answer: str,
-    pair: tuple[str, str],
-    question: str,
+    ours: tuple[float, ...], theirs: tuple[float, ...], word: str, pair: tuple[str, str]
 ) -> None:
     table = found(cell(pair[0], 1.0, *ours), cell(pair[1], 1.0, *theirs))
-    line = said(table, question)
-    assert f"? {answer}; epsilon 1: {bench.percent(ours)} against" in line
-    assert bench.percent(theirs) in line
+    line = said(table, f"{pair[0]} against {pair[1]}")
+    assert f". {word} at 1. Up to epsilon 1 as a whole: {word}." in line
 
 
-def test_one_epsilon_behind_is_a_no_for_every_epsilon() -> None:
+def test_one_epsilon_behind_is_a_no_for_the_whole() -> None:
     table = found(
         *(cell("MaskDP", e, *top) for e, top in ((0.1, (0.7, 0.7)), (1.0, (0.4, 0.4)))),
         *(cell("DP", e, 0.5, 0.5) for e in (0.1, 1.0)),
     )
-    line = said(table, "ahead of DP at equal epsilon")
-    assert "? No; epsilon 0.1: 70.0 ± 0.0 against 50.0 ± 0.0, ahead; epsilon 1" in line
+    line = said(table, "MaskDP against DP")
+    assert "ahead at 0.1, behind at 1. Up to epsilon 1 as a whole: behind." in line
     beyond = found(*table.cells[:3], cell("DP", 1.0, 0.3, 0.3), cell("MaskDP", 5.0, 0.1, 0.1))
-    assert "? Yes" in said(beyond, "ahead of DP at equal epsilon"), "5 is not asked about"
-    assert "epsilon 5: 10.0" in said(beyond, "ahead of its public part")
+    line = said(beyond, "MaskDP against public part only")
+    assert "behind at 1 5" in line, "5 is compared, and no part of the whole"
+    assert "whole: ahead" in said(beyond, "MaskDP against DP")
 
 
-def test_equal_epsilons_are_named_under_both_relations() -> None:
-    pair = cell("MaskDP", 1.0, 0.5, 0.5), cell("DP", 1.0, 0.5, 0.5)
-    assert "compared at zero_out 0.5, replace_one 1." in said(found(*pair), "were compared")
-    other = replace(pair[1], proved={"zero_out": 1.0, "replace_one": 2.1})
-    line = said(found(pair[0], other), "were compared")
-    assert "MaskDP zero_out 0.5, replace_one 1, DP zero_out 1, replace_one 2.1" in line
+def test_worlds_and_relations_are_compared_each_with_itself() -> None:
+    cells = [
+        cell(name, 1.0, top, top, relation=relation, correlation=place)
+        for name, shift in (("MaskDP", 0.2), ("DP", 0.0))
+        for relation, place, top in (
+            ("replace_one", 0.0, 0.3 - shift),
+            ("replace_one", 0.9, 0.5 + shift),
+            ("zero_out", 0.0, 0.4),
+        )
+    ]
+    table = found(*cells, correlations=(0.0, 0.9), relations=("replace_one", "zero_out"))
+    line = said(table, "MaskDP against DP")
+    assert "place 0, replace_one: behind at 1; place 0.9, replace_one: ahead at 1" in line
+    assert "place 0, zero_out: not told apart at 1" in line
+    text = pages.table(table, "replace_one", pages.TOP_1)
+    assert "| MaskDP, place 0.9 | " in text and "70.0 ± 0.0" in text
+    assert "place 0.9" not in pages.table(table, "zero_out", pages.TOP_1)
+    assert set(pages.plots(table)) == {
+        *("mask_dp_places_top_1", "mask_dp_places_top_1_zero_out"),
+        *("mask_dp_places_figure_5", "mask_dp_places_figure_5_zero_out"),
+    }
+
+
+def test_epsilons_stand_in_the_heading_and_the_other_relation_below() -> None:
+    text = pages.markdown(found(cell("MaskDP", 1.0, 0.5, 0.5), cell("DP", 1.0, 0.5, 0.5)))
+    assert "### Top-1, epsilon of one recording under replace_one, delta 1e-05" in text
+    assert "| epsilon of the sound rows under zero_out |  | 0.5 |" in text
+    assert "| MaskDP | private pixels of one recording | 50.0 ± 0.0 |" in text
 
 
 def test_the_published_form_shows_its_true_epsilon() -> None:
-    shared = replace(
-        cell("MaskDP, shared batch", 1.0, 0.5, 0.5), proved={"zero_out": 2.7, "replace_one": 6.2}
-    )
-    table = found(shared)
-    assert "(CLAIMED, NOT VALID: 1; true: zero_out 2.7, replace_one 6.2)" in pages.table(table)
-    assert "claims 1, costs zero_out 2.7, replace_one 6.2" in said(table, "as published")
-    assert "CLAIMED" not in pages.table(found(cell("MaskDP", 1.0, 0.5, 0.5)))
+    shared = replace(cell(PUBLISHED, 1.0, 0.5, 0.5), proved={"zero_out": 2.7, "replace_one": 6.2})
+    text = pages.markdown(found(shared))
+    assert f"{PUBLISHED}: epsilon CLAIMED, NOT VALID" in text
+    assert f"| true epsilon of {PUBLISHED} under replace_one |  | 6.2 |" in text
+    assert "private tokens alone" in said(found(shared), "Algorithm 2")
+    assert "whole recordings in the private" in said(found(shared), "departs")
+    assert "private pixels alone" in said(found(shared, view="private"), "departs")
+    assert "CLAIMED" not in pages.markdown(found(cell("MaskDP", 1.0, 0.5, 0.5)))
+
+
+def test_the_mean_over_classes_counts_each_class_once() -> None:
+    one = replace(cell("DP", 1.0, 0.9, 0.8), per_class={"walk": (1.0, 0.8), "run": (0.2, 0.4)})
+    assert one.class_runs.shares == pytest.approx((0.6, 0.6)) and one.runs.shares == (0.9, 0.8)
+    assert "60.0 ± 0.0" in pages.table(found(one), "replace_one", pages.PER_CLASS)
 
 
 @pytest.mark.parametrize(
     ("side", "words"), [("background", "people"), ("person", "background with the outline")]
 )
 def test_the_text_says_which_side_is_public(side: str, words: str) -> None:
-    full = cell("DP", math.inf, 0.9, 0.9)
-    line = said(found(full, private=side), "Private:")
-    assert f"public: {words}" in line and "50.0" in line and "not mostly" in line
-    near = replace(full, top_1=(0.55, 0.55))
-    assert "is mostly in what is public" in said(found(near, private=side), "Private:")
-
-
-def test_the_private_side_reaches_every_method_that_has_one() -> None:
-    for name in ("MaskDP", "MaskDP, shared batch", "public part only"):
-        made = MaskDpTables(private="person", batch=9).method(name, 1.0)
-        assert made.private == "person" and made.public_batch == 9  # type: ignore[attr-defined]
-        assert MaskDpTables().method(name, 1.0).private == "background"  # type: ignore[attr-defined]
+    line = said(found(cell("DP", math.inf, 0.9, 0.9), private=side), "Private:")
+    assert f"public: {words}" in line and "51.0 ± 1.4 of 90.0 ± 0.0" in line
 
 
 def test_a_table_without_the_public_part_is_refused() -> None:
@@ -197,26 +209,20 @@ def test_a_table_without_the_public_part_is_refused() -> None:
         assert plan.wanted["public part only"] == plan.wanted["DP"]
 
 
-def test_quick_has_every_kind_of_row() -> None:
-    quick = MaskDpTables(quick=True)
-    assert tuple(quick.wanted) == ROWS and quick.wanted["DP from scratch"] == (1.0,)
-    assert MaskDpTables().wanted == dict.fromkeys(ROWS, mask_dp.EPSILONS)
-    assert quick.shortened.part == "head" and quick.shortened.scratch_epochs == 2
+def test_what_the_paper_leaves_open_is_printed_and_ours_leaves_nothing() -> None:
+    paper = found(cell("DP", 1.0, 0.5, 0.5), setting="paper")
+    assert set(paper.plan.left_open) <= set(pages.sentences(paper)) and paper.plan.left_open
+    assert pages.plain(paper)["left_open"] and not MaskDpTables().left_open
 
 
-def test_rows_are_compared_at_equal_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "renyi_noise_multiplier", renyi_noise_multiplier)
-    plans = {name: MaskDpTables(epochs=2.0).method(name, 1.0).plan(864) for name in ROWS}
-    same = {plans[name].noise_multiplier for name in ("DP", "MultiClip", "MaskDP")}
-    assert len(same) == 1
-    assert plans["MaskDP, shared batch"].noise_multiplier < min(same)
-    assert plans["public part only"].noise_multiplier == 0
-    assert plans["DP from scratch"].steps > plans["DP"].steps
+def test_worlds_are_of_stage_alone() -> None:
+    with pytest.raises(ValueError, match="--data stage with --correlations"):
+        replace(TINY, correlations=(0.5,)).measure(Noisy(), journal=bench.Journal())
 
 
 def test_each_view_is_the_one_that_is_meant() -> None:
     data = Noisy(split="train")
-    plan = MaskDpTables(private="person", part="all")  # its trunk gives the films themselves
+    plan = MaskDpTables(private="person", part="all", jobs=1).settled()  # the trunk gives films
     views = run.read(plan, data, {"MaskDP", "MultiClip", "DP from scratch"})
     whole, many, films = (views[name] for name in ("MaskDP", "MultiClip", "DP from scratch"))
     segments = many.private.unflatten(0, (6, 3))
@@ -232,8 +238,14 @@ def test_each_view_is_the_one_that_is_meant() -> None:
 
 
 def test_the_test_split_needs_no_masks_and_rows_share_views() -> None:
-    assert {run.view(name) for name in ROWS} == {"MaskDP", "MultiClip", "DP from scratch"}
-    assert {run.view(name, is_test=True) for name in ROWS} == {"DP", "DP from scratch"}
+    plan = MaskDpTables().settled()
+    shared = {"MaskDP", "MultiClip", PUBLISHED, "DP from scratch"}
+    assert {run.view(plan, name) for name in ROWS} == shared
+    assert {run.view(replace(plan, view="private"), name) for name in ROWS} == shared | {"DP"}
+    assert {run.view(plan, name, is_test=True) for name in ROWS} == {"DP", "DP from scratch"}
+    assert run.view(plan, "public weights alone", is_test=True) == "DP"
+    norms = replace(plan, part="last_norms")
+    assert run.view(norms, "public weights alone", is_test=True) == "public weights alone"
 
 
 def test_what_cannot_be_learned_from_is_refused() -> None:
@@ -257,18 +269,19 @@ def test_table_and_json_agree(tmp_path: Path) -> None:
     data = json.loads((plan.out / "results.json").read_text())
     text = (plan.out / "table.md").read_text()
     lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if "|" in line}
-    assert set(ROWS[:-1]) <= set(lines)
+    assert {*ROWS[:4], f"{PUBLISHED}: epsilon CLAIMED, NOT VALID"} <= set(lines)
     for one in data["cells"]:
         given = {name: one[name] for name in Cell.__dataclass_fields__}
         given["epsilon"] = math.inf if one["epsilon"] is None else one["epsilon"]
-        assert pages.shown(Cell(**given)) in lines[one["method"]]
-        assert one["unit"] in lines[one["method"]] and len(one["top_1"]) == 2
+        row = next(line for name, line in lines.items() if name.startswith(one["method"]))
+        assert str(Cell(**given).class_runs) in row
+        assert one["unit"] in row and len(one["top_1"]) == 2
     assert data["views"] == "real" and data["units"] == 6 and data["tested"] == 4
     assert all(sentence in text for sentence in data["sentences"])
     assert "of one run alone" in data["sentences"][-1] and answer.data["cells"] == data["cells"]
     assert text.rstrip("\n") in page.read_text() and "--quick" in data["origin"]
     assert (tmp_path / "results" / "mask_dp_figure_5.svg").read_text().count('class="bar"') == 6
-    assert "MaskDP, shared batch" in (plan.out / "mask_dp_top_1.svg").read_text()
+    assert PUBLISHED in (plan.out / "mask_dp_top_1.svg").read_text()
     assert not (plan.out / "cells.json").exists(), "a finished run is measured anew"
 
 
@@ -285,11 +298,11 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(seen.loop, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
         plan.run(Noisy())
-    kept = bench.Journal.of(plan, Noisy())
+    kept = bench.Journal.of(plan.settled(Noisy()), Noisy())
     assert len(kept.held) == 2 and kept.before > 0, "two cells of two seeds were finished"
     for other in (replace(plan, epochs=2.0), replace(plan, quick=False)):
-        assert not bench.Journal.of(other, Noisy()).held
-    assert not bench.Journal.of(plan, Noisy(activity="walk")).held, "other data"
+        assert not bench.Journal.of(other.settled(Noisy()), Noisy()).held
+    assert not bench.Journal.of(plan.settled(), Noisy(activity="walk")).held, "other data"
     answer = plan.run(Noisy())
     assert len(trained) == 5 + 2 * (4 * 3 + 1 - 2), "13 cells, the public part once; 2 were known"
     first = next(iter(kept.held.values()))
@@ -298,7 +311,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_from_scratch_trains_the_whole_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = MaskDpTables(seeds=1, batch=3, epochs=1.0, scratch_epochs=0.5)
+    plan = MaskDpTables(seeds=1, batch=3, epochs=1.0, scratch_epochs=0.5, jobs=1).settled()
     trained: list[int] = []
     real = seen.loop.run
 
@@ -311,8 +324,8 @@ def test_from_scratch_trains_the_whole_network(monkeypatch: pytest.MonkeyPatch) 
     found = run.measure(plan, wanted, Noisy(), journal=bench.Journal())
     one = found.cells[0]
     assert trained[0] > 900_000 and one.proved["replace_one"] <= 5 and one.steps == 1
-    with pytest.raises(ValueError, match="--no-from-scratch"):
-        MaskDpTables(network="mvit_v2_s")
+    with pytest.raises(ValueError, match="--from-scratch"):
+        MaskDpTables(network="mvit_v2_s", from_scratch=True)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
@@ -322,13 +335,14 @@ def test_a_missing_gpu_is_said_before_anything_is_drawn() -> None:
 
 
 def test_the_command_is_the_one_that_was_given() -> None:
-    plan = MaskDpTables(private="person", from_scratch=False, out=Path("x"))
-    assert bench.command(plan, Stage(correlation=0.9)) == (
-        "masquerade recipe mask_dp --correlation 0.9 --private person --no-from-scratch"
+    plan = MaskDpTables(private="person", correlations=(0.0, 0.9), out=Path("x"))
+    assert bench.command(plan, Stage(seed=3)) == (
+        "masquerade recipe mask_dp --seed 3 --private person --correlations 0.0 0.9"
     )
     sized = seen.sized(Stage(videos=36))
     assert (sized.videos, sized.frames, sized.correlation) == (36, 20, 0.5)
-    assert "36 videos of 20 frames" in run._about(sized)
+    assert "36 videos of 20 frames" in run._about(sized, MaskDpTables())
+    assert "chance 0, 0.9" in run._about(sized, MaskDpTables(correlations=(0.0, 0.9)))
 
 
 def test_measuring_needs_no_camera_ledger_or_screen() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 from typing import Any
@@ -157,12 +158,11 @@ def test_no_change_exceeds_the_bound_of_an_orthonormal_projection(
     assert 0.9 * bound <= worst <= bound  # 57 of 60 directions are kept
 
 
-@pytest.mark.parametrize("form", ["gaussian", "as_published"])
 @pytest.mark.parametrize(("unit", "sites"), UNITS)
 def test_a_fresh_gaussian_projection_stretches_no_more_than_is_counted(
-    unit: str, sites: int | None, form: str
+    unit: str, sites: int | None
 ) -> None:
-    mechanism = dprp(unit, sites, form=form, columns=6)
+    mechanism = dprp(unit, sites, form="gaussian", columns=6)
     bound = mechanism.distance(SMALL, mechanism.as_unit())
     black = np.zeros(SMALL, np.uint8)
     rng = np.random.default_rng(7)
@@ -173,6 +173,64 @@ def test_a_fresh_gaussian_projection_stretches_no_more_than_is_counted(
         lengths.append(float(np.linalg.norm(apart)))
     assert max(lengths) <= bound
     assert max(lengths) >= 0.4 * bound
+
+
+@pytest.mark.parametrize(("unit", "sites"), UNITS)
+def test_the_published_covariance_moves_no_more_than_is_counted(
+    unit: str, sites: int | None
+) -> None:
+    mechanism = dprp(unit, sites, form="as_published", columns=6)
+    of, rng, shares = mechanism.as_unit(), np.random.default_rng(7), []
+    for seed in range(60):  # the pair first, R after it; a white video moves its square most
+        where = corner(rng.standard_normal(SMALL), of) != 0
+        pair = (np.full(SMALL, 255, np.uint8), np.where(where, 0, 255).astype(np.uint8))
+        if seed % 2:
+            pair = neighbours(of, rng, seed % 6)
+        apart = np.subtract(*(measured(mechanism, video, seed=seed) for video in pair))
+        rows, squares = np.split(apart, [SMALL[0] * 6])
+        exact = squares.reshape(6, 6)
+        assert np.allclose(exact, exact.T) and rows.any() and squares.any()
+        shares.append(float(np.linalg.norm(apart)) / mechanism.distance(SMALL, of))
+    assert 0.04 < max(shares) <= 1
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_v_is_computed_as_printed_and_cancels_unless_it_is_cut(rank: int | None) -> None:
+    shape, k, noise = (5, 12, 16, 3), 24, masquerade.Noise(seed=4)
+    mechanism = dprp("frame", form="as_published", columns=k, rank=rank)
+    chunk = dataclasses.replace(mechanism.chunks(shape)[0], seed=3)
+    video = np.random.default_rng(2).integers(0, 256, shape, dtype=np.uint8)
+    exact = mechanism.measure(iter(video), chunk)
+    seen = mechanism.noisy(exact, shape, noise)
+    r = rows_of(GaussianProjection(3, shape[1:], k))
+    paper = Paper(columns=k, height=12, width=16)
+    projected, q = (
+        (seen - exact)[: 5 * k],
+        (seen - exact)[5 * k :] / mechanism._printed_weight(shape),
+    )
+    assert projected.std() == pytest.approx(paper.sigma_1(), rel=0.3)
+    assert q.std() == pytest.approx(paper.sigma_2(), rel=0.12) and len(q) == k * k
+    # Algorithm 1 by hand, lines 5 to 10, in the reading that conforms
+    flat = video.reshape(5, -1).astype(float)
+    noisy = flat @ r + projected.reshape(5, k)
+    v = np.linalg.svd((flat @ r).T @ (flat @ r) + q.reshape(k, k))[2].T[:, :rank]
+    right = np.clip(np.rint(noisy @ v @ np.linalg.pinv(r @ v)), 0, 255)
+    [found] = mechanism.rebuild(seen, chunk, 0.0, noise)
+    assert np.abs(found.reshape(5, -1) - right).max() <= 1
+    cancelled = np.clip(np.rint(noisy @ np.linalg.pinv(r)), 0, 255)
+    differs = np.abs(found.reshape(5, -1) - cancelled).max()
+    assert differs <= 1 if rank is None else differs > 3
+
+
+def test_without_noise_the_top_directions_hold_all_there_is() -> None:
+    # rank X <= T: with T directions of the exact covariance nothing of the projection is lost
+    projection = GaussianProjection(8, (6, 7, 3), 20)
+    rows = np.random.default_rng(5).standard_normal((4, 20)) * 100
+    top = covariance.right_directions(rows.T @ rows, 4)
+    assert np.allclose(rows @ top @ top.T, rows, atol=1e-6)
+    everything = covariance.right_directions(rows.T @ rows, 20)
+    assert np.allclose(projection.along(rows, everything), rows, atol=1e-6)
+    assert not np.allclose(projection.along(rows, top), rows, atol=1e-2)
 
 
 def test_the_stretch_is_not_for_those_who_choose_the_change_after_seeing_r() -> None:
@@ -264,12 +322,30 @@ def test_the_published_form_states_what_really_holds() -> None:
     guarantee = mechanism.guarantee(PAPER_SHAPE)
     assert (guarantee.published_claim or "").startswith("CLAIMED, NOT VALID: epsilon 8")
     assert "4.1891" in (guarantee.published_claim or "")
-    assert guarantee.epsilon is not None and 2140 <= guarantee.epsilon <= 2200
+    assert "44.4545" in (guarantee.published_claim or "")
     assert guarantee.accountant is Accountant.GAUSSIAN_RANDOM_PROJECTION
+    whole, alone, cancels, _ = guarantee.caveats
     for unit in ("value", "pixels(16)", "tube(16)", "frame", "video"):
-        assert f"one {unit}: " in guarantee.caveats[0]
+        assert f"one {unit}: " in whole and f"one {unit}: " in alone
+    own = float(alone.partition("one value: ")[2].partition(";")[0])
+    assert 2140 <= own <= 2200 and "cancel" in cancels
+    # the covariance moves by 255 times 510 sqrt(d) or so, and its noise is 44.4545
+    mu = 255 * 510 * math.sqrt(230_400) / 44.4545
+    assert guarantee.epsilon is not None and mu**2 / 2 < guarantee.epsilon < mu**2
     event = mechanism.event(PAPER_SHAPE)
-    assert epsilon(event, delta=1e-4, relation="replace_one") >= guarantee.epsilon - 1e-3
+    found = epsilon(event, delta=1e-4, relation="replace_one")
+    assert found >= guarantee.epsilon * (1 - 1e-6)
+
+
+def test_the_published_form_has_the_papers_columns_at_most() -> None:
+    mechanism = dprp("frame", form="as_published")
+    assert [mechanism.k((2, *size, 3)) for size in ((240, 320), (720, 1280), (24, 24))] == [
+        *(3072, 3072, 23)
+    ]
+    with pytest.raises(ValueError, match="leave it out"):
+        dprp("frame", form="as_published", columns=5, rank=5).guarantee(SMALL)
+    cut = dprp("frame", form="as_published", columns=5, rank=2).guarantee(SMALL)
+    assert any("5 directions 2 are kept" in said for said in cut.caveats)
 
 
 def test_the_published_form_is_worse_the_larger_the_unit() -> None:

@@ -11,6 +11,7 @@ Queues are `SimpleQueue`, which an interrupt cannot leave half locked.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -59,7 +60,7 @@ def ahead(items: Generator[Item, None, None], *, room: int = _MOST) -> Generator
         else:
             ready.put(None)
 
-    thread = threading.Thread(target=make, name="ahead", daemon=True)
+    thread = _thread(make, "ahead")
     for _ in range(room - 1):
         wanted.put(None)
     try:
@@ -109,7 +110,7 @@ def handing(take: Callable[[Item], None], *, room: int = _MOST) -> Iterator[Call
             raise failed[0]
         given.put((item,))
 
-    thread = threading.Thread(target=work, name="handing", daemon=True)
+    thread = _thread(work, "handing")
     for _ in range(room):
         free.put(None)
     try:
@@ -124,6 +125,12 @@ def handing(take: Callable[[Item], None], *, room: int = _MOST) -> Iterator[Call
         given.put(None)
         _wait_for(thread)
         failed.clear()  # what was raised holds on to every frame that it passed
+
+
+def _thread(work: Callable[[], None], name: str) -> threading.Thread:
+    """One that works where its maker does: on the same device."""
+    around = contextvars.copy_context()
+    return threading.Thread(target=around.run, args=(work,), name=name, daemon=True)
 
 
 def _start(thread: threading.Thread) -> None:

@@ -26,6 +26,7 @@ PRESETS = {
     "large": WorldPlan(
         subjects=210, videos=10_080, photos=10_080, height=128, width=128, wearers=420
     ),
+    "faces": WorldPlan(videos=432, height=256, width=256, angle_share=0.5),
 }
 _OVERRIDES = tuple(field.name for field in fields(WorldPlan) if field.name != "seed")
 
@@ -45,7 +46,8 @@ class Stage(Collection[Recording]):
     Args:
         kind: what is wanted.
         split: public, train, test or all; that of the command if not given, else all.
-        preset: small (648 videos), medium (2,592) or large (10,080).
+        preset: small (648 videos), medium (2,592) or large (10,080); faces (432 of 256 x 256
+            pixels, from nearer) for what needs faces that a detector can find.
         seed: another number is another world.
         joints: which body points and in which order: mpii (16), coco (17) or all (21).
         subjects: people who are filmed; this and what follows replaces the preset's number.
@@ -65,6 +67,8 @@ class Stage(Collection[Recording]):
         repertoire: which activities: the twelve daily ones, or those that only public people do.
         class_share: how often each activity is filmed, one number for each, in any unit; equally
             often if not given. Sensors are worn during all of them.
+        angle_share: how much of a place's own angle of view a video takes in, above 0 and up to
+            1; less is nearer, and people leave the picture more often.
 
     Example:
         >>> stage = Stage(kind="videos", split="test")
@@ -83,7 +87,7 @@ class Stage(Collection[Recording]):
     CLASSES: ClassVar[tuple[str, ...]] = ACTIVITIES
     kind: Medium = Medium.VIDEOS
     split: Split | None = None
-    preset: Literal["small", "medium", "large"] = "small"
+    preset: Literal["small", "medium", "large", "faces"] = "small"
     seed: int = 0
     joints: Literal["mpii", "coco", "all"] = "coco"
     subjects: int | None = None
@@ -102,6 +106,7 @@ class Stage(Collection[Recording]):
     signal_hz: float | None = None
     repertoire: Repertoire = "daily"
     class_share: tuple[float, ...] | None = None
+    angle_share: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -44,6 +44,13 @@ class FilmNetwork(Network):
         """Frames of a film."""
         return mvit.NORMALISATION[self.name].frames
 
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Along frames, height and width: one a stride of the first layer."""
+        seen = mvit.NORMALISATION[self.name]
+        sizes = seen.frames, seen.size_px, seen.size_px
+        return tuple(size // step for size, step in zip(sizes, mvit.STRIDE, strict=True))
+
     def check(self, part: str, precision: str) -> None:
         """Every part can be trained, in either precision."""
 

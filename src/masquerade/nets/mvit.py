@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PARTS = ("head", "last_norms", "norms", "all")
 load_weights = weight_files.load_weights
 save_weights = weight_files.save_weights
+STRIDE = (2, 4, 4)  # of the first layer: frames and pixels from one token to the next
 _LAST = 2  # blocks whose norms are trained [schneider2024, Sec. 13]
 _WEIGHTS = Path(__file__).parent / "weights"
 

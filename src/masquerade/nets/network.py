@@ -35,6 +35,11 @@ class Network(ABC):
         """Frames, or samples, of a recording that it sees at once."""
 
     @property
+    def tokens(self) -> tuple[int, ...]:
+        """Patches that it takes a segment apart into, along each axis; none if it does not."""
+        return ()
+
+    @property
     def said(self) -> dict[str, Any]:
         """What a model's file says of it: its name, and the fields that it is read again by."""
         return {"network": self.name}

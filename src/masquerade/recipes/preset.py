@@ -33,5 +33,7 @@ def settled(recipe: Recipe, presets: Mapping[str, Preset]) -> Recipe:
     chosen: Any = recipe
     values = presets[chosen.setting].values
     missing = {name: value for name, value in values.items() if getattr(chosen, name) is None}
+    if not missing:
+        return recipe  # one that checks itself by this very function comes to an end
     found: Recipe = dataclasses.replace(chosen, **missing)
     return found

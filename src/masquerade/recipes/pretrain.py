@@ -39,7 +39,8 @@ class Pretrain:
     Args:
         network: which one; the published ones are far too large for two cores.
         out: where the weights go, as safetensors.
-        epochs: passes over the films; one over 1,000 films takes a minute on one core.
+        epochs: passes over the films; mvit_small takes 45 seconds for 1,000 films on one core, so
+            what is given here takes about half an hour.
         device: where films are drawn and the network is trained.
         videos: films, those held out among them; every 2,592 are of another world.
         batch: films in a step.

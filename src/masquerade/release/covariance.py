@@ -72,6 +72,25 @@ def distances(shape: Shape, unit: Unit, radius: float) -> tuple[float, float]:
     return rows, frames * min(2 * radius * moved, 2 * math.sqrt(2) * radius**2)
 
 
+def unclipped_distance(shape: Shape, frames: int, apart: float, stretch: float) -> float:
+    """Of the covariance P^T P of rows P = X R, none clipped, for an R that is drawn afterwards.
+
+    A^T A - B^T B = ((A - B)^T (A + B) + (A + B)^T (A - B)) / 2 has a norm of at most |A - B| |A +
+    B|, in the ``frames`` rows that differ alone. R stretches X - X', X + X' (values up to 510) and
+    all of X by at most ``stretch`` each, but for its tails; the last is for rounding.
+    """
+    numbers = math.prod(shape[1:])
+    both = 510 * math.sqrt(frames * numbers)
+    terms = shape[0] + 8
+    rounding = terms * _UNIT / (1 - terms * _UNIT) * 255**2 * numbers * shape[0]
+    return stretch**2 * (apart * both + 4 * rounding) * (1 + 1e-12)
+
+
+def right_directions(matrix: np.ndarray, kept: int) -> np.ndarray:
+    """(k, kept) right singular vectors of the largest singular values of a square matrix."""
+    return np.asarray(np.linalg.eigh(matrix.T @ matrix)[1][:, -kept:])
+
+
 def clip_error(frames: int, columns: int, radius: float) -> float:
     """How far the rounding of the clip itself can move some rows."""
     return (columns + 8) * _UNIT * radius * math.sqrt(frames)

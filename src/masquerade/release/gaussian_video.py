@@ -32,6 +32,7 @@ from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
 
 _MOST_AHEAD, _BYTES_AHEAD = 32, 1 << 27  # rebuilt frames that may wait: they come in bursts
+_FETCHED = 16  # frames that leave a GPU together
 _UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
 
@@ -153,7 +154,9 @@ class GaussianVideo(VideoMechanism):
         While one chunk is rebuilt the next is measured, and frames are taken meanwhile.
         """
         if not is_cpu():
-            yield from self._stream_on_gpu(frames, shape, noise)
+            with contextlib.closing(ahead(self._on_gpu(frames, shape, noise), room=4)) as blocks:
+                for block in blocks:
+                    yield from block
             return
         room = max(2, min(_MOST_AHEAD, _BYTES_AHEAD // math.prod(shape[1:])))
         with (
@@ -177,7 +180,10 @@ class GaussianVideo(VideoMechanism):
         for chunk in self._seeded(shape, noise):
             yield chunk, self.measure(itertools.islice(frames, chunk.length), chunk)
 
-    def _stream_on_gpu(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+    def _on_gpu(
+        self, frames: Frames, shape: Shape, noise: Noise
+    ) -> Generator[np.ndarray, None, None]:
+        """Blocks of frames in memory, a few at a time."""
         for chunk in self._seeded(shape, noise):
             taken = itertools.islice(frames, chunk.length)
             if chunk.length <= batch_frames(*chunk.size[1:]):
@@ -187,7 +193,8 @@ class GaussianVideo(VideoMechanism):
                 measured = self.noisy(self.measure(taken, chunk), shape, noise)
                 blocks = self.rebuild(measured, chunk, self.scale(shape).sigma, noise)
             for block in blocks:
-                yield from fetch(block)
+                for start in range(0, len(block), _FETCHED):
+                    yield fetch(block[start : start + _FETCHED])
 
     def released_chunk(self, frames: Array, chunk: Chunk, noise: Noise) -> Iterator[Array]:
         """The same for a chunk (T, H, W, 3) on a GPU, whose steps are captured and replayed.

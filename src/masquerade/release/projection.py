@@ -18,6 +18,7 @@ from masquerade.compute.device import Array
 from masquerade.compute.frames import painted, plain
 
 _ROWS = 1 << 14  # of R at a time
+_HELD = 1 << 24  # numbers of an R that is small enough to be kept by a processor
 
 
 class Projection(ABC):
@@ -40,6 +41,20 @@ class Projection(ABC):
         made += middle
         return device.to_bytes(made)
 
+    def along(self, rows: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        """(T, k) rows y' with y' R^+ = y V (R V)^+, for V of k x r with orthonormal columns.
+
+        With r = k that is y itself: (R V)^+ = V^T R^+, and V cancels.
+        """
+        right = directions.T @ self._gram  # V^T R^T R
+        inner = right @ directions
+        return np.asarray(rows @ directions @ np.linalg.solve(inner, right))
+
+    @property
+    @abstractmethod
+    def _gram(self) -> np.ndarray:
+        """R^T R up to a factor, (k, k) in float64."""
+
     @abstractmethod
     def error_bound(self) -> float:
         """How far rounding can move one number of `forward`."""
@@ -60,8 +75,8 @@ def _kept(
 class GaussianProjection(Projection):
     """Entries N(0, 1/k) on a grid of 2^-14, so that products with whole numbers are exact.
 
-    On the processor R is never held: its rows are drawn again from the seed when they are needed.
-    A GPU has the room and keeps it, as `public.Split` whole numbers.
+    A processor holds a small R alone: the rows of a large one are drawn again from the seed when
+    they are needed. A GPU has the room and keeps it, as `public.Split` whole numbers.
     """
 
     def _blocks(self) -> Iterator[tuple[slice, public.MatrixRows]]:
@@ -72,7 +87,7 @@ class GaussianProjection(Projection):
             yield place, self._held(block, (place.stop - start, self.columns))
 
     def _held(self, block: int, shape: tuple[int, int]) -> public.MatrixRows:
-        if device.is_cpu():
+        if device.is_cpu() and math.prod(self.frame) * self.columns > _HELD:
             return public.gaussian_rows(self._seed, block, shape)
         if block not in self._kept:
             self._kept[block] = public.gaussian_rows(self._seed, block, shape)
@@ -102,12 +117,21 @@ class GaussianProjection(Projection):
     @cached_property
     def _factor(self) -> Array:
         """The Cholesky factor of R^T R, for R over 2^-14."""
+        return device.cholesky(self._products)
+
+    @property
+    def _gram(self) -> np.ndarray:
+        return device.fetch(self._products).astype(np.float64)
+
+    @cached_property
+    def _products(self) -> Array:
+        """R^T R, for R over 2^-14."""
         total: Array = 0.0
         with device.coarse():
             for _, rows in self._blocks():
                 low = rows.whole_floats()
                 total = total + low.T @ low
-        return device.cholesky(total)
+        return total
 
     def error_bound(self) -> float:
         """None: the sums are exact."""
@@ -119,6 +143,10 @@ class OrthonormalProjection(Projection):
 
     Its operator norm is one and R^+ is R^T, whatever the seed.
     """
+
+    @property
+    def _gram(self) -> np.ndarray:
+        return np.eye(self.columns)
 
     @cached_property
     def _signs(self) -> Array:

@@ -28,6 +28,7 @@ from masquerade.release.gaussian_video import Chunk, GaussianVideo, even_chunks,
 from masquerade.release.projection import GaussianProjection, OrthonormalProjection, Projection
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
+_PAPER_COLUMNS = 32 * 32 * 3
 _FRAMES = 256  # rows that are projected together, so that R is drawn seldom
 _LISTED = (
     Unit(name=UnitName.VALUE),
@@ -52,7 +53,7 @@ class VideoDprp(GaussianVideo):
         bound: the video's own distance, times one (orthonormal, truncated) or a bound on how much
             a fresh Gaussian R stretches it, whose failure counts towards delta (gaussian,
             as_published); analytic Gaussian [balle2018, Thm 8]. The published noise is far too
-            small: as_published states the epsilon that it really has.
+            small: as_published states the epsilon that it really has, covariance included.
         numerics: exact products with R on a grid, or float64 with twice the error bound added;
             exact grid Gaussian, ChaCha20.
 
@@ -62,9 +63,11 @@ class VideoDprp(GaussianVideo):
         unit: what one change may touch: value, pixels, tube, frame, video, record, subject.
         pixels: m, for the units pixels and tube.
         form: orthonormal, gaussian, truncated (an ablation) or as_published (not valid).
-        columns: k; by default a 75th of the numbers of a frame, 3072 at 320 x 240.
+        columns: k; by default a 75th of the numbers of a frame, 3072 at 320 x 240, and no more
+            than that for as_published.
         split: b, the projection's share of the budget (as_published, truncated).
-        rank: directions that are kept (truncated); by default a quarter of k.
+        rank: directions of the covariance that are kept; by default a quarter of k (truncated) or
+            all (as_published), with which it cancels.
         radius: norm that projected frames are clipped to (truncated); by default 64 sqrt(k).
     """
 
@@ -87,39 +90,51 @@ class VideoDprp(GaussianVideo):
             _check.at_most(1e12, radius=self.radius)
 
     @property
+    def _has_covariance(self) -> bool:
+        return self.form in ("truncated", "as_published")
+
+    @property
     def released(self) -> str:
         """What leaves the house."""
-        extra = " and their covariance" if self.form == "truncated" else ""
+        extra = " and their covariance" if self._has_covariance else ""
         return f"random projections of the frames{extra} with noise, the projection, and frames"
 
     def k(self, shape: Shape) -> int:
         """Columns of R."""
         numbers = math.prod(shape[1:])
-        wanted = self.columns or max(1, numbers // 75)
+        most = _PAPER_COLUMNS if self.form == "as_published" else numbers
+        wanted = self.columns or min(max(1, numbers // 75), most)
         if wanted >= numbers:
             raise ValueError(
                 f"Expected fewer columns than numbers in a frame, got columns={wanted} for "
                 f"{numbers}; a projection must lose something."
             )
-        if self.form == "truncated" and self.rank is not None and self.rank >= wanted:
+        if self._has_covariance and self.rank is not None and self.rank >= wanted:
+            remedy = {
+                "truncated": "and its budget is wasted; use form=orthonormal",
+                "as_published": "as it does without a rank; leave it out",
+            }[self.form]
             raise ValueError(
                 f"Expected a rank below {wanted}, got rank={self.rank}: with all directions the "
-                "covariance cancels and its budget is wasted; use form=orthonormal."
+                f"covariance cancels {remedy}."
             )
         return wanted
 
     def chunks(self, shape: Shape) -> list[Chunk]:
         """Rows are independent; a covariance is of the whole video."""
-        if self.form == "truncated":
+        if self._has_covariance:
             return [Chunk(0, shape[0], shape)]
         return even_chunks(shape, _FRAMES)
 
     def distance(self, shape: Shape, unit: Unit) -> float:
         """The video's own distance, stretched by what R can do to it."""
         apart = sensitivity.of_array(unit, shape) * (1 + 1e-12)
-        if self.form in ("gaussian", "as_published"):
-            return apart * self._stretch(shape)
         frames = covariance.rows_touched(shape, unit)[0]
+        if self.form == "as_published":
+            squares = covariance.unclipped_distance(shape, frames, apart, self._stretch(shape))
+            return math.hypot(apart * self._stretch(shape), self._printed_weight(shape) * squares)
+        if self.form == "gaussian":
+            return apart * self._stretch(shape)
         error = self._projection(0, shape).error_bound() * math.sqrt(frames * self.k(shape))
         if self.form == "truncated":
             return math.hypot(*self._parts(shape, unit, error))
@@ -139,10 +154,15 @@ class VideoDprp(GaussianVideo):
         rows, squares = covariance.distances(shape, self.as_unit(), self._radius(shape))
         return math.sqrt(self.split) / rows, math.sqrt(1 - self.split) / squares
 
+    def _printed_weight(self, shape: Shape) -> float:
+        """Of a covariance that gets the paper's second noise from the first one's draws."""
+        paper = self._paper(shape)
+        return paper.sigma_1() / paper.sigma_2()
+
     def coordinates(self, shape: Shape, unit: Unit) -> int:
         """The k numbers of each frame touched, and the covariance."""
         k = self.k(shape)
-        extra = k * (k + 1) // 2 if self.form == "truncated" else 0
+        extra = {"truncated": k * (k + 1) // 2, "as_published": k * k}.get(self.form, 0)
         return covariance.rows_touched(shape, unit)[0] * k + extra
 
     def calibrated(self, shape: Shape) -> Scale:
@@ -168,13 +188,15 @@ class VideoDprp(GaussianVideo):
         )
 
     def _tails(self) -> tuple[float, ...]:
-        """How likely a fresh R stretches more than is counted, ideally and by rounding."""
-        if self.form in ("gaussian", "as_published"):
-            return self.delta / 10, self.delta / 100
-        return ()
+        """How likely a fresh R stretches more than is counted, ideally and by rounding.
+
+        Where the covariance is used, of three things: what changed, the sum of both worlds, all.
+        """
+        times = {"gaussian": 1, "as_published": 3}.get(self.form, 0)
+        return (self.delta / 10, self.delta / 100) * times
 
     def _stretch(self, shape: Shape) -> float:
-        tail, rounding = self._tails()
+        tail, rounding = self._tails()[:2]
         k = self.k(shape)
         return sensitivity.grid_projection_factor(k, tail=tail, rounding_tail=rounding)
 
@@ -195,8 +217,11 @@ class VideoDprp(GaussianVideo):
             return dataclasses.replace(made, power=power)
         video = as_video(shape)
         paper = self._paper(video)
-        proved = "; ".join(
-            f"one {unit}: {up_significant(self._epsilon(video, unit), 4):.4g}" for unit in _LISTED
+        whole, alone = (
+            "; ".join(
+                f"one {unit}: {up_significant(found(video, unit), 4):.4g}" for unit in _LISTED
+            )
+            for found in (self._epsilon, self._epsilon_alone)
         )
         return dataclasses.replace(
             made,
@@ -204,28 +229,47 @@ class VideoDprp(GaussianVideo):
             published_claim=(
                 f"CLAIMED, NOT VALID: epsilon {self.epsilon:g} and delta {self.delta:g} for one "
                 f"frame, with noise of {paper.sigma_1():.4f} on the projection, calibrated to "
-                "255/sqrt(k) where one frame moves it by 255 sqrt(d)"
+                "255/sqrt(k) where one frame moves it by 255 sqrt(d), and of "
+                f"{paper.sigma_2():.4f} on its covariance, which one frame moves by 255^2 d or so"
             ),
             caveats=(
                 *made.caveats,
                 f"Epsilon that is proved for the noise as published, at delta {self.delta:g}: "
-                f"{proved}.",
-                f"The paper's second noise, {paper.sigma_2():.4f} on a covariance, is not drawn: "
-                "in the one reading that conforms the covariance cancels.",
+                f"{whole}.",
+                f"Of the noisy projection alone, without the covariance: {alone}.",
+                self._said_of_v(video),
                 "What hides a person here is the projection, which loses most of the picture.",
             ),
         )
 
+    def _said_of_v(self, shape: Shape) -> str:
+        if self.rank is None:
+            return (
+                "The covariance gets the paper's second noise and is decomposed, as published; all "
+                "its directions together cancel, but for rounding."
+            )
+        return (
+            f"Of the covariance's {self.k(shape)} directions {self._kept(shape)} are kept, which "
+            "the paper does not do: with all of them it cancels."
+        )
+
     def _epsilon(self, shape: Shape, unit: Unit) -> float:
-        """What is proved for the published noise: exactly, where one frame is touched."""
-        tail, rounding = self._tails()
+        """What is proved for both published noises together."""
         apart = 2 * self.bound(shape, unit)
-        bound = gaussian_epsilon(apart / self.scale(shape).sigma, self.delta - tail - rounding)
-        if covariance.rows_touched(shape, unit)[0] > 1:
+        return gaussian_epsilon(apart / self.scale(shape).sigma, self.delta - sum(self._tails()))
+
+    def _epsilon_alone(self, shape: Shape, unit: Unit) -> float:
+        """What is proved for the projection's noise: exactly, where one frame is touched."""
+        tail, rounding = self._tails()[:2]
+        frames = covariance.rows_touched(shape, unit)[0]
+        own = sensitivity.of_array(unit, shape) * (1 + 1e-12)
+        scale, half = self.scale(shape), own * self._stretch(shape) / 2
+        apart = 2 * rounded_bound(half, scale.grid, frames * self.k(shape))
+        bound = gaussian_epsilon(apart / scale.sigma, self.delta - tail - rounding)
+        if frames > 1:
             return bound
-        on_grid = apart - self.distance(shape, unit)  # is not stretched by R
-        own = (apart - on_grid) / self._stretch(shape) + on_grid
-        return min(bound, _true_epsilon(self._paper(shape), own, rounding))
+        on_grid = apart - 2 * half  # is not stretched by R
+        return min(bound, _true_epsilon(self._paper(shape), own + on_grid, rounding))
 
     def expected_error(self, shape: Shape | Shapes) -> float:
         """Standard deviation of the noise on each projected number."""
@@ -260,31 +304,46 @@ class VideoDprp(GaussianVideo):
             batch = gathered(taken, chunk, start=start, count=size)
             rows.append(drawn.forward(batch, middle=middle))
         projected = concat(rows)
-        if self.form != "truncated":
+        if not self._has_covariance:
             return projected.reshape(-1)
+        if self.form == "as_published":
+            plain = fetch(projected)
+            squares = (plain.T @ plain) * self._printed_weight(chunk.shape)
+            return np.concatenate([plain.reshape(-1), squares.reshape(-1)])
         kept = covariance.clipped(fetch(projected), self._radius(chunk.shape))
         weights = self._weights(chunk.shape)
         squares = covariance.packed(kept.T @ kept)
         return np.concatenate([kept.reshape(-1) * weights[0], squares * weights[1]])
 
     def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
-        """The pseudoinverse; for truncated, of the top directions alone."""
-        k = self.k(chunk.shape)
-        if self.form == "truncated":
-            measured = self._directed(measured, chunk)
-        rows = send(measured).reshape(chunk.length, k)
+        """The pseudoinverse, by way of the covariance's directions where it is used."""
         drawn = self._projection(chunk.seed, chunk.shape)
+        if self._has_covariance:
+            measured = self._directed(measured, chunk, drawn)
+        rows = send(measured).reshape(chunk.length, self.k(chunk.shape))
         size = _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
         for start in range(0, chunk.length, size):
             yield drawn.frames(rows[start : start + size], middle=self._middle())
 
-    def _directed(self, measured: np.ndarray, chunk: Chunk) -> np.ndarray:
-        k, weights = self.k(chunk.shape), self._weights(chunk.shape)
+    def _kept(self, shape: Shape) -> int:
+        """Directions of the covariance; it has no more than frames."""
+        k = self.k(shape)
+        if self.form == "as_published" and self.rank is None:
+            return k
+        return min(self.rank or max(1, k // 4), shape[0])
+
+    def _directed(self, measured: np.ndarray, chunk: Chunk, drawn: Projection) -> np.ndarray:
+        """The noisy rows, by way of the directions that are kept."""
+        k, kept = self.k(chunk.shape), self._kept(chunk.shape)
         rows, squares = np.split(measured, [chunk.length * k])
-        rank = min(self.rank or max(1, k // 4), chunk.shape[0])
+        if self.form == "as_published":
+            noisy = squares.reshape(k, k) / self._printed_weight(chunk.shape)
+            found = covariance.right_directions(noisy, kept)
+            return drawn.along(rows.reshape(-1, k), found)
+        weights = self._weights(chunk.shape)
         noisy = covariance.unpacked(squares / weights[1], k)
-        top = np.linalg.eigh(noisy)[1][:, -rank:]
-        return np.asarray((rows.reshape(-1, k) / weights[0]) @ top @ top.T)
+        top = np.linalg.eigh(noisy)[1][:, -kept:]
+        return drawn.along(rows.reshape(-1, k) / weights[0], top)
 
 
 @lru_cache(maxsize=64)

@@ -40,21 +40,34 @@ class Films:
     def rows(self, recording: Any) -> tuple[dict[str, Any], list[int]]:
         """Its segments in each view, and their classes."""
         video = video_of(recording)
-        shown = {"private": video.frames}
+        shown = {"private": self._cut(video.frames)}
         if self.method.HAS_PUBLIC:
-            shown["public"] = views.public_view(video, self._private)
+            shown = self._sides(video)
             self._masks.append(video.person_mask)
             _refuse_two_masks(video, self._known)
-        if not self.method.HAS_PRIVATE:
-            shown["private"] = shown["public"]
         with unnamed():
             target = _target(video, self._classes)
-        count, length = self.method.segments, self._network.length
-        cut = {
-            view: self._network.prepare(views.segments(frames, count=count, length=length))
-            for view, frames in shown.items()
-        }
-        return cut, [target] * count
+        seen = {view: self._network.prepare(films) for view, films in shown.items()}
+        return seen, [target] * self.method.segments
+
+    def _sides(self, video: Video) -> dict[str, np.ndarray]:
+        """Segments of what the private and the public gradient see.
+
+        Whole recordings, or what is private and nothing else: all that is hidden from the public
+        side comes from the mask, and everything that is not is grey.
+        """
+        frames, side = self._cut(video.frames), self.method.private_side
+        covered = self._cut(views.hidden_of(video, self._private))
+        if side == "tokens":
+            covered = np.stack([views.in_tokens(one, self._network.tokens) for one in covered])
+        public = views.on_grey(frames, ~covered)
+        if not self.method.HAS_PRIVATE:
+            return {"private": public, "public": public}
+        private = frames if side == "whole" else views.on_grey(frames, covered)
+        return {"private": private, "public": public}
+
+    def _cut(self, frames: np.ndarray) -> np.ndarray:
+        return views.segments(frames, count=self.method.segments, length=self._network.length)
 
     @property
     def mask_sha256(self) -> str | None:

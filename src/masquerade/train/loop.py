@@ -57,7 +57,7 @@ class Workload:
 
 
 def rate_at(method: Method, number: int, steps: int) -> float:
-    """The learning rate of a step: up in a line, then down along a cosine.
+    """The learning rate of a step: up in a line, then down along a cosine or as it is.
 
     Example:
         >>> from masquerade.train.dp_sgd import EXAMPLE
@@ -67,6 +67,8 @@ def rate_at(method: Method, number: int, steps: int) -> float:
     rise = max(1, round(method.warmup * steps))
     if number < rise:
         return method.learning_rate * (number + 1) / rise
+    if method.schedule == "constant":
+        return method.learning_rate
     along = (number - rise) / max(1, steps - rise)
     return method.learning_rate * 0.5 * (1 + math.cos(math.pi * along))
 
@@ -182,7 +184,9 @@ def _gradient(
     private = public = None
     if method.HAS_PRIVATE:
         sums = private_sum or _private_sum(loss, held, rows, plan, work)
-        private = step.noisy(sums.cells(units), plan, noise)
+        # A shared batch shows who is in it, so its size may be used; an empty one counts as one.
+        among = max(1, len(units)) if method.shares_batch else plan.sampler.expected
+        private = step.noisy(sums.cells(units), plan, noise, among=among)
     if method.HAS_PUBLIC and rows.public is not None:
         if not method.shares_batch:
             rng = np.random.default_rng((method.public_seed, 1, number))
@@ -269,4 +273,4 @@ def _loss(
 def _optimiser(method: Method, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
     if method.optimiser == "adam":
         return torch.optim.Adam(weights, lr=method.learning_rate)
-    return torch.optim.SGD(weights, lr=method.learning_rate, momentum=0.9)
+    return torch.optim.SGD(weights, lr=method.learning_rate, momentum=method.carried)

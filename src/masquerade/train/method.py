@@ -23,6 +23,7 @@ _NUMERICS = (
     "summed as whole numbers; Gaussian noise exactly sampled on that grid, batches by 64-bit "
     "words, both from ChaCha20 keyed by the operating system (so the guarantee is computational)"
 )
+_MOMENTUM = 0.9  # unless another is given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +38,11 @@ class Method(Promised):
         batch: units in a private batch, on average.
         epochs: how often a unit is drawn, on average.
         clip_norm: C, the most that one unit can add.
-        learning_rate: the largest; it warms up, then falls along a cosine.
+        learning_rate: the largest; it warms up, then follows the schedule.
         warmup: share of the steps in which it rises.
-        optimiser: sgd (momentum 0.9) or adam.
+        schedule: after that: down along a cosine, or constant.
+        optimiser: sgd or adam.
+        momentum: of sgd; 0.9 if None, and 0 in a form as published.
         part: what is trained: head, last_norms, norms or all.
         segments: stretches of a recording that are averaged before clipping.
         recordings: of one subject that are averaged before clipping.
@@ -58,7 +61,9 @@ class Method(Promised):
     clip_norm: float = 1.0
     learning_rate: float = 0.05
     warmup: float = 0.1
+    schedule: Literal["cosine", "constant"] = "cosine"
     optimiser: Literal["sgd", "adam"] = "sgd"
+    momentum: float | None = None
     part: Literal["head", "last_norms", "norms", "all"] = "head"
     segments: int = 1
     recordings: int = 4
@@ -72,6 +77,8 @@ class Method(Promised):
         _check.count(batch=self.batch, segments=self.segments, recordings=self.recordings)
         if not 0 <= self.warmup < 1:
             raise ValueError(f"Expected warmup from 0 to below 1, got warmup={self.warmup}.")
+        if self.momentum is not None and not 0 <= self.momentum < 1:
+            raise ValueError(f"Expected momentum from 0 to below 1, got momentum={self.momentum}.")
         if self.relation is not None and (
             _check.choice(Relation, relation=self.relation) is Relation.ADD_REMOVE
         ):
@@ -88,6 +95,16 @@ class Method(Promised):
     def shares_batch(self) -> bool:
         """Whether the public part uses the private batch, which reveals who is in it."""
         return False
+
+    @property
+    def carried(self) -> float:
+        """The share of the last update that the next one carries on: the momentum in use."""
+        return _MOMENTUM if self.momentum is None else self.momentum
+
+    @property
+    def private_side(self) -> Literal["whole", "private", "tokens"]:
+        """What of each recording is used with noise: all, private pixels, or private tokens."""
+        return "whole"
 
     @property
     def public_weight(self) -> float:

@@ -16,14 +16,20 @@ Projection: TypeAlias = Callable[[Tensors], Tensors]
 
 
 def noisy(
-    cells: Tensors, plan: Plan, noise: Noise, *, project: Projection | None = None
+    cells: Tensors,
+    plan: Plan,
+    noise: Noise,
+    *,
+    among: int | None = None,
+    project: Projection | None = None,
 ) -> Tensors:
     """(1/b) Proj[sum + N(0, (z C)^2)] as float32.
 
     Args:
         cells: the sum of clipped contributions, in cells of the plan's grid.
-        plan: how much noise, and b.
+        plan: how much noise.
         noise: where it comes from.
+        among: b; the expected size of a batch if None. The size of a secret batch is secret too.
         project: what is done to the noisy sum; after the noise anything is allowed.
     """
     if not cells:
@@ -31,7 +37,7 @@ def noisy(
     total = torch.cat([held.reshape(-1) for held in cells.values()])
     if plan.noise_multiplier > 0:
         total += _drawn(plan, noise, total)
-    flat = (total.double() * (plan.grid / plan.sampler.expected)).float()
+    flat = (total.double() * (plan.grid / (among or plan.sampler.expected))).float()
     parts = flat.split([held.numel() for held in cells.values()])
     found = {
         name: part.reshape(held.shape)

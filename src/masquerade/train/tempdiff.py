@@ -12,8 +12,9 @@ class Tempdiff(Ensemble):
     """Learn from worn sensors by teachers that see time at several scales [roy2023].
 
     By default shards are whole people and votes get Gaussian noise. The published form has
-    stretches of time (``--by time``) and Laplace noise (``--aggregator lnmax``), and prints an
-    epsilon that depends on the votes: no guarantee, and never printed as one here.
+    stretches of time (``--by time``), windows that do not overlap (``--overlap 0``) and Laplace
+    noise (``--aggregator lnmax --gamma 0.1``), and prints an epsilon that depends on the votes: no
+    guarantee, and never printed as one here.
 
     Guarantee:
         unit: one person, with all teachers that their data reaches; or one teacher's data.

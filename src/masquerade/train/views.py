@@ -31,8 +31,23 @@ class Private(StrEnum):
 
 def public_view(video: Video, private: Private) -> np.ndarray:
     """What of a video is public, on grey; less of it where it was decoded from a file."""
+    return on_grey(video.frames, ~hidden_of(video, private))
+
+
+def private_view(video: Video, private: Private) -> np.ndarray:
+    """What of a video is private, on grey: all that its public view hides, and nothing else."""
+    return on_grey(video.frames, hidden_of(video, private))
+
+
+def on_grey(frames: np.ndarray, is_kept: np.ndarray) -> np.ndarray:
+    """Frames (..., 3) as they are where a pixel is kept (...), and the constant elsewhere."""
+    return np.where(is_kept[..., None], frames, np.uint8(FILL))
+
+
+def hidden_of(video: Video, private: Private) -> np.ndarray:
+    """(T, H, W): which pixels of a video nothing may use without noise; from its public mask."""
     border = BORDER_PX if video.is_decoded else 0
-    return filled(video.frames, video.person_mask, private, border=border)
+    return hidden(video.frames, video.person_mask, private, border=border)
 
 
 def filled(
@@ -50,13 +65,40 @@ def filled(
         private: which side is.
         border: pixels up, down, left and right of a private one that are filled with it.
     """
+    return on_grey(frames, ~hidden(frames, person_mask, private, border=border))
+
+
+def hidden(
+    frames: np.ndarray, person_mask: np.ndarray | None, private: Private, *, border: int
+) -> np.ndarray:
+    """(T, H, W): private pixels and those near one; arguments as in `filled`."""
     if person_mask is None:
         raise BadInput("Expected a person mask with every video, got one without; give --masks.")
     _check.shape("T H W", frames=frames[..., 0], person_mask=person_mask)
-    hidden = person_mask if private is Private.PERSON else ~person_mask
+    found = person_mask if private is Private.PERSON else ~person_mask
     for axis in (1, 2):
-        hidden = _grown(hidden, border, axis)
-    return np.where(hidden[..., None], np.uint8(FILL), frames)
+        found = _grown(found, border, axis)
+    return found
+
+
+def in_tokens(covered: np.ndarray, tokens: tuple[int, ...]) -> np.ndarray:
+    """Whole tokens, each covered where any of its pixels is, so that none of the others is.
+
+    Args:
+        covered: (T, H, W) bool.
+        tokens: along T, H and W; where there are fewer pixels, each is one.
+
+    Example:
+        >>> in_tokens(np.array([[[True, False, False, False]]]), (1, 1, 2))
+        array([[[ True,  True, False, False]]])
+    """
+    for axis, count in enumerate(tokens):
+        size = covered.shape[axis]
+        fewer = min(count, size)
+        starts = np.arange(fewer) * size // fewer
+        lengths = np.diff(starts, append=size)
+        covered = np.logical_or.reduceat(covered, starts, axis=axis).repeat(lengths, axis=axis)
+    return covered
 
 
 def _grown(hidden: np.ndarray, border: int, axis: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.nets.network import Network
 from masquerade.recordings import Signal
-from masquerade.train.ensemble.partition import MOSTLY, Stretch, windows_of
+from masquerade.train.ensemble.partition import MOSTLY, Stretch, step_of, windows_of
 from masquerade.train.ensemble.student import probabilities
 from masquerade.train.faults import private_item
 from masquerade.train.method import Method
@@ -102,8 +102,8 @@ def signal_of(recording: Any) -> Signal:
     return recording
 
 
-def public_windows(signals: Sequence[Signal], window: int) -> np.ndarray:
-    """(N, window, C): windows with half an overlap, in which something is done.
+def public_windows(signals: Sequence[Signal], window: int, *, overlap: float = 0.5) -> np.ndarray:
+    """(N, window, C): windows in which something is done.
 
     Where a public signal is marked, three quarters of a window are of some activity; of which one
     is not looked at. Where none is, all windows are taken.
@@ -111,7 +111,7 @@ def public_windows(signals: Sequence[Signal], window: int) -> np.ndarray:
     found = [
         signal.values[start : start + window]
         for signal in signals
-        for start in range(0, len(signal.values) - window + 1, max(1, window // 2))
+        for start in range(0, len(signal.values) - window + 1, step_of(window, overlap))
         if signal.activity is None
         or (signal.activity[start : start + window] >= 0).mean() >= MOSTLY
     ]
@@ -124,11 +124,11 @@ def public_windows(signals: Sequence[Signal], window: int) -> np.ndarray:
 
 
 def labelled_windows(
-    signals: Sequence[Signal], window: int, *, classes: int
+    signals: Sequence[Signal], window: int, *, classes: int, overlap: float = 0.5
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Windows of signals with half an overlap, and the class that fills each."""
+    """Windows of signals, and the class that fills each."""
     whole = [Stretch(number, 0, len(signal.values)) for number, signal in enumerate(signals)]
-    return windows_of(signals, whole, window=window, step=max(1, window // 2), classes=classes)
+    return windows_of(signals, whole, window=window, step=step_of(window, overlap), classes=classes)
 
 
 def check_alike(private: Sequence[Signal], public: Sequence[Signal]) -> None:

@@ -6,12 +6,16 @@ players follow; files are written by the same rule, so that a lost tag does no h
 
 from __future__ import annotations
 
+import os
+
 import av
 import numpy as np
 from av.video.codeccontext import VideoCodecContext
 from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
 
 _HD_LINES = 720
+# On few cores other work fills the time; the values are the same with any number.
+_THREADS = max(1, min(4, len(os.sched_getaffinity(0)) // 4))
 _EXACT = (
     Interpolation.ACCURATE_RND  # without these, swscale is faster and darkens by one level
     | Interpolation.FULL_CHR_H_INT
@@ -81,7 +85,7 @@ class ToRgb:
             src_color_range=ColorRange.JPEG if is_full else ColorRange.MPEG,
             dst_color_range=ColorRange.JPEG,
             interpolation=_UP,
-            threads=1,
+            threads=_THREADS,
         )
         array = rgb.to_ndarray()
         if not is_full and is_grey(frame):
@@ -116,7 +120,7 @@ class FromRgb:
             dst_colorspace=self._matrix,
             dst_color_range=ColorRange.MPEG if is_yuv else ColorRange.JPEG,
             interpolation=_DOWN,
-            threads=1,
+            threads=_THREADS,
         )
 
 

@@ -45,7 +45,8 @@ class MaskDpClaim(PublishedRun):
             true_epsilon={"record/zero_out": zero, "record/replace_one": replaced},
             ships=(
                 "independent batches for the public and the private gradient, accounted for "
-                "zero_out and replace_one; the shared batch only with its revealed epsilon."
+                "zero_out and replace_one; Algorithm 2 as printed, with its shared batch, only "
+                "with the revealed epsilon."
             ),
             arithmetic=(
                 self.setting(),

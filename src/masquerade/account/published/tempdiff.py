@@ -69,8 +69,10 @@ class TempdiffClaim(PublishedClaim):
             ),
             true_epsilon={"shard": shard, "subject": up_significant(min(subject.values()), 5)},
             ships=(
-                "Gaussian-noised votes (GNMax), shards by subject, and a data-independent epsilon "
-                "with all of a subject's teachers moving together."
+                "votes under Gaussian noise (`--aggregator gnmax`), shards of whole people "
+                "(`--by subject`), and a data-independent epsilon with all of a subject's teachers "
+                "moving together; the published form (`--by time --aggregator lnmax --gamma`) with "
+                "that epsilon, and never the printed one."
             ),
             arithmetic=(
                 f"gamma = {self.gamma:g}, {self.queries} queries, delta = {self.delta:g}; one "

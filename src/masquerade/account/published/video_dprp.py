@@ -63,8 +63,8 @@ class VideoDprpClaim(PublishedClaim):
         """Epsilon of the noisy projection for frames ``distance`` apart, R fresh and public.
 
         The projection stretches the distance by c with c^2 k ~ chi^2_k, so delta is the mean of
-        the Gaussian's delta over c. The covariance Q is not included: the reconstruction does not
-        need it, and where it is used no epsilon is stated.
+        the Gaussian's delta over c. The covariance Q is not included, which can only add to it: the
+        release as published, which computes Q, states a larger one.
 
         With ``rounding_tail`` it is that of an R rounded to a grid of 2^-14, which stretches a
         little more; that much of delta goes to it.
@@ -116,8 +116,9 @@ class VideoDprpClaim(PublishedClaim):
             ),
             true_epsilon=dict(true),
             ships=(
-                "Gaussian noise with the true sensitivity of the unit you choose; projections "
-                "with the norm of R counted."
+                "video_dprp with noise for the true sensitivity of the unit you choose, by an "
+                "orthonormal projection or a Gaussian one whose stretch is counted; "
+                "cosine_gaussian, which shows more at the same epsilon."
             ),
             arithmetic=(
                 f"theta = 255/sqrt(k) = 255/sqrt({self.columns}) = {theta:.4f} is used as the "

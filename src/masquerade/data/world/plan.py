@@ -23,6 +23,7 @@ SPLITS = ("public", "train", "test")
 VIEWS = 6  # of a place
 _ENDS = (1 / 2, 5 / 6, 1.0)  # where each split ends: half is public, a third private, a sixth test
 _TURNS = ("public", "train", "public", "train", "public", "test")  # people take turns
+USUAL_ANGLE = 0.72  # of a place's own angle of view, so that a person fills half the height
 _MAKING = 5  # a change in what is made from the same plan makes everyone make it again
 
 
@@ -47,6 +48,7 @@ class WorldPlan:
     signal_hz: float = 50.0
     repertoire: Repertoire = "daily"
     class_share: tuple[float, ...] | None = None
+    angle_share: float = USUAL_ANGLE
 
     def __post_init__(self) -> None:
         names = ("places", "videos", "frames", "height", "width", "photos", "photo_px")
@@ -74,6 +76,11 @@ class WorldPlan:
             )
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise ValueError(f"Expected seed to be a whole number >= 0, got seed={self.seed!r}.")
+        if not 0 < self.angle_share <= 1:
+            raise ValueError(
+                "Expected angle_share above 0 and up to 1, the place's whole angle of view, "
+                f"got angle_share={self.angle_share!r}."
+            )
         if self.class_share is not None:
             _check_shares(self.class_share, self.activities)
 
@@ -109,6 +116,8 @@ class WorldPlan:
         known |= {} if self.repertoire == "daily" else {"repertoire": self.repertoire}
         if self.class_share is not None and kind != "signals":
             known["class_share"] = self.class_share
+        if self.angle_share != USUAL_ANGLE and kind == "videos":  # photos are framed anyway
+            known["angle_share"] = self.angle_share
         text = json.dumps([_MAKING, kind, known], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -14,7 +14,6 @@ from masquerade.people.camera import Camera, Light
 from masquerade.people.skeleton import RATE_HZ, Posed
 
 _PAD_S = 0.5  # before and after, so that smoothing has something to go by
-_ZOOM = 0.72  # of a place's own angle of view, so that a person fills half the height
 _ONCE = ("sit_down", "stand_up", "fall", "kneel")
 _FADE_S = 0.6  # between two activities of a session
 
@@ -122,7 +121,7 @@ def _set_up(world: WorldPlan, take: Take, *, rng: np.random.Generator) -> tuple[
     place = _place(take.place, world.seed)
     size = {"height": world.height, "width": world.width}
     wide = places.camera(place, take.view, rng=rng, **size)
-    camera = replace(wide, fov_deg=wide.fov_deg * _ZOOM)
+    camera = replace(wide, fov_deg=wide.fov_deg * world.angle_share)
     return camera, places.lit(place, rng=rng)
 
 

@@ -13,7 +13,8 @@ from masquerade.noise import Noise
 from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import Chapter, table
 from masquerade.recipes.tempdiff import exam as exams
-from masquerade.recipes.tempdiff.exam import Exam, SignalParts, Taught
+from masquerade.recipes.tempdiff.exam import Exam, Taught
+from masquerade.recipes.tempdiff.parts import SignalParts
 from masquerade.report import page
 from masquerade.train.ensemble import teachers, votes
 from masquerade.train.tempdiff import Tempdiff

@@ -1,10 +1,9 @@
-"""MaskDP's tables: DP-SGD, MultiClip, MaskDP and its public part over epsilon, both relations."""
+"""MaskDP's tables: public weights, public part, DP-SGD, MultiClip and MaskDP over epsilon."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -17,85 +16,154 @@ from masquerade.nets.network import Network, network_class
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp import page as pages
 from masquerade.recipes.mask_dp import run as runs
-from masquerade.recipes.mask_dp.rows import ROWS, SCRATCH, Found
+from masquerade.recipes.mask_dp.rows import ALONE, CONTEXT, ROWS, SCRATCH, Found
+from masquerade.recipes.mask_dp.settings import presets
+from masquerade.recipes.preset import settled
 from masquerade.train.method import Method
 
-EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 5.0, math.inf)
 _QUICK = (0.25, 1.0, math.inf)
+_VIDEOS = {True: 648, False: 6_048}  # of Stage, a sixth to test on, if no number was given
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaskDpTables:
     """Train with and without noise where it is private, and write the tables.
 
-    Everything is held in memory: Stage needs about 2 GB. On one H200 it takes minutes; from
-    scratch on two cores, hours. A run that is stopped goes on where it was.
+    What is left open follows from the setting. On two cores the head alone takes ten minutes, from
+    scratch hours; on one H200 both take minutes. A run that is stopped goes on where it was.
 
     Args:
         out: folder for the results; it is made.
         page: page of the docs to which a section is added.
+        setting: stage, chosen on another world of it, or paper, as it is printed.
         network: which one.
         weights: public weights for it.
         part: what is trained of the pre-trained network.
-        epochs: of every run.
+        view: what MaskDP's private gradient sees: whole recordings, or their private pixels.
+        epsilons: columns of the tables; inf is without noise.
+        delta: of every epsilon.
+        clip_norm: C.
         batch: units in a private batch, on average.
+        epochs: of every run.
+        scratch_epochs: of runs from random weights.
+        warmup_epochs: in which the learning rate rises.
+        schedule: of the learning rate after that.
+        momentum: of every row but the published form, which has none.
+        learning_rate: of every row but those named next.
+        mask_batch: units in both batches of MaskDP.
+        mask_learning_rate: of MaskDP.
+        weight: lambda, of MaskDP's public gradient.
+        public_batch: units in a batch of the public part alone.
+        public_learning_rate: of the public part alone.
+        published_learning_rate: of MaskDP as published.
         seeds: runs of each cell.
+        copies: of each recording in runs without noise, cut and mirrored by chance; 1 is as it is.
+        taught: training recordings, the first ones; all if None.
         private: which side of the person mask is private.
         masks: a folder of masks, or the word segmenter, for a data set that has none.
-        relation: under which every row meets its epsilon; the other one is printed beside it.
+        relations: under which every row meets its epsilon, a table for each.
+        correlations: of Stage: chances that an activity happens at its own places, a block of the
+            tables for each, in the rows that show where the private part pays.
         from_scratch: whether the whole network is also trained from random weights.
-        scratch_epochs: of those runs.
         device: where it is trained.
-        quick: three epsilons, the head alone, two seeds; from scratch two epochs at one epsilon.
+        jobs: processes on a processor; 0 for one a core.
+        quick: a small world, three epsilons, the head alone, two seeds; from scratch two epochs.
     """
 
     ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "data", "stage"),)
 
     out: Path = Path("out/mask_dp")
     page: Path | None = None
-    network: Literal["mvit_small", "mvit_v1_b", "mvit_v2_s"] = "mvit_small"
+    setting: Literal["stage", "paper"] = "stage"
+    network: Literal["mvit_small", "mvit_v1_b", "mvit_v2_s"] | None = None
     weights: Path | None = None
-    part: Literal["head", "last_norms", "norms", "all"] = "head"
-    epochs: float = 20.0
-    batch: int = 128
-    seeds: int = 3
+    part: Literal["head", "last_norms", "norms", "all"] | None = None
+    view: Literal["whole", "private"] | None = None
+    epsilons: tuple[float, ...] | None = None
+    delta: float | None = None
+    clip_norm: float | None = None
+    batch: int | None = None
+    epochs: float | None = None
+    scratch_epochs: float | None = None
+    warmup_epochs: float | None = None
+    schedule: Literal["cosine", "constant"] | None = None
+    momentum: float | None = None
+    learning_rate: float | None = None
+    mask_batch: int | None = None
+    mask_learning_rate: float | None = None
+    weight: float | None = None
+    public_batch: int | None = None
+    public_learning_rate: float | None = None
+    published_learning_rate: float | None = None
+    seeds: int | None = None
+    copies: int | None = None
+    taught: int | None = None
     private: Literal["background", "person"] = "background"
     masks: Path | None = None
-    relation: Literal["zero_out", "replace_one"] = "replace_one"
-    from_scratch: bool = True
-    scratch_epochs: float = 20.0
+    relations: tuple[Literal["replace_one", "zero_out"], ...] = ("replace_one",)
+    correlations: tuple[float, ...] = ()
+    from_scratch: bool = False
     device: Literal["cpu", "cuda"] = "cpu"
+    jobs: int = 0
     quick: bool = False
 
     def __post_init__(self) -> None:
-        _check.count(seeds=self.seeds, batch=self.batch)
-        _check.positive(epochs=self.epochs, scratch_epochs=self.scratch_epochs)
-        if self.network != "mvit_small" and self.from_scratch:
+        counts = ("batch", "mask_batch", "public_batch", "seeds", "copies", "taught")
+        rates = [f"{row}learning_rate" for row in ("", "mask_", "public_", "published_")]
+        sizes = (*rates, "epochs", "scratch_epochs", "clip_norm", "weight")
+        for names, check in ((counts, _check.count), (sizes, _check.positive)):
+            given = {name: getattr(self, name) for name in names}
+            check(**{name: value for name, value in given.items() if value is not None})
+        self._check_columns()
+        network = self.network or presets(None)[self.setting].values["network"]
+        if self.from_scratch and network != "mvit_small":
             raise ValueError(
-                f"Expected mvit_small where it is trained from scratch, got {self.network}; add "
-                "--no-from-scratch."
+                f"Expected mvit_small where it is trained from scratch, got {network}; leave "
+                "--from-scratch out."
             )
 
+    def _check_columns(self) -> None:
+        """Before anything is read: a run takes minutes until it meets the last of them."""
+        if not self.relations or self.epsilons == ():
+            raise ValueError("Expected at least one relation and one epsilon, got none.")
+        for epsilon in self.epsilons or ():
+            if epsilon != math.inf:
+                _check.positive(epsilons=epsilon)
+        for chance in self.correlations:
+            if not 0 <= chance <= 1:
+                raise ValueError(f"Expected correlations from 0 to 1, got {chance!r}.")
+        if self.delta is not None:
+            _check.delta(delta=self.delta)
+
+    def settled(self, data: Collection[Any] | None = None) -> MaskDpTables:
+        """The plan as it is run on a data set: what was left open filled in, or shortened."""
+        few = {"part": "head", "epsilons": _QUICK, "seeds": 2, "scratch_epochs": 2.0}
+        missing = {name: value for name, value in few.items() if getattr(self, name) is None}
+        plan = replace(self, **missing) if self.quick else self  # type: ignore[arg-type]
+        return settled(plan, presets(data))
+
     @property
-    def shortened(self) -> MaskDpTables:
-        """The plan as it is run."""
-        few = {"part": "head", "seeds": min(2, self.seeds), "scratch_epochs": 2.0}
-        return replace(self, **few) if self.quick else self  # type: ignore[arg-type]
+    def left_open(self) -> tuple[str, ...]:
+        """What the setting's source does not say, and what was taken."""
+        return presets(None)[self.setting].left_open
 
     @property
     def wanted(self) -> dict[str, tuple[float, ...]]:
         """The epsilons of each row."""
-        epsilons = _QUICK if self.quick else EPSILONS
-        found = {name: epsilons for name in ROWS if self.from_scratch or name != SCRATCH}
-        return found | ({SCRATCH: (1.0,)} if self.quick and self.from_scratch else {})
+        epsilons = self.settled().epsilons or ()
+        names = CONTEXT if self.correlations else (ALONE, *ROWS)
+        kept = [name for name in names if self.from_scratch or name != SCRATCH]
+        scratch = {SCRATCH: (1.0,)} if self.quick and SCRATCH in kept else {}
+        return {name: epsilons for name in kept} | scratch
 
     def run(self, data: Collection[Any]) -> Answer:
         """Read once, train many times, test each."""
-        journal = bench.Journal.of(self, data)
+        plan = self.settled(data)
+        journal = bench.Journal.of(plan, data)
         with bench.telling() as told:
-            found = self.measure(data, journal=journal, told=told)
+            found = plan.measure(data, journal=journal, told=told)
         results = bench.Results(
-            title=f"MaskDP, {self.private} private",
+            title=pages.title(found),
             text=pages.markdown(found),
             data=pages.plain(found),
             plots=pages.plots(found),
@@ -108,35 +176,55 @@ class MaskDpTables:
         """Every cell; needs nothing that reads video files, keeps ledgers or draws on a screen."""
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
+        if self.correlations and not isinstance(data, Stage):
+            raise ValueError(
+                "Expected --data stage with --correlations: other data sets are as they are."
+            )
         if isinstance(data, Stage):
-            data = seen.sized(data)
-            data.make(progress=partial(told, "drawing"))
+            videos = data.videos or (None if data.preset != "small" else _VIDEOS[self.quick])
+            data = seen.sized(replace(data, videos=videos))
+        plan = self.settled(data)
         if self.masks is not None:
             from masquerade.doors.masks import with_masks  # reads video files
 
             data = with_masks(data, self.masks, private=self.private)
-        return runs.measure(self.shortened, self.wanted, data, journal=journal, told=told)
+        return runs.measure(plan, self.wanted, data, journal=journal, told=told)
 
-    def method(self, name: str, epsilon: float = math.inf, *, public_seed: int = 0) -> Method:
+    def method(
+        self,
+        name: str,
+        epsilon: float = math.inf,
+        *,
+        relation: str = "replace_one",
+        public_seed: int = 0,
+    ) -> Method:
         """The method of a row at an epsilon."""
-        row = ROWS[name]
+        row, plan = ROWS[name], self.settled()
+        epochs = (plan.scratch_epochs if row.from_scratch else plan.epochs) or 1.0
         fields: dict[str, Any] = {
             "epsilon": epsilon,
+            "delta": plan.delta,
             "unit": "video",
-            "relation": self.relation,
-            "batch": self.batch,
-            "epochs": self.scratch_epochs if row.from_scratch else self.epochs,
-            "part": self.part,
+            "relation": relation,
+            "batch": plan.batch,
+            "epochs": epochs,
+            "clip_norm": plan.clip_norm,
+            "learning_rate": plan.learning_rate,
+            "warmup": min(0.5, (plan.warmup_epochs or 0.0) / epochs),
+            "schedule": plan.schedule,
+            "momentum": plan.momentum,
+            "part": plan.part,
             "public_seed": public_seed,
         }
         if row.learner.HAS_PUBLIC:
-            fields |= {"private": self.private, "public_batch": self.batch}
+            fields |= {"private": plan.private, "public_batch": plan.batch}
+        fields |= {own: getattr(plan, field) for own, field in row.from_plan.items()}
         return row.learner(**(fields | dict(row.fields)))
 
     def begun(self, *, from_scratch: bool = False) -> Network:
         """The network before it is trained, from public weights or random ones."""
         fields = {"from_scratch": True} if from_scratch else {"weights": self.weights}
-        return network_class(self.network)(**fields)
+        return network_class(self.settled().network or "")(**fields)
 
 
 EXAMPLE = MaskDpTables()

@@ -3,237 +3,340 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from masquerade._round import shown
 from masquerade.recipes import bench
-from masquerade.recipes.bench import percent
 from masquerade.recipes.mask_dp.rows import (
+    ALONE,
     DP,
+    FREE,
     MASK_DP,
     MULTI_CLIP,
     PUBLIC,
+    RELATIONS,
     ROWS,
     SCRATCH,
     SHARED,
+    UNITS,
     Cell,
     Found,
+    Panel,
 )
+from masquerade.recipes.verdict import Runs, Word, compared, overall
 from masquerade.report import bars, plot
 
 _SHARED = (
-    *("network", "weights", "part", "epochs", "scratch_epochs", "batch", "seeds", "device"),
-    *("private", "relation"),
+    *("setting", "network", "weights", "part", "view", "epsilons", "delta", "clip_norm", "batch"),
+    *("epochs", "scratch_epochs", "warmup_epochs", "schedule", "momentum", "learning_rate"),
+    *("mask_batch", "mask_learning_rate", "weight", "public_batch", "public_learning_rate"),
+    *(
+        "published_learning_rate",
+        "seeds",
+        "copies",
+        "taught",
+        "private",
+        "relations",
+        "correlations",
+        "device",
+    ),
 )
-_MOSTLY = 0.9  # of what all pixels teach
+_MOST = 1.0  # epsilon up to which rows are compared as a whole
+Score = Callable[[Cell], Runs]
+TOP_1: Score = lambda cell: cell.runs  # noqa: E731
+PER_CLASS: Score = lambda cell: cell.class_runs  # noqa: E731
+
+
+def title(found: Found) -> str:
+    """Of the section."""
+    places = ", with more and less of the activity in it" if found.plan.correlations else ""
+    return f"MaskDP, {found.plan.private} private{places}"
 
 
 def plain(found: Found) -> dict[str, Any]:
     """As JSON; of a path only that there is one."""
     setting = {name: getattr(found.plan, name) for name in _SHARED}
+    columns = ["inf" if e == math.inf else e for e in setting["epsilons"] or ()]
     return {
         "views": "real",
-        "setting": setting | {"weights": found.plan.weights and "PATH"},
+        "setting": setting | {"weights": found.plan.weights and "PATH", "epsilons": columns},
+        "left_open": list(found.plan.left_open),
         "about": found.about,
         "units": found.units,
         "tested": found.tested,
         "cells": [cell.plain() for cell in found.cells],
+        "comparisons": comparisons(found),
         "sentences": sentences(found),
     }
 
 
 def markdown(found: Found) -> str:
-    """The table, and what it shows."""
-    return f"{table(found)}\n\n{bench.listing(sentences(found))}\n"
+    """The tables, and what they show."""
+    parts = []
+    for relation in found.relations:
+        said = f"epsilon of one recording under {relation}, delta {found.plan.delta:g}"
+        parts += [f"### Top-1, {said}", table(found, relation, TOP_1)]
+        parts += [f"### Mean over classes, {said}", table(found, relation, PER_CLASS)]
+    parts += ["### What they show", bench.listing(sentences(found))]
+    return "\n\n".join(parts) + "\n"
 
 
-def table(found: Found) -> str:
-    """Markdown: a row a method, a column an epsilon."""
+def table(found: Found, relation: str, score: Score) -> str:
+    """Markdown: a row a method, a column an epsilon; what the noise really gives comes last."""
+    panels = [panel for panel in found.panels() if panel.relation == relation]
     rows = []
-    for method in dict.fromkeys(cell.method for cell in found.cells):
-        cells = [found.cell(method, epsilon) for epsilon in found.epsilons]
-        words = ["-" if cell is None else shown(cell) for cell in cells]
-        rows.append([method, ROWS[method].unit, *words])
+    for panel in panels:
+        for method in found.methods:
+            cells = [found.cell(method, epsilon, panel) for epsilon in found.epsilons]
+            if any(cells):
+                name = f"{method}, {panel.place}" if panel.place else method
+                words = ["-" if cell is None else str(score(cell)) for cell in cells]
+                rows.append([_marked(name, method), UNITS[method], *words])
+    rows += _proved(found, panels[0])
     return bench.table(["method", "what is protected", *map(_at, found.epsilons)], rows)
 
 
-def shown(cell: Cell) -> str:
-    """A cell: per cent right, and what was proved under each relation."""
-    proved = cell.told
-    if proved and ROWS[cell.method].is_claim:
-        proved = f"CLAIMED, NOT VALID: {cell.epsilon:g}; true: {proved}"
-    return f"{percent(cell.top_1)} ({proved})" if proved else percent(cell.top_1)
+def _marked(name: str, method: str) -> str:
+    is_claim = method in ROWS and ROWS[method].is_claim
+    return f"{name}: epsilon CLAIMED, NOT VALID" if is_claim else name
+
+
+def _proved(found: Found, panel: Panel) -> list[list[str]]:
+    """What the noise of sound rows gives under the other relation, and the published one's under
+    both.
+    """
+    other = next(r.value for r in RELATIONS if r.value != panel.relation)
+    sound = [m for m in found.methods if m in ROWS and not ROWS[m].is_claim and m not in FREE]
+    wanted = [(f"epsilon of the sound rows under {other}", sound, other)]
+    if SHARED in found.methods:
+        wanted += [
+            (f"true epsilon of {SHARED} under {r.value}", [SHARED], r.value) for r in RELATIONS
+        ]
+    rows = []
+    for name, methods, relation in wanted:
+        words = []
+        for epsilon in found.epsilons:
+            cells = [found.cell(method, epsilon, panel) for method in methods]
+            words.append(_range([c.proved[relation] for c in cells if c and c.proved]))
+        rows.append([name, "", *words])
+    return rows
+
+
+def _range(values: Sequence[float]) -> str:
+    """One number, or the least and the largest."""
+    if not values:
+        return "-"
+    least, most = shown(min(values), 3), shown(max(values), 3)
+    return least if least == most else f"{least} to {most}"
 
 
 def _at(epsilon: float) -> str:
-    return "no noise" if epsilon == math.inf else f"epsilon {epsilon:g}"
+    return "no noise" if epsilon == math.inf else f"{epsilon:g}"
 
 
-def compared(one: Cell, other: Cell) -> str:
-    """Whether the first is ahead by more than both spreads: ahead, behind, within the spread."""
-    gap, room = one.mean - other.mean, one.spread + other.spread
-    if math.isnan(room):
-        return "not known from one seed"
-    return "within the spread" if abs(gap) <= room else "ahead" if gap > 0 else "behind"
+_PAIRS = (
+    (MASK_DP, PUBLIC),
+    (MASK_DP, DP),
+    (MASK_DP, ALONE),
+    (DP, ALONE),
+    (DP, SCRATCH),
+    (MULTI_CLIP, DP),
+)
 
 
-def _pairs(found: Found, one: str, other: str, most: float) -> list[tuple[Cell, Cell]]:
-    """Cells of two rows at the same epsilon, where both were measured."""
-    cells = [(found.cell(one, e), found.cell(other, e)) for e in found.epsilons if e <= most]
-    return [(first, second) for first, second in cells if first and second]
+def words_of(found: Found, panel: Panel, pair: tuple[str, str]) -> dict[float, Word]:
+    """Whether the first row is ahead of the second in Top-1, at each epsilon that both have."""
+    words: dict[float, Word] = {}
+    for epsilon in found.epsilons:
+        one, other = (found.cell(method, epsilon, panel) for method in pair)
+        if one and other:
+            words[epsilon] = compared(one.runs, other.runs)
+    return words
 
 
-def verdict(
-    found: Found, question: str, one: str, other: str, *, most: float = math.inf
-) -> list[str]:
-    """One sentence: yes, no, within the spread or not known, and the numbers behind it.
-
-    Args:
-        found: all cells.
-        question: with "at every epsilon" or the like in it, no question mark.
-        one: the row that may be ahead.
-        other: of this one.
-        most: the largest epsilon that is looked at.
-
-    Returns:
-        The sentence, or nothing if the rows were not measured together.
-    """
-    pairs = _pairs(found, one, other, most)
-    if not pairs:
-        return []
-    words = [compared(*pair) for pair in pairs]
-    told = [
-        f"{_at(a.epsilon)}: {percent(a.top_1)} against {percent(b.top_1)}, {word}"
-        for (a, b), word in zip(pairs, words, strict=True)
+def comparisons(found: Found) -> list[dict[str, Any]]:
+    """Every pair of rows in every panel, for machines."""
+    return [
+        {
+            "one": pair[0],
+            "other": pair[1],
+            "relation": panel.relation,
+            "correlation": panel.correlation,
+            "words": {_at(e): word for e, word in words_of(found, panel, pair).items()},
+        }
+        for panel in found.panels()
+        for pair in _PAIRS
+        if words_of(found, panel, pair)
     ]
-    ranks = ("behind", "not known from one seed", "within the spread", "ahead")
-    word = min(words, key=ranks.index)
-    said = {"ahead": "yes", "behind": "no"}.get(word, word)
-    return [f"{question}? {said.capitalize()}; {'; '.join(told)}."]
+
+
+def verdict(found: Found, pair: tuple[str, str]) -> list[str]:
+    """Where the first row is ahead of the second: by epsilons, and up to 1 as a whole."""
+    told, small = [], []
+    for panel in found.panels():
+        words = words_of(found, panel, pair)
+        if words:
+            small += [word for epsilon, word in words.items() if epsilon <= _MOST]
+            where = ", ".join(part for part in (panel.place, _under(found, panel)) if part)
+            told.append(f"{where}: {_grouped(words)}" if where else _grouped(words))
+    if not told:
+        return []
+    whole = f" Up to epsilon {_MOST:g} as a whole: {overall(small)}." if small else ""
+    return [f"{pair[0]} against {pair[1]}. {'; '.join(told)}.{whole}"]
+
+
+def _under(found: Found, panel: Panel) -> str:
+    return panel.relation if len(found.relations) > 1 else ""
+
+
+def _grouped(words: dict[float, Word]) -> str:
+    groups: dict[str, list[str]] = {}
+    for epsilon, word in words.items():
+        groups.setdefault(word, []).append(_at(epsilon))
+    return ", ".join(f"{word} at {' '.join(each)}" for word, each in groups.items())
 
 
 def sentences(found: Found) -> list[str]:
-    """What the table shows, each sentence computed."""
-    scratch = "Is DP fine-tuning from public pre-training ahead of training from scratch"
-    equal = "Is MaskDP ahead of DP at equal epsilon, for each epsilon up to 1"
-    public = "Is MaskDP ahead of its public part, at every epsilon"
-    segments = "Is MultiClip ahead of DP on one segment, at every epsilon"
+    """What the tables show, each sentence computed."""
     return [
-        *verdict(found, f"{scratch}, at every epsilon", DP, SCRATCH),
-        *verdict(found, equal, MASK_DP, DP, most=1.0),
-        *_equal(found),
-        *verdict(found, public, MASK_DP, PUBLIC),
+        *(said for pair in _PAIRS for said in verdict(found, pair)),
+        "Equal numbers are not equal promises: DP's is for the whole recording, MaskDP's for its "
+        "private pixels alone.",
         *_sides(found),
-        *verdict(found, segments, MULTI_CLIP, DP),
-        *_claims(found),
+        *_noise(found),
+        *_departs(found),
         _ways(found),
+        *found.plan.left_open,
         "Each epsilon is of one run alone; all runs of a table together cost more.",
-    ]
-
-
-def _equal(found: Found) -> list[str]:
-    """At which epsilons the two were compared, under both relations."""
-    told = [
-        one.told if one.told == other.told else f"MaskDP {one.told}, DP {other.told}"
-        for one, other in _pairs(found, MASK_DP, DP, 1.0)
-    ]
-    if not told:
-        return []
-    return [
-        f"These two were compared at {'; '.join(told)}. Equal numbers are not equal promises: DP's "
-        "is for the whole recording, MaskDP's for its private pixels alone."
     ]
 
 
 def _sides(found: Found) -> list[str]:
     """How much is learned from what is public."""
-    public, full = (found.cell(method, math.inf) for method in (PUBLIC, DP))
-    if public is None or full is None:
+    told = []
+    for panel in found.panels():
+        public, full = (found.cell(method, math.inf, panel) for method in (PUBLIC, DP))
+        if public and full and panel.relation == found.relations[0]:
+            where = f"{panel.place}: " if panel.place else ""
+            told.append(f"{where}{public.runs} of {full.runs}")
+    if not told:
         return []
     sides = ("background", "people"), ("people", "background with the outline of the people")
-    private, shared = sides[found.plan.private == "person"]
-    rest = "mostly" if public.mean >= _MOSTLY * full.mean else "not mostly"
+    private, public_side = sides[found.plan.private == "person"]
     return [
-        f"Private: {private}; public: {shared}. Without noise the public part alone reaches "
-        f"{percent(public.top_1)} of the {percent(full.top_1)} that all pixels reach (chance: "
-        f"{100 / len(found.classes):.1f}): the activity is {rest} in what is public here."
+        f"Private: {private}; public: {public_side}. Of what all pixels teach without noise the "
+        f"public part alone reaches {'; '.join(told)} (chance: {100 / len(found.classes):.1f})."
     ]
 
 
-def _claims(found: Found) -> list[str]:
-    """What the published form really costs."""
-    told = [
-        f"claims {cell.epsilon:g}, costs {cell.told}"
-        for cell in found.cells
-        if cell.method == SHARED and cell.proved
-    ]
+def _noise(found: Found) -> list[str]:
+    """How loud the noise is beside what it hides."""
+    told = []
+    for method in (DP, MASK_DP):
+        loud = [c for e in found.epsilons if (c := found.cell(method, e)) and c.noise_norm > 0]
+        if loud:
+            norms = ", ".join(f"{c.noise_norm:.2g} at {_at(c.epsilon)}" for c in loud)
+            told.append(f"{method} {norms}, over {loud[0].steps} steps")
     if not told:
         return []
     return [
-        "One batch for both parts, as published, shows who is in it, so its epsilon is CLAIMED, "
-        f"NOT VALID: {'; '.join(told)}."
+        f"Norm of the noise in a step's mean gradient, whose private part has norm "
+        f"{found.plan.clip_norm:g} at most: {'; '.join(told)}."
     ]
+
+
+def _departs(found: Found) -> list[str]:
+    if SHARED not in found.methods:
+        return []
+    return [
+        f"{SHARED} is Algorithm 2 as printed: one batch for both parts, private tokens alone in "
+        "the private gradient, both sums divided by the size of the batch, no momentum. One batch "
+        "shows who is in it, so its epsilon is CLAIMED, NOT VALID.",
+        f"{MASK_DP}, the sound form, departs: batches of their own, division by the public "
+        f"expected size, and {_saw(found)} in the private gradient.",
+    ]
+
+
+def _saw(found: Found) -> str:
+    return "whole recordings" if found.plan.view == "whole" else "private pixels alone"
 
 
 def _ways(found: Found) -> str:
     plan = found.plan
     scratch = (
         f" From scratch all weights are trained, with adam, for {plan.scratch_epochs:g} epochs."
-        if any(cell.method == SCRATCH for cell in found.cells)
+        if SCRATCH in found.methods
         else ""
     )
     return (
         f"Learned from {found.units} recordings: {found.about}; {plan.network}, part "
-        f"{plan.part}, {plan.epochs:g} epochs, {min(plan.batch, found.units)} in a batch "
-        f"on average; every epsilon is met under {plan.relation}, at delta 1e-5.{scratch} "
-        f"Tested on the middle segment of {found.tested} recordings of other people, in per cent. "
-        f"± is the standard deviation over {plan.seeds} seeds, and a row is ahead if it is by "
-        f"more than both; so few test recordings alone leave "
-        f"{50 / math.sqrt(found.tested):.1f} points unsure."
+        f"{plan.part}, {plan.epochs:g} epochs, setting {plan.setting}.{scratch} Tested on the "
+        f"middle segment of {found.tested} recordings of other people, in per cent. ± is the "
+        f"standard deviation over n = {plan.seeds} runs; a row is ahead beyond twice the standard "
+        "error of the difference, over runs and tested recordings."
     )
 
 
 def plots(found: Found) -> dict[str, str]:
-    """Both pictures, by name."""
+    """A picture for each table, by name: Top-1 as curves, classes as bars."""
     stem = "mask_dp" if found.plan.private == "background" else "mask_dp_person"
-    return {f"{stem}_top_1": _top_1(found), f"{stem}_figure_5": class_bars(found)}
+    stem += "_places" if found.plan.correlations else ""
+    drawn = {}
+    for relation in found.relations:
+        end = "" if relation == "replace_one" else f"_{relation}"
+        drawn[f"{stem}_top_1{end}"] = _top_1(found, relation)
+        drawn[f"{stem}_figure_5{end}"] = class_bars(found, relation=relation)
+    return drawn
 
 
-def _top_1(found: Found) -> str:
-    """Per cent right against epsilon; without noise as a faint level."""
+def _top_1(found: Found, relation: str) -> str:
+    """Per cent right against epsilon; what has no noise as faint levels."""
     finite = [epsilon for epsilon in found.epsilons if epsilon < math.inf]
-    lines = bench.curves(
-        (cell.method, math.log10(cell.epsilon), 100 * cell.mean)
-        for cell in found.cells
-        if cell.epsilon in finite
-    )
-    full = found.cell(DP, math.inf)
-    if full is not None:
-        x = np.log10([finite[0], finite[-1]])
-        level = np.full(2, 100 * full.mean)
-        lines.append(plot.Line(name="DP, no noise", x=x, y=level, is_faint=True))
+    lines: list[plot.Line] = []
+    for panel in (one for one in found.panels() if one.relation == relation):
+        cells = [c for c in found.cells if (c.relation, c.correlation) == panel.key]
+        end = f", {panel.place}" if panel.place else ""
+        lines += bench.curves(
+            (cell.method + end, math.log10(cell.epsilon), 100 * cell.runs.mean)
+            for cell in cells
+            if cell.epsilon in finite and cell.method not in FREE
+        )
+        levels = [(name, found.cell(name, finite[0], panel)) for name in FREE if finite]
+        levels.append((f"{DP}, no noise", found.cell(DP, math.inf, panel)))
+        for name, cell in levels:
+            if cell is not None and finite:
+                x = np.log10([finite[0], finite[-1]])
+                y = np.full(2, 100 * cell.runs.mean)
+                lines.append(plot.Line(name=name + end, x=x, y=y, is_faint=True))
     axes = plot.Axes(
         title=f"Top-1 against epsilon, {found.plan.private} private",
-        x_label="epsilon as a power of ten: 0 is epsilon 1",
+        x_label=f"epsilon ({relation}) as a power of ten: 0 is epsilon 1",
         y_label="per cent right",
     )
     return plot.svg(lines, axes)
 
 
-def class_bars(found: Found, *, epsilon: float = 1.0) -> str:
-    """MaskDP's Figure 5: how each class fares with and without noise [schneider2024, Fig. 5]."""
+def class_bars(found: Found, *, epsilon: float = 1.0, relation: str | None = None) -> str:
+    """MaskDP's Figure 5: how each class fares with and without noise [schneider2024, Fig. 5].
+
+    Of several worlds, the last one.
+    """
+    panel = [b for b in found.panels() if relation in (None, b.relation)][-1]
     chosen = {
-        "no privacy": found.cell(DP, math.inf),
-        f"DP, epsilon {epsilon:g}": found.cell(DP, epsilon),
-        f"MaskDP, epsilon {epsilon:g}": found.cell(MASK_DP, epsilon),
+        "no privacy": found.cell(DP, math.inf, panel),
+        f"DP, epsilon {epsilon:g}": found.cell(DP, epsilon, panel),
+        f"MaskDP, epsilon {epsilon:g}": found.cell(MASK_DP, epsilon, panel),
     }
     series = [
         bench.bars_of(name, [cell.per_class[one] for one in found.classes])
         for name, cell in chosen.items()
         if cell is not None
     ]
+    end = f", {panel.place}" if panel.place else ""
     axes = plot.Axes(
-        title=f"Each class, {found.plan.private} private", x_label="", y_label="per cent right"
+        title=f"Each class, {found.plan.private} private{end}", x_label="", y_label="per cent right"
     )
     return bars.svg(series, found.classes, axes, limits=(0.0, 100.0))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from masquerade import _json, _round
+from masquerade import _json
 from masquerade.guarantee import Relation
-from masquerade.recipes import bench
+from masquerade.recipes.verdict import Runs
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.mask_dp import MaskDp
 from masquerade.train.method import Method
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 RELATIONS = (Relation.ZERO_OUT, Relation.REPLACE_ONE)
 SEGMENTS = 3
 WHOLE, PIXELS = "whole recording", "private pixels of one recording"
-DP, MULTI_CLIP, MASK_DP, SHARED = "DP", "MultiClip", "MaskDP", "MaskDP, shared batch"
-PUBLIC, SCRATCH = "public part only", "DP from scratch"
+DP, MULTI_CLIP, MASK_DP, SHARED = "DP", "MultiClip", "MaskDP", "MaskDP as published"
+ALONE, PUBLIC, SCRATCH = "public weights alone", "public part only", "DP from scratch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +36,14 @@ class Row:
         learner: its method.
         unit: what it protects, in words.
         fields: in which it differs from the others.
+        from_plan: its fields that the plan has under names of their own.
         from_scratch: whether the whole network is trained, from random weights.
     """
 
     learner: type[Method]
     unit: str
     fields: Mapping[str, Any] = field(default_factory=dict)
+    from_plan: Mapping[str, str] = field(default_factory=dict)
     from_scratch: bool = False
 
     @property
@@ -50,12 +52,32 @@ class Row:
         return self.fields.get("form") == "as_published"
 
 
+_MASKED = {
+    "view": "view",
+    "weight": "weight",
+    "batch": "mask_batch",
+    "public_batch": "mask_batch",
+    "learning_rate": "mask_learning_rate",
+}
 ROWS = {
+    PUBLIC: Row(
+        learner=PublicPart,
+        unit="nothing; no private pixel is read",
+        from_plan={
+            "batch": "public_batch",
+            "public_batch": "public_batch",
+            "learning_rate": "public_learning_rate",
+        },
+    ),
     DP: Row(learner=DpSgd, unit=WHOLE),
     MULTI_CLIP: Row(learner=MultiClip, unit=WHOLE, fields={"segments": SEGMENTS}),
-    MASK_DP: Row(learner=MaskDp, unit=PIXELS),
-    SHARED: Row(learner=MaskDp, unit=PIXELS, fields={"form": "as_published"}),
-    PUBLIC: Row(learner=PublicPart, unit="nothing; no private pixel is read"),
+    MASK_DP: Row(learner=MaskDp, unit=PIXELS, from_plan=_MASKED),
+    SHARED: Row(
+        learner=MaskDp,
+        unit=PIXELS,
+        fields={"form": "as_published", "momentum": 0.0},
+        from_plan={"learning_rate": "published_learning_rate"},
+    ),
     SCRATCH: Row(
         learner=DpSgd,
         unit=WHOLE,
@@ -63,62 +85,66 @@ ROWS = {
         from_scratch=True,
     ),
 }
+UNITS = {ALONE: "nothing; nobody is learned from"} | {name: row.unit for name, row in ROWS.items()}
+CONTEXT = (ALONE, PUBLIC, DP, MASK_DP)  # where the private part pays
+FREE = (ALONE, PUBLIC)  # the same at every epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One cell of the table.
+    """One cell of the tables.
 
     Args:
         method: its row.
-        unit: what is protected.
         epsilon: that was asked for; inf for no noise.
-        top_1: on the test split, one number a seed.
+        relation: under which it is met.
+        correlation: of activities and places; None where the data decide.
+        top_1: on the test split, one number a run.
         per_class: the same for each class, by name.
         proved: epsilon by relation; empty without noise.
         noise_multiplier: z.
+        noise_norm: of the noise in the mean gradient of a step, about.
         steps: of a run.
+        tested: recordings that it was tested on.
     """
 
     method: str
-    unit: str
     epsilon: float
+    relation: str = "replace_one"
+    correlation: float | None = None
     top_1: tuple[float, ...]
     per_class: Mapping[str, Sequence[float]]
     proved: Mapping[str, float]
     noise_multiplier: float
+    noise_norm: float = 0.0
     steps: int
+    tested: int
 
     @property
-    def mean(self) -> float:
-        """Over seeds."""
-        return float(np.mean(self.top_1))
+    def unit(self) -> str:
+        """What is protected, in words."""
+        return UNITS[self.method]
 
     @property
-    def spread(self) -> float:
-        """The standard deviation over seeds; NaN from one alone."""
-        return bench.spread(self.top_1)
+    def runs(self) -> Runs:
+        """Top-1."""
+        return Runs(self.top_1, tested=self.tested)
 
     @property
-    def mean_per_class(self) -> float:
-        """The mean over classes, however many recordings each has, and over seeds."""
-        return float(np.mean([np.mean(shares) for shares in self.per_class.values()]))
-
-    @property
-    def told(self) -> str:
-        """What was proved, under each relation."""
-        return ", ".join(f"{name} {_round.shown(value, 4)}" for name, value in self.proved.items())
+    def class_runs(self) -> Runs:
+        """The mean over classes, however many recordings each has."""
+        return Runs(tuple(np.mean(list(self.per_class.values()), axis=0)), tested=self.tested)
 
     def plain(self) -> dict[str, Any]:
         """As JSON, which has no infinity."""
         asked = None if self.epsilon == math.inf else self.epsilon
-        more = {"epsilon": asked, "mean": self.mean, "mean_per_class": self.mean_per_class}
-        return dict(_json.encode(self)) | more
+        means = {"mean": self.runs.mean, "mean_per_class": self.class_runs.mean}
+        return dict(_json.encode(self)) | {"epsilon": asked, "unit": self.unit} | means
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """All cells of a table and what they were measured on.
+    """All cells of the tables and what they were measured on.
 
     Args:
         cells: in order.
@@ -140,10 +166,26 @@ class Found:
                 f"Expected a row {PUBLIC!r} in the table: without it nobody sees what noise costs."
             )
 
-    def cell(self, method: str, epsilon: float) -> Cell | None:
-        """That one, if it was measured."""
-        same = (c for c in self.cells if c.method == method and c.epsilon == epsilon)
-        return next(same, None)
+    def cell(self, method: str, epsilon: float, of: Panel | None = None) -> Cell | None:
+        """That one, if it was measured; of the first panel if none is given."""
+        wanted = (method, epsilon, *(of or next(self.panels())).key)
+        found = {(c.method, c.epsilon, c.relation, c.correlation): c for c in self.cells}
+        return found.get(wanted)
+
+    def panels(self) -> Iterator[Panel]:
+        """Cells that are compared with each other: under one relation, of one world."""
+        keys = dict.fromkeys((cell.relation, cell.correlation) for cell in self.cells)
+        return (Panel(relation=relation, correlation=of) for relation, of in keys)
+
+    @property
+    def relations(self) -> list[str]:
+        """In order."""
+        return list(dict.fromkeys(cell.relation for cell in self.cells))
+
+    @property
+    def methods(self) -> list[str]:
+        """In order."""
+        return list(dict.fromkeys(cell.method for cell in self.cells))
 
     @property
     def epsilons(self) -> list[float]:
@@ -154,3 +196,21 @@ class Found:
     def classes(self) -> tuple[str, ...]:
         """Those that were tested."""
         return tuple(self.cells[0].per_class)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Which cells are compared with each other."""
+
+    relation: str
+    correlation: float | None
+
+    @property
+    def key(self) -> tuple[str, float | None]:
+        """Relation and correlation."""
+        return self.relation, self.correlation
+
+    @property
+    def place(self) -> str:
+        """The correlation in words; empty where the data decide."""
+        return "" if self.correlation is None else f"place {self.correlation:g}"

@@ -15,65 +15,20 @@ import numpy as np
 from masquerade._torch import torch
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
-from masquerade.nets.channels import normalisation
 from masquerade.nets.lstm import LstmNetwork
 from masquerade.noise import Noise
 from masquerade.recipes import bench
+from masquerade.recipes.tempdiff.parts import SignalParts
 from masquerade.recordings import Signal
 from masquerade.train import learner, loop
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.ensemble import student, teach, teachers, votes
+from masquerade.train.ensemble.features import features
 from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.memory import Memory
-from masquerade.train.worn import labelled_windows, public_windows, read
+from masquerade.train.worn import labelled_windows, public_windows
 
-WINDOWS = 32  # of one person in a step of DP-SGD, spread over their recordings
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SignalParts:
-    """What an experiment has: signals in three parts.
-
-    Args:
-        private: collection of the private part.
-        signals: its recordings.
-        public: recordings of the public part.
-        tested: recordings of the test part.
-        classes: there are.
-    """
-
-    private: Collection[Any]
-    signals: Sequence[Signal]
-    public: Sequence[Signal]
-    tested: Sequence[Signal]
-    classes: int
-
-    @classmethod
-    def of(cls, parts: dict[str, Collection[Any]]) -> SignalParts:
-        """Read all three parts."""
-        return cls(
-            private=parts["train"],
-            signals=read(parts["train"]),
-            public=read(parts["public"]),
-            tested=read(parts["test"]),
-            classes=len(parts["train"].activities),
-        )
-
-    @property
-    def people(self) -> int:
-        """Who are private."""
-        return len({signal.subject for signal in self.signals})
-
-    @property
-    def scale(self) -> tuple[np.ndarray, np.ndarray]:
-        """The public normalisation."""
-        return normalisation([signal.values for signal in self.public])
-
-    def asked(self, window: int, count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Public windows that one activity fills, in a public order, and that activity."""
-        found, truth = labelled_windows(self.public, window, classes=self.classes)
-        some = np.random.default_rng((seed, 2)).permutation(len(found))[:count]
-        return found[some], truth[some]
+_LONGER = 4  # times as many steps where there is no privacy
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,18 +81,22 @@ def taught(
     method: Ensemble,
     *,
     queries: int,
+    overlap: float | None = None,
     device: str = "cpu",
     journal: bench.Journal | None = None,
 ) -> Taught:
-    """Train the teachers of a method and ask them, unless the journal has their votes."""
+    """Train the teachers of a method and ask them, unless the journal has their votes.
+
+    Queries overlap as teachers' windows do, unless ``overlap`` says otherwise.
+    """
     split = teach.partition_of(world.private, world.signals, method)
-    asked, truth = world.asked(max(method.windows), queries, seed=method.public_seed)
+    apart = method.overlap if overlap is None else overlap
+    asked, truth = world.asked(max(method.windows), queries, seed=method.public_seed, overlap=apart)
     if len(truth) < method.queries:
         raise BadInput(
             f"Expected at least {method.queries} public windows of one activity to ask, got "
             f"{len(truth)}; lower --queries or name more public subjects."
         )
-
     school = teach.School(
         method=replace(method, normalise="public"),
         signals=world.signals,
@@ -150,7 +109,10 @@ def taught(
         device=device,
         tell=bench.quiet,
     )
-    name = f"votes of {method.name}, {method.teachers} teachers"
+    name = (
+        f"votes of {method.name} by {method.by}, {method.teachers} teachers, teaching "
+        f"{method.public_seed}"
+    )
     found = (journal or bench.Journal()).measured(name, lambda: school.votes().tolist())
     return Taught(
         method=method,
@@ -210,10 +172,12 @@ class Exam:
     @classmethod
     def of(cls, world: SignalParts, method: Ensemble) -> Exam:
         """For students of one window length."""
-        window = max(method.windows)
-        tested, truth = labelled_windows(world.tested, window, classes=world.classes)
+        window, overlap = max(method.windows), method.overlap
+        tested, truth = labelled_windows(
+            world.tested, window, classes=world.classes, overlap=overlap
+        )
         return cls(
-            windows=public_windows(world.public, window),
+            windows=public_windows(world.public, window, overlap=overlap),
             normalisation=world.scale,
             tested=tested,
             truth=truth,
@@ -249,6 +213,17 @@ def student_accuracy(
     return exam.share(net)
 
 
+def nearest_accuracy(exam: Exam, windows: np.ndarray, labels: np.ndarray) -> float:
+    """What the nearest class mean of a few labelled windows says."""
+    mean, scale = exam.normalisation
+    rows, tested = (features((values - mean) / scale) for values in (windows, exam.tested))
+    spread = features((exam.windows - mean) / scale).std(axis=0)
+    known = np.unique(labels)
+    means = np.stack([rows[labels == number].mean(axis=0) for number in known])
+    apart = (tested[:, None] - means) / np.where(spread > 0, spread, 1.0)
+    return float((known[np.square(apart).sum(axis=2).argmin(axis=1)] == exam.truth).mean())
+
+
 def private_accuracy(
     exam: Exam, private: Collection[Any], public: Sequence[Signal], method: DpSgd, *, device: str
 ) -> float:
@@ -262,21 +237,26 @@ def private_accuracy(
         return exam.share(reading.learn(Noise()))
 
 
-def open_accuracy(exam: Exam, world: SignalParts, *, seed: int) -> float:
-    """An LSTM that learned all private windows with their true labels: no privacy."""
-    windows, truth = labelled_windows(world.signals, exam.tested.shape[1], classes=world.classes)
-    return student_accuracy(exam, windows, truth, seed=seed, is_alone=True)
+def open_accuracy(exam: Exam, world: SignalParts, *, seed: int, is_alone: bool = True) -> float:
+    """One that learned all private windows with their true labels: no privacy.
+
+    There are many more of them than queries, so it takes more steps.
+    """
+    windows, truth = labelled_windows(
+        world.signals,
+        exam.tested.shape[1],
+        classes=world.classes,
+        overlap=exam.method.overlap,
+    )
+    longer = replace(exam.method, student_steps=_LONGER * exam.method.student_steps)
+    exam = replace(exam, method=longer)
+    return student_accuracy(exam, windows, truth, seed=seed, is_alone=is_alone)
 
 
-def published(held: Taught, gamma: float) -> votes.Ballot:
+def published(held: Taught, gamma: float, queries: int | None = None) -> votes.Ballot:
     """LNMax, as papers have it."""
-    return votes.Ballot(aggregator="lnmax", queries=held.method.queries, scale=1 / gamma)
-
-
-def noisy_accuracy(held: Taught, gamma: float) -> float:
-    """How often LNMax's label is the true one."""
-    some = held.first(held.method.queries)
-    return float((published(held, gamma).answers(some.counts, Noise()) == some.truth).mean())
+    count = held.method.queries if queries is None else queries
+    return votes.Ballot(aggregator="lnmax", queries=count, scale=1 / gamma)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,10 +276,10 @@ class Claimed:
     at_8_moments: float
 
 
-def claimed(held: Taught, gamma: float) -> Claimed:
+def claimed(held: Taught, gamma: float, queries: int | None = None) -> Claimed:
     """For labels by LNMax at this gamma."""
-    some = held.first(held.method.queries)
-    ballot = published(held, gamma)
+    ballot = published(held, gamma, queries)
+    some = held.first(ballot.queries)
     person = replace(ballot, teachers_per_subject=held.reach)
     told = votes.data_dependent_epsilon(some.counts, ballot, delta=held.method.delta)
     return Claimed(

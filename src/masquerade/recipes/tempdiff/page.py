@@ -1,202 +1,193 @@
-"""TEMPDIFF's figures in words and pictures: what is said is computed from what was measured."""
+"""TEMPDIFF's figures as tables and pictures."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from masquerade import _round
 from masquerade.recipes import bench
-from masquerade.recipes.tempdiff.rows import Examined, Students
+from masquerade.recipes.tempdiff.rows import COMPARED, Examined, Marks, Pupils, mean
+from masquerade.recipes.tempdiff.says import operating, public_alone, sentences
 from masquerade.report import plot
 
+__all__ = ["markdown", "plots", "sentences", "title"]
 KINDS = {"forest": "forests", "lstm": "LSTMs", "nearest": "nearest neighbours"}
-_NEAR = 5.0  # points
-_COMPARED = ("true labels", "true labels alone", "no privacy")
+_HELPED = {True: "", False: " + other public windows"}
+
+
+def title(found: Examined, teacher: str, data: str) -> str:
+    """Of the section, with whose epsilons it has."""
+    return f"TEMPDIFF with {KINDS[teacher]}: {data}; epsilon for one teacher's data, and one person"
 
 
 def markdown(found: Examined) -> str:
     """Tables, then what they show."""
-    parts = [_ensembles(found), _students(found), _claims(found)]
-    parts.append(bench.listing(sentences(found)))
+    first = found.queries[0]
+    parts = [
+        f"### As published: {first} queries, epsilon for one teacher's data and for one person",
+        "Figures 5 and 6: labels that are true after noise, then students of these labels, in per "
+        "cent; the epsilons are true ones, whatever the votes were.",
+        _noise(found, first),
+        "### Table I and Figure 8: what the paper would print, and what holds",
+        _table_1(found),
+    ]
+    if found.values("epsilon"):
+        parts += [
+            f"### Shards of whole people: {found.person_queries} queries, epsilon for one person",
+            _shipped(found),
+        ]
+    parts += ["### What they show", bench.listing(sentences(found))]
     return "\n\n".join(parts) + "\n"
 
 
-def _ensembles(found: Examined) -> str:
-    gammas = [f"gamma {gamma:g}" for gamma in found.gammas]
-    heading = ["ensemble", "teachers", "one person reaches", "a teacher is right", "agreement"]
-    rows = [
-        [
-            name,
-            str(size),
-            str(reach),
-            f"{100 * share:.1f}",
-            f"{100 * more.agreement:.1f}",
-            str(more.failed),
-            *(f"{100 * one:.0f}" for one in found.noise[name, size]),
-        ]
-        for (name, size), (reach, share, more) in found.ensembles.items()
-    ]
-    return bench.table([*heading, "failed", *gammas], rows)
+def _up(value: float) -> str:
+    """An epsilon to one decimal, never less than it is."""
+    return f"{_round.up_decimals(value, 1):.1f}"
 
 
-def _students(found: Examined) -> str:
-    heading = ["top-1", *(f"epsilon {e:g}" for e in found.epsilons), "no noise"]
-    rows: dict[str, list[str]] = {}
-    for score in found.scores:
-        column = 1 + (found.epsilons.index(score.epsilon) if score.epsilon else len(found.epsilons))
-        blank = [score.name, *["-"] * (len(heading) - 1)]
-        rows.setdefault(score.name, blank)[column] = score.shown
-    return bench.table(heading, list(rows.values()))
+def _between(values: Sequence[float]) -> str:
+    low, high = _up(min(values)), _up(max(values))
+    return low if low == high else f"{low} to {high}"
 
 
-def _claims(found: Examined) -> str:
-    heading = [
-        *("LNMax, gamma", "epsilon for one teacher's data", "epsilon for a person"),
-        *("the papers' figure, 512 moments", "with 8 moments"),
-    ]
-    rows = [
-        [
-            f"{gamma:g}",
-            _round.shown(one.teacher, 4),
-            _round.shown(one.person, 4),
-            f"{one.figure:.4g}, an estimate",
-            f"{one.at_8_moments:.4g}, an estimate",
-        ]
-        for gamma, one in found.estimates.items()
-    ]
+def _noise(found: Examined, queries: int) -> str:
+    cells = [cell for cell in found.scores if cell.gamma is not None and cell.queries == queries]
+    gammas = list(dict.fromkeys(cell.gamma for cell in cells))
+    heading = ["ensemble", "one person reaches", "a teacher is right", "agreement"]
+    for gamma in gammas:
+        claims = [c for cell in cells if cell.gamma == gamma for c in found.scores[cell].claims]
+        heading.append(
+            f"gamma {gamma:g}: epsilon {_between([c.teacher for c in claims])} teacher, "
+            f"{_between([c.person for c in claims])} person"
+        )
+    rows = []
+    for who, by, size in dict.fromkeys((cell.who, cell.by, cell.teachers) for cell in cells):
+        facts = found.ensembles[who, by, size]
+        own = [cell for cell in cells if (cell.who, cell.teachers) == (who, size)]
+        rows.append(
+            [
+                f"{who}, {size}, by {by}",
+                _counts(facts.reach),
+                f"{mean(facts.teacher):.1f}",
+                bench.percent(facts.agreement),
+                *(f"{mean(found.scores[c].right):.1f}, {found.runs(c)}" for c in own),
+            ]
+        )
     return bench.table(heading, rows)
 
 
-def sentences(found: Examined) -> list[str]:
-    """What a reader wants to know, with its numbers."""
-    return [
-        *_of_agreement(found),
-        *_of_aggregators(found),
-        *_of_the_goal(found),
-        *_of_others(found),
-        f"{found.people} private people, {found.queries} queries answered, delta 1e-5; an epsilon "
-        f"is for one {found.unit}, whatever the votes were, of one run alone; {_spread(found)}. "
-        "The papers' figure depends on the votes: it is private itself and no guarantee.",
-    ]
+def _counts(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low} to {high}"
 
 
-def _spread(found: Examined) -> str:
-    students = max(len(score.top_1) for score in found.scores)
-    if students == 1:
-        return "one student each, so no spread is known"
-    return f"± is the standard deviation over {students} students"
-
-
-def _of_agreement(found: Examined) -> list[str]:
-    pairs = [
-        tuple(100 * found.ensembles[name, size][2].agreement for name in ("tempdiff", "pate"))
-        for size in found.sizes
-    ]
-    ahead = sum(first > second for first, second in pairs)
-    word = "Yes" if ahead == len(pairs) else "No" if not ahead else "Sometimes"
-    shown = ", ".join(
-        f"{first:.1f} against {second:.1f} with {size} teachers"
-        for size, (first, second) in zip(found.sizes, pairs, strict=True)
-    )
-    return [
-        f"Does temporal partitioning raise the teachers' agreement over PATE's? {word}: {shown}."
-    ]
-
-
-def _of_aggregators(found: Examined) -> list[str]:
-    said = []
-    for epsilon in found.epsilons:
-        names = ("gnmax", "gumbel", "confident", "lnmax")
-        known = [(name, found.score("tempdiff", name, epsilon)) for name in names]
-        shown = [
-            f"{name} {one.shown} ({100 * float(np.mean(one.right or 0.0)):.0f} % of labels true)"
-            for name, one in known
-            if one is not None
+def _table_1(found: Examined) -> str:
+    heading = ["method", "queries", "teachers", "gamma", "the paper would print"]
+    heading += ["true epsilon, one teacher's data", "true epsilon, one person", "student"]
+    heading += ["true labels of these queries", "public data alone", "no privacy"]
+    rows = []
+    for cell in operating(found):
+        claims = found.scores[cell].claims
+        others = [
+            found.one(who="true labels", queries=cell.queries, is_alone=True),
+            public_alone(found, is_alone=True),
+            found.one(who="no privacy", is_alone=True),
         ]
-        said.append(f"At epsilon {epsilon:g} for one {found.unit}: {', '.join(shown)}.")
-    return said
-
-
-def _of_the_goal(found: Examined) -> list[str]:
-    truth = found.score("true labels", "no noise", None)
-    near = found.score("tempdiff", "gnmax", 2.0)
-    if truth is None or near is None:
-        return []
-    word = "Yes" if truth.mean - near.mean <= _NEAR else "No"
-    return [
-        f"Is the student at epsilon 2 for one {found.unit} within {_NEAR:g} points of one of the "
-        f"true labels of the same queries? {word}: {near.mean:.1f} against {truth.mean:.1f}."
-    ]
-
-
-def _of_others(found: Examined) -> list[str]:
-    said = []
-    alone = found.score("true labels alone", "no noise", None)
-    near = found.score("tempdiff", "gnmax", 2.0)
-    if alone is not None and near is not None:
-        word = "Yes" if near.mean > alone.mean else "No"
-        said.append(
-            "Is it ahead of a network that learned the true labels of those queries and nothing "
-            f"else, the public data alone? {word}: {near.mean:.1f} against {alone.mean:.1f}."
+        rows.append(
+            [
+                cell.who,
+                *(f"{value:g}" for value in (cell.queries, cell.teachers, cell.gamma or 0.0)),
+                f"{np.mean([claim.at_8_moments for claim in claims]):.1f}, an estimate",
+                _up(max(claim.teacher for claim in claims)),
+                _up(max(claim.person for claim in claims)),
+                *(str(runs) for runs in (found.runs(cell), *others)),
+            ]
         )
-    for epsilon in found.epsilons:
-        mine, other = (
-            found.score("tempdiff", "gnmax", epsilon),
-            found.score("dp_sgd", "none", epsilon),
-        )
-        if mine is not None and other is not None:
-            said.append(
-                f"DP-SGD on the signals themselves at epsilon {epsilon:g}: {other.shown}, votes "
-                f"{mine.shown}."
-            )
-    return said
+    return bench.table(heading, rows)
+
+
+def _shipped(found: Examined) -> str:
+    epsilons = found.values("epsilon")
+    heading = ["students", *(f"epsilon {e:g}" for e in epsilons), "no noise"]
+    rows: dict[str, list[str]] = {}
+    for cell in found.scores:
+        if cell.gamma is not None or not _is_beside(cell, found):
+            continue
+        column = 1 + (epsilons.index(cell.epsilon) if cell.epsilon else len(epsilons))
+        name = cell.row + _HELPED[cell.is_alone]
+        blank = [name, *["-"] * (len(heading) - 1)]
+        rows.setdefault(name, blank)[column] = str(found.runs(cell))
+    return bench.table(heading, rows.values())
+
+
+def _is_beside(cell: Pupils, found: Examined) -> bool:
+    """Whether it belongs to the table for a person's epsilon."""
+    return cell.who != "true labels" or cell.queries == found.person_queries
 
 
 def plots(found: Examined, stem: str) -> dict[str, str]:
-    """Noisy labels against noise; students against epsilon, by votes and by teachers."""
-    noise = [
+    """Students as published against gamma; students for a person's epsilon against it."""
+    drawn = {f"{stem}_published": _published_plot(found)}
+    if found.values("epsilon"):
+        drawn[f"{stem}_person"] = _person_plot(found)
+    return drawn
+
+
+def _published_plot(found: Examined) -> str:
+    sizes = found.published_sizes
+    named: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for cell, held in found.scores.items():
+        if cell.gamma is not None and cell.queries == found.queries[0]:
+            point = math.log10(cell.gamma), mean(held.top_1)
+            named.setdefault((cell.who, cell.teachers), []).append(point)
+    lines = [
         plot.Line(
-            name=f"{name}, {size}",
-            x=np.log10(np.array(found.gammas)),
-            y=100 * np.array(shares),
-            is_faint=name == "pate",
-            colour=found.sizes.index(size),
+            name=f"{who}, {size}",
+            x=np.array(sorted(points))[:, 0],
+            y=np.array(sorted(points))[:, 1],
+            is_faint=who == "pate",
+            colour=sizes.index(size),
         )
-        for (name, size), shares in found.noise.items()
+        for (who, size), points in named.items()
     ]
-    axes = plot.Axes(title="Noisy labels that are true", x_label="log10 gamma", y_label="per cent")
-    by_votes = {score: _counted(score) for score in found.scores}
-    by_votes = {s: name for s, name in by_votes.items() if s.teachers in (0, found.sizes[-1])}
-    by_size = {
-        score: f"{score.teachers} teachers"
-        for score in sorted(found.scores, key=lambda one: one.teachers)
-        if (score.who, score.aggregator) == ("tempdiff", "gnmax")
-    }
-    return {
-        f"{stem}_noise": plot.svg(noise, axes),
-        f"{stem}_votes": _students_plot("Students, by votes", by_votes, found),
-        f"{stem}_teachers": _students_plot("Students, by teachers", by_size, found),
-    }
+    title = f"Students as published, {found.queries[0]} queries"
+    return plot.svg(lines, plot.Axes(title=title, x_label="log10 gamma", y_label="Top-1"))
 
 
-def _counted(score: Students) -> str:
-    return score.who if score.aggregator == "none" else f"{score.who}, {score.aggregator}"
-
-
-def _students_plot(title: str, names: dict[Students, str], found: Examined) -> str:
-    """Against epsilon; what students are compared with as lines from side to side."""
+def _person_plot(found: Examined) -> str:
+    """What students are compared with as lines from side to side."""
     lines = bench.curves(
-        (name, math.log10(score.epsilon), score.mean)
-        for score, name in names.items()
-        if score.epsilon is not None
+        (cell.row + _HELPED[cell.is_alone], math.log10(cell.epsilon), mean(held.top_1))
+        for cell, held in found.scores.items()
+        if cell.epsilon is not None and _is_curve(cell, found)
     )
-    ends = np.log10(np.array([found.epsilons[0], found.epsilons[-1]]))
-    for name in _COMPARED:
-        one = found.score(name, "no noise", None)
-        if one is not None:
-            level = np.full(2, one.mean)
-            lines.append(plot.Line(name=name, x=ends, y=level, is_faint=True))
-    label = f"log10 epsilon for one {found.unit}"
-    return plot.svg(lines, plot.Axes(title=title, x_label=label, y_label="Top-1"))
+    epsilons = found.values("epsilon")
+    ends = np.log10(np.array([epsilons[0], epsilons[-1]]))
+    for cell, held in found.scores.items():
+        if cell.who in COMPARED and not cell.is_alone and _is_beside(cell, found):
+            lines.append(_level(cell, held, ends))
+    axes = plot.Axes(
+        title="Students for a person's epsilon",
+        x_label="log10 epsilon for one person",
+        y_label="Top-1",
+    )
+    return plot.svg(lines, axes)
+
+
+def _is_curve(cell: Pupils, found: Examined) -> bool:
+    same = found.find(
+        who=cell.who,
+        teachers=cell.teachers,
+        aggregator=cell.aggregator,
+        is_alone=cell.is_alone,
+        gamma=None,
+    )
+    return len(same) > 1
+
+
+def _level(cell: Pupils, held: Marks, ends: np.ndarray) -> plot.Line:
+    name = cell.who + _HELPED[cell.is_alone]
+    return plot.Line(name=name, x=ends, y=np.full(2, mean(held.top_1)), is_faint=True)

@@ -2,79 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from masquerade.recipes import bench
 from masquerade.recipes.tempdiff.exam import Claimed
-from masquerade.train.ensemble.teachers import Statistics
+from masquerade.recipes.verdict import Runs
 
-GAMMAS = (0.01, 0.03, 0.1, 0.3, 0.5)
-EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 AGGREGATORS = ("gnmax", "gumbel", "lnmax", "confident")
-SIZES = (10, 30, 50, 100)  # of the paper
+COMPARED = ("nearest mean of few labels", "few labels", "true labels", "no privacy")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Students:
+class Pupils:
     """Students of one kind of labels, or what they are compared with.
 
     Args:
-        who: tempdiff, pate, dp_sgd, true labels (of the same queries), true labels alone (without
-            the other public windows) or no privacy.
+        who: tempdiff, pate, dp_sgd; true labels (of the same queries), few labels (that somebody
+            gave public windows by hand), nearest mean of few labels, no privacy.
+        by: what shards are made of.
         teachers: there are; 0 where none.
+        queries: labels that were asked for.
         aggregator: how votes were counted.
-        epsilon: for the unit; None without noise.
-        right: share of labels that are true, one a student.
-        top_1: of each student, on people whom nobody saw.
+        gamma: of LNMax as published.
+        epsilon: that was aimed at, for one person.
+        is_alone: whether it learned from labelled windows alone; else from the other public ones
+            too.
     """
 
     who: str
-    teachers: int
-    aggregator: str
-    epsilon: float | None
-    right: tuple[float, ...] = ()
-    top_1: tuple[float, ...] = ()
-
-    @property
-    def mean(self) -> float:
-        """In per cent."""
-        return 100 * float(np.mean(self.top_1))
-
-    @property
-    def shown(self) -> str:
-        """Mean, and spread over students."""
-        return bench.percent(self.top_1)
+    by: str = ""
+    teachers: int = 0
+    queries: int = 0
+    aggregator: str = ""
+    gamma: float | None = None
+    epsilon: float | None = None
+    is_alone: bool = True
 
     @property
     def name(self) -> str:
-        """Its line in a table or a plot."""
-        counted = "" if self.aggregator in ("none", "no noise") else f", {self.aggregator}"
-        return f"{self.who}, {self.teachers}{counted}" if self.teachers else self.who
+        """Under which a run is noted."""
+        return " ".join(f"{name}={value}" for name, value in asdict(self).items() if value)
+
+    @property
+    def row(self) -> str:
+        """Its line in the table of what is shipped."""
+        words = [self.who]
+        words += [str(self.teachers)] if self.teachers else []
+        words += [self.aggregator] if self.aggregator else []
+        return ", ".join(words)
 
 
-def cases(sizes: tuple[int, ...], *, unit: str, is_quick: bool) -> list[Students]:
-    """What is measured, before it is; ``sizes`` of ensembles from small to large."""
-    epsilons: tuple[float | None, ...] = EPSILONS[1:3] if is_quick else EPSILONS
-    most = sizes[-1]
-    found = [("tempdiff", most, name, e) for name in AGGREGATORS for e in epsilons]
-    found += [("pate", most, "gnmax", e) for e in epsilons]
-    found += [("tempdiff", size, "gnmax", e) for size in sizes[:-1] for e in epsilons]
-    if unit == "subject":
-        found += [("dp_sgd", 0, "none", e) for e in epsilons]
-    found += [
-        ("tempdiff", most, "no noise", None),
-        ("true labels", 0, "no noise", None),
-        ("true labels alone", 0, "no noise", None),
-        ("no privacy", 0, "no noise", None),
-    ]
-    return [
-        Students(who=who, teachers=size, aggregator=name, epsilon=epsilon)
-        for who, size, name, epsilon in found
-    ]
+@dataclass(frozen=True, kw_only=True)
+class Marks:
+    """What one teaching after the other gave.
+
+    Args:
+        right: share of labels that are true.
+        top_1: of the students, on people whom nobody saw.
+        claims: as published alone: what the labels cost, and what papers print.
+    """
+
+    right: tuple[float, ...] = ()
+    top_1: tuple[float, ...] = ()
+    claims: tuple[Claimed, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Of an ensemble, one after the other teaching; private statistics.
+
+    Args:
+        reach: teachers that one person's data reaches.
+        teacher: share of queries that one teacher has right, on average.
+        agreement: the winner's share of the votes, on average.
+        failed: teachers that always say the same.
+    """
+
+    reach: tuple[int, ...]
+    teacher: tuple[float, ...]
+    agreement: tuple[float, ...]
+    failed: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,55 +92,72 @@ class Examined:
     """All that was measured.
 
     Args:
-        ensembles: (method, teachers) to reach, a teacher's accuracy, and private statistics.
-        noise: (method, teachers) to the accuracy of noisy labels at each gamma.
-        gammas: of LNMax.
-        scores: of students.
-        estimates: gamma to what the labels cost, and what papers print.
-        queries: that were asked.
+        ensembles: (method, by, teachers) to its facts.
+        scores: of each cell.
+        tested: windows that every student was tested on.
         people: who are private.
-        unit: that an epsilon protects.
+        queries: as published, one or more numbers of them.
+        person_queries: for a person's epsilon.
+        labelled: public windows of a class that somebody labelled, for few labels.
+        delta: of every epsilon.
+        seeds: teachings.
+        notes: what the setting leaves open, and the rest that a reader should know.
     """
 
-    ensembles: Mapping[tuple[str, int], tuple[int, float, Statistics]]
-    noise: Mapping[tuple[str, int], tuple[float, ...]]
-    gammas: tuple[float, ...]
-    scores: tuple[Students, ...]
-    estimates: Mapping[float, Claimed]
-    queries: int
+    ensembles: Mapping[tuple[str, str, int], Facts]
+    scores: Mapping[Pupils, Marks]
+    tested: int
     people: int
-    unit: str
+    queries: tuple[int, ...]
+    person_queries: int
+    labelled: int
+    delta: float
+    seeds: int
+    notes: Sequence[str] = field(default_factory=tuple)
 
-    def score(self, who: str, aggregator: str, epsilon: float | None) -> Students | None:
-        """That one, with the most teachers, if it was measured."""
-        wanted = (who, aggregator, epsilon)
-        same = [s for s in self.scores if (s.who, s.aggregator, s.epsilon) == wanted]
-        return max(same, key=lambda one: one.teachers, default=None)
+    def runs(self, cell: Pupils | None) -> Runs | None:
+        """Its students, if there were any."""
+        known = None if cell is None else self.scores.get(cell)
+        return Runs(known.top_1, self.tested) if known is not None else None
+
+    def find(self, **wanted: Any) -> list[Pupils]:
+        """The cells with these fields."""
+        return [
+            cell
+            for cell in self.scores
+            if all(getattr(cell, name) == value for name, value in wanted.items())
+        ]
+
+    def one(self, **wanted: Any) -> Runs | None:
+        """The students with these fields; of the most teachers, if there are several."""
+        return self.runs(max(self.find(**wanted), key=lambda cell: cell.teachers, default=None))
+
+    def values(self, name: str) -> list[Any]:
+        """All values of a field of the cells, from small to large, None left out."""
+        return sorted({getattr(cell, name) for cell in self.scores} - {None})
 
     @property
-    def sizes(self) -> list[int]:
-        """Numbers of teachers, from small to large."""
-        return sorted({size for _, size in self.ensembles})
-
-    @property
-    def epsilons(self) -> list[float]:
-        """From small to large."""
-        return sorted({score.epsilon for score in self.scores if score.epsilon is not None})
+    def published_sizes(self) -> list[int]:
+        """Numbers of teachers as published, from small to large."""
+        return sorted({cell.teachers for cell in self.scores if cell.gamma is not None})
 
     def plain(self) -> dict[str, Any]:
         """As JSON."""
         return {
             "ensembles": [
-                {"method": name, "teachers": size, "reach": reach, "teacher": share, **asdict(more)}
-                for (name, size), (reach, share, more) in self.ensembles.items()
+                {"method": name, "by": by, "teachers": size, **asdict(facts)}
+                for (name, by, size), facts in self.ensembles.items()
             ],
-            "noise": {
-                f"{name} {size}": list(shares) for (name, size), shares in self.noise.items()
-            },
-            "gammas": list(self.gammas),
-            "scores": [asdict(score) for score in self.scores],
-            "estimates": {str(gamma): asdict(found) for gamma, found in self.estimates.items()},
-            "queries": self.queries,
+            "scores": [asdict(cell) | asdict(held) for cell, held in self.scores.items()],
+            "tested": self.tested,
             "people": self.people,
-            "unit": self.unit,
+            "queries": list(self.queries),
+            "person_queries": self.person_queries,
+            "delta": self.delta,
+            "seeds": self.seeds,
         }
+
+
+def mean(values: Sequence[float]) -> float:
+    """In per cent."""
+    return 100 * float(np.mean(values))

@@ -34,6 +34,7 @@ class RowPromise:
         frame: epsilon for one frame under replace_one, to compare.
         video: epsilon for a whole recording under replace_one, to compare.
         claim: a paper's own number, marked.
+        really: epsilon that is proved for the noise behind a claim, for its unit.
         said: what a reader must not confuse.
     """
 
@@ -46,6 +47,7 @@ class RowPromise:
     frame: float | None = None
     video: float | None = None
     claim: str | None = None
+    really: float | None = None
     said: str = "no privacy at all"
 
 
@@ -88,6 +90,7 @@ def _claimed(nominal: float, guarantee: Guarantee, claim: str) -> RowPromise:
     return RowPromise(
         nominal=nominal,
         claim=claim,
+        really=guarantee.epsilon,
         said=f"{claim.partition(':')[0]}; this noise really gives epsilon {holds} for one "
         f"{guarantee.unit} at delta {guarantee.delta:g} ({guarantee.relation.value})",
     )

@@ -1,4 +1,4 @@
-"""The rows of Video-DPRP's four tables: what is released or trained, and how [nken2025, Sec. 4].
+"""The rows of Video-DPRP's first four tables: what is released or trained [nken2025, Sec. 4].
 
 A row is a release mechanism, a training method, or both; nothing here has seen a recording. Every
 mechanism that can treat a video has a row: one that is not named here gets its example's.
@@ -7,42 +7,43 @@ mechanism that can treat a video has a row: one that is not named here gets its 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from masquerade import _json, catalog
+from masquerade import catalog
 from masquerade.mechanism import Mechanism, Shape
-from masquerade.recipes import bench
-from masquerade.recipes.video_dprp.promises import RowPromise
 
-DELTA = 1e-4
-EPSILONS = (2.0, 5.0, 8.0)
 SEGMENTS = 3
 CLAIMED = "as_published"
+RAW, ALONE = "raw, no privacy", "public weights alone"
+DP_SGD, MULTI_CLIP = "DP-SGD", f"MultiClip, {SEGMENTS} segments"
+SOUND, SOUND_3 = "video_dprp, sound form", f"video_dprp, sound form, {SEGMENTS} segments"
+PUBLISHED = "video_dprp as published"
 _NUMBERS = 320 * 240 * 3  # of a frame in the paper
-_COLUMNS = (20 * 20 * 3, 24 * 32 * 3, 32 * 32 * 3, 50 * 50 * 3, 64 * 80 * 3)  # [nken2025, Tab. 3]
 _USUAL = 32 * 32 * 3
-_SPLITS = (0.2, 0.4, 0.5, 0.6, 0.8)  # [nken2025, Tab. 4]
+_READABLE = {
+    "blur": "blur of whole frames",
+    "spact": "spact (SPAct)",
+    "alf": "alf (ALF)",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spec:
-    """One row before it is measured.
+    """One row, or one cell of a row, before it is measured.
 
     Args:
         table: 1 to 4.
         name: as it is shown.
         mechanism: that releases every recording; None where they stay as they are.
         fields: of the mechanism; None for those of its example.
-        method: by which the model learns.
+        method: by which the model learns; empty where none does.
         epsilon: of the learning; infinite where there is no noise in it.
         segments: of a recording that are learned from, averaged.
         tested: segments of a test recording whose outputs are averaged.
         line: of the table's plot that the row is a point of, or its bar; empty for none.
-        at: where on the line.
+        at: where on the line: epsilon, k or b.
     """
 
     table: int
@@ -69,89 +70,33 @@ class Spec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
-    """How often a row's models are right.
+class Choices:
+    """What the tables vary.
 
     Args:
-        top_1: share of the test recordings, one number a seed; empty where nothing was tested.
-        by_class: the same for each class that has test recordings, mean over seeds.
+        epsilons: of releases and of training.
+        delta: beside each.
+        ks: columns of R at the paper's size.
+        bs: the projection's share of the budget.
     """
 
-    top_1: tuple[float, ...] = ()
-    by_class: tuple[float, ...] = ()
+    epsilons: tuple[float, ...]
+    delta: float
+    ks: tuple[int, ...]
+    bs: tuple[float, ...]
 
     @property
-    def mean(self) -> float:
-        """Over seeds."""
-        return float(np.mean(self.top_1))
+    def most(self) -> float:
+        """The largest epsilon: that of Tables 3 and 4, and of the first where it is quick."""
+        return max(self.epsilons)
 
-    @property
-    def shown(self) -> str:
-        """Per cent, with the spread over seeds where there are several."""
-        return bench.percent(self.top_1)
+    def frame(self, epsilon: float, **more: Any) -> dict[str, Any]:
+        """Fields of a release for one frame."""
+        return {"epsilon": epsilon, "delta": self.delta, "unit": "frame", **more}
 
-
-@dataclass(frozen=True, kw_only=True)
-class ResultRow:
-    """One row, measured.
-
-    Args:
-        spec: what it is.
-        promise: what holds.
-        raw: on the test recordings as they are (protocol 1).
-        released: on the released test recordings (protocol 2).
-        changed: share of the released test set's numbers that the release changed.
-        missing: why it could not be measured.
-    """
-
-    spec: Spec
-    promise: RowPromise
-    raw: Score = Score()
-    released: Score = Score()
-    changed: float | None = None
-    missing: str | None = None
-
-    @property
-    def held(self) -> dict[str, Any]:
-        """What a journal holds of it."""
-        kept = ("promise", "raw", "released", "changed")
-        return {name: _json.encode(getattr(self, name)) for name in kept}
-
-    @classmethod
-    def of(cls, spec: Spec, held: Mapping[str, Any]) -> ResultRow:
-        """From what a journal holds."""
-        return cls(
-            spec=spec,
-            promise=_json.decode(RowPromise, held["promise"]),
-            raw=_json.decode(Score, held["raw"]),
-            released=_json.decode(Score, held["released"]),
-            changed=held["changed"],
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What the numbers were measured on.
-
-    Args:
-        shape: of the first training recording, (T, H, W, 3).
-        seen: frames that the network sees.
-        train: recordings.
-        test: recordings.
-        classes: activities.
-        seeds: runs of each row.
-        part: of the network that was trained.
-        course: how, in words.
-    """
-
-    shape: Shape
-    seen: int
-    train: int
-    test: int
-    classes: int
-    seeds: int
-    part: str
-    course: str
+    def dprp(self, epsilon: float, shape: Shape, **more: Any) -> dict[str, Any]:
+        """The same of video_dprp with the paper's usual k."""
+        return self.frame(epsilon, **({"columns": scaled(_USUAL, shape)} | more))
 
 
 def scaled(columns: int, shape: Shape) -> int:
@@ -164,118 +109,113 @@ def scaled(columns: int, shape: Shape) -> int:
     return max(1, columns * math.prod(shape[1:]) // _NUMBERS)
 
 
-def all_rows(shape: Shape, *, is_quick: bool) -> list[Spec]:
+def all_rows(shape: Shape, choices: Choices, *, is_quick: bool) -> list[Spec]:
     """The rows of the four tables for recordings of a shape; fewer of them where it is quick."""
     return [
-        *_table_1(shape, is_quick),
-        *_table_2(shape, is_quick),
-        *_table_3(shape, is_quick),
-        *_table_4(shape, is_quick),
+        *_table_1(shape, choices, is_quick),
+        *_table_2(shape, choices, is_quick),
+        *_table_3(shape, choices, is_quick),
+        *_table_4(shape, choices, is_quick),
     ]
 
 
-def _frame(epsilon: float, **more: Any) -> dict[str, Any]:
-    return {"epsilon": epsilon, "delta": DELTA, "unit": "frame", **more}
-
-
-def _dprp(epsilon: float, shape: Shape, **more: Any) -> dict[str, Any]:
-    return _frame(epsilon, **({"columns": scaled(_USUAL, shape)} | more))
-
-
-def _table_1(shape: Shape, is_quick: bool) -> Iterator[Spec]:
+def _table_1(shape: Shape, choices: Choices, is_quick: bool) -> Iterator[Spec]:
+    frame = choices.frame(choices.most)
     named: list[tuple[str, str, str | None, dict[str, Any]]] = [
-        ("raw, no privacy", "raw", None, {}),
         (*_cells(32, 24), "low_resolution", {"columns": 32, "rows": 24}),
         (*_cells(16, 12), "low_resolution", {"columns": 16, "rows": 12}),
-        ("blur of whole frames", "blur", "blur", {}),
-        ("mosaic", "mosaic", "mosaic", {}),
-        ("random_mask", "random mask", "random_mask", {}),
-        ("appearance_free", "appearance free", "appearance_free", {}),
         ("face_blur, strength as in the paper", "faces", "face_blur", {"strength": "paper"}),
-        ("gaussian_noise", "gaussian", "gaussian_noise", _frame(8.0)),
-        ("pooled_gaussian", "pooled", "pooled_gaussian", _frame(8.0)),
-        ("cosine_gaussian", "cosine", "cosine_gaussian", _frame(8.0)),
+        ("selective_privacy, faces", "selective, faces", "selective_privacy", {}),
+        (
+            "selective_privacy, people by their masks",
+            "selective, people",
+            "selective_privacy",
+            {"region": "given"},
+        ),
+        (f"gaussian_noise, epsilon {choices.most:g}", "gaussian", "gaussian_noise", frame),
+        (f"pooled_gaussian, epsilon {choices.most:g}", "pooled", "pooled_gaussian", frame),
+        (f"cosine_gaussian, epsilon {choices.most:g}", "cosine", "cosine_gaussian", frame),
     ]
-    for epsilon in (8.0,) if is_quick else EPSILONS:
-        sound, paper = (_dprp(epsilon, shape, **more) for more in ({}, {"form": CLAIMED}))
-        named.append(("video_dprp, sound form", f"dprp {epsilon:g}", "video_dprp", sound))
-        named.append(("video_dprp as published", f"paper {epsilon:g}", "video_dprp", paper))
-    for name, line, mechanism, fields in named:
-        yield Spec(table=1, name=name, mechanism=mechanism, fields=fields, line=line)
+    for epsilon in (choices.most,) if is_quick else choices.epsilons:
+        for name, line, more in ((SOUND, "dprp", {}), (PUBLISHED, "paper", {"form": CLAIMED})):
+            fields = choices.dprp(epsilon, shape, **more)
+            row = f"{name}, epsilon {epsilon:g}"
+            named.append((row, f"{line} {epsilon:g}", "video_dprp", fields))
+    yield Spec(table=1, name=RAW, line="raw")
+    yield Spec(table=1, name=ALONE, line="public alone", method="")
     own = {mechanism for _, _, mechanism, _ in named}
     for mechanism in catalog.names("release"):
         if mechanism not in own:
-            yield Spec(table=1, name=mechanism, mechanism=mechanism, fields=None, line=mechanism)
+            name = _READABLE.get(mechanism, mechanism)
+            line = mechanism.replace("_", " ")
+            yield Spec(table=1, name=name, mechanism=mechanism, fields=None, line=line)
+    for name, line, known, fields in named:
+        if known not in catalog.names("release"):
+            continue
+        yield Spec(table=1, name=name, mechanism=known, fields=fields, line=line)
 
 
 def _cells(columns: int, rows: int) -> tuple[str, str]:
     return f"low_resolution, {columns} x {rows} cells (ISR)", f"{columns} x {rows}"
 
 
-def _table_2(shape: Shape, is_quick: bool) -> Iterator[Spec]:
+def _table_2(shape: Shape, choices: Choices, is_quick: bool) -> Iterator[Spec]:
     many: dict[str, Any] = {"segments": SEGMENTS, "tested": SEGMENTS}
-    for epsilon in EPSILONS:
+    for epsilon in choices.epsilons:
+        is_whole = epsilon == choices.most or not is_quick
         learned: dict[str, Any] = {"table": 2, "epsilon": epsilon, "at": epsilon}
-        yield Spec(**learned, name="DP-SGD", line="DP-SGD, video")
-        yield Spec(**learned, name="DP-SGD, tested on 3 segments", tested=SEGMENTS)
-        yield Spec(
-            **learned, **many, name="MultiClip, 3 segments", method="multi_clip", line="MultiClip"
-        )
+        yield Spec(**learned, name=DP_SGD, line="DP-SGD, video")
+        yield Spec(**learned, name=f"{DP_SGD}, tested on {SEGMENTS}", tested=SEGMENTS)
+        yield Spec(**learned, **many, name=MULTI_CLIP, method="multi_clip", line="MultiClip")
         released: dict[str, Any] = {"table": 2, "at": epsilon, "mechanism": "video_dprp"}
-        yield Spec(**released, name="video_dprp, sound form", fields=_dprp(epsilon, shape))
-        yield Spec(
-            **released,
-            **many,
-            name="video_dprp, sound form, 3 segments",
-            fields=_dprp(epsilon, shape),
-            line="video_dprp, frame",
-        )
-        if epsilon == EPSILONS[-1] or not is_quick:
-            yield Spec(
-                **released,
-                **many,
-                name="video_dprp as published, 3 segments",
-                fields=_dprp(epsilon, shape, form=CLAIMED),
-            )
+        sound = choices.dprp(epsilon, shape)
+        yield Spec(**released, name=SOUND, fields=sound)
+        yield Spec(**released, **many, name=SOUND_3, fields=sound, line="video_dprp, frame")
+        if is_whole:
+            name, fields = f"{PUBLISHED}, {SEGMENTS} segments", sound | {"form": CLAIMED}
+            yield Spec(**released, **many, name=name, fields=fields)
         released["mechanism"] = "cosine_gaussian"
-        for unit in ("frame", "video"):
-            if unit == "frame" or epsilon == EPSILONS[-1] or not is_quick:
-                yield Spec(
-                    **released,
-                    **many,
-                    name=f"cosine_gaussian for one {unit}, 3 segments",
-                    fields=_frame(epsilon) | {"unit": unit},
-                    line=f"cosine, {unit}",
-                )
+        for unit in ("frame", "video") if is_whole else ("frame",):
+            name, fields = f"cosine_gaussian, {SEGMENTS} segments", choices.frame(epsilon)
+            fields["unit"] = unit
+            line = f"cosine, {unit}"
+            yield Spec(**released, **many, name=f"{name}, one {unit}", fields=fields, line=line)
 
 
-def _table_3(shape: Shape, is_quick: bool) -> Iterator[Spec]:
-    forms: tuple[tuple[str, dict[str, Any], tuple[int, ...]], ...] = (
-        ("sound form", {}, (0, 2, 4)),
-        ("as published", {"form": CLAIMED}, (0, 2)),
-    )
-    for number, paper in enumerate(_COLUMNS):
+def _ends(values: Sequence[Any], is_quick: bool) -> Sequence[Any]:
+    return sorted({values[0], values[-1]}) if is_quick else values
+
+
+def _table_3(shape: Shape, choices: Choices, is_quick: bool) -> Iterator[Spec]:
+    for paper in _ends(choices.ks, is_quick):
         k = scaled(paper, shape)
-        for form, more, few in forms:
-            if number in few or not is_quick:
-                yield Spec(
-                    table=3,
-                    name=f"k = {k} (the paper's {paper}), {form}",
-                    mechanism="video_dprp",
-                    fields=_dprp(8.0, shape, columns=k, **more),
-                    line=form,
-                    at=k,
-                )
+        for form, more in (("sound form", {}), ("as published", {"form": CLAIMED})):
+            yield Spec(
+                table=3,
+                name=f"k = {k} (the paper's {paper}), {form}",
+                mechanism="video_dprp",
+                fields=choices.dprp(choices.most, shape, columns=k, **more),
+                line=form,
+                at=k,
+            )
 
 
-def _table_4(shape: Shape, is_quick: bool) -> Iterator[Spec]:
-    for split in (_SPLITS[0], _SPLITS[-1]) if is_quick else _SPLITS:
-        for form, title in ((CLAIMED, "as published"), ("truncated", "truncated, sound")):
+def _table_4(shape: Shape, choices: Choices, is_quick: bool) -> Iterator[Spec]:
+    kept = max(1, min(scaled(_USUAL, shape) // 4, shape[0]))
+    forms: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("as published", {"form": CLAIMED}),
+        ("as published, V cut", {"form": CLAIMED, "rank": kept}),
+        ("truncated, sound", {"form": "truncated", "rank": kept}),
+    )
+    if kept >= scaled(_USUAL, shape):  # nothing to cut
+        forms = forms[:1]
+    for split in _ends(choices.bs, is_quick):
+        for title, more in forms:
             yield Spec(
                 table=4,
                 name=f"b = {split:g}, {title}",
                 mechanism="video_dprp",
-                fields=_dprp(8.0, shape, form=form, split=split),
+                fields=choices.dprp(choices.most, shape, split=split, **more),
                 line=title,
                 at=split,
             )

@@ -1,31 +1,34 @@
 """Measure Video-DPRP's rows: release recordings, learn from what was released, test on both.
 
-Learning from a release is post-processing, so it gets no further noise. Each recording is released
-once a mechanism, as a whole; segments are cut from the release. The trunk is frozen and runs once.
+Learning from a release is post-processing, so it gets no further noise. In each run a recording is
+released once a mechanism, as a whole; segments are cut from the release. The trunk is frozen.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
 
-from masquerade._torch import torch
-from masquerade.collection import Collection
 from masquerade.compute import device
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.mechanism import Heuristic, Mechanism, Shape, Streams
 from masquerade.nets import mvit
 from masquerade.noise import Noise
 from masquerade.recipes import bench, seen
-from masquerade.recipes.video_dprp import promises
+from masquerade.recipes.verdict import Runs
+from masquerade.recipes.video_dprp import alone, promises
+from masquerade.recipes.video_dprp import films as recordings
+from masquerade.recipes.video_dprp.films import Kept
 from masquerade.recipes.video_dprp.promises import RowPromise
-from masquerade.recipes.video_dprp.rows import SEGMENTS, ResultRow, Score, Spec
+from masquerade.recipes.video_dprp.results import ResultRow
+from masquerade.recipes.video_dprp.rows import SEGMENTS, Spec
 from masquerade.recordings import Video
 from masquerade.train.plan import Plan
 from masquerade.train.rows import Rows
@@ -33,37 +36,20 @@ from masquerade.train.rows import Rows
 if TYPE_CHECKING:
     from masquerade.recipes.video_dprp import VideoDprpTables
 
-_CHUNK, _CHUNK_BYTES = 12, 1 << 26  # the most that a process treats before it reports
-_MOST_BYTES = 2 << 30  # of recordings that are kept; what is beyond is read again
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Kept:
-    """Some recordings of a data set, kept in memory once they were read, up to a limit.
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """How recordings are shown to the trunk.
 
     Args:
-        origin: the data set.
-        numbers: which of its recordings.
-        held: those that were read.
+        mechanism: that releases them first, or none.
+        segments: that are cut from each.
+        crop_seed: of where they are cut; None spreads them evenly.
     """
 
-    origin: Collection[Any]
-    numbers: tuple[int, ...]
-    held: dict[int, Video] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __getitem__(self, index: int) -> Video:
-        if index in self.held:
-            return self.held[index]
-        video = self.origin[self.numbers[index]]
-        if not isinstance(video, Video):
-            raise BadInput(f"Expected videos, got {type(video).__name__}s.")
-        video = replace(video, person_mask=None, joints=None, joints_3d=None)
-        if sum(one.frames.nbytes for one in (*self.held.values(), video)) <= _MOST_BYTES:
-            self.held[index] = video
-        return video
+    mechanism: Mechanism | None = None
+    segments: int = 1
+    crop_seed: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,23 +67,15 @@ class Seen:
     changed: tuple[float, ...]
 
 
-def see(
-    plan: VideoDprpTables,
-    films: Kept,
-    mechanism: Mechanism | None,
-    *,
-    segments: int,
-    told: bench.Told = bench.quiet,
-) -> Seen:
+def see(plan: VideoDprpTables, films: Kept, view: View, *, told: bench.Told = bench.quiet) -> Seen:
     """Release every recording once, and run the trunk over its segments."""
-    what = "reading" if mechanism is None else f"releasing by {mechanism.name}"
-    size = max(1, min(_CHUNK, _CHUNK_BYTES // films[0].frames.nbytes))
-    chunks = (
-        [films[index] for index in range(start, min(start + size, len(films)))]
+    what = "looking" if view.mechanism is None else f"releasing by {view.mechanism.name}"
+    classes, found, size = films.origin.activities, [], films.size
+    calls = (
+        joblib.delayed(_see)(plan, [films[n] for n in range(start, end)], classes, view, start)
         for start in range(0, len(films), size)
+        for end in [min(start + size, len(films))]
     )
-    classes, found = films.origin.activities, []
-    calls = (joblib.delayed(_see)(plan, some, classes, mechanism, segments) for some in chunks)
     for part in bench.together(calls, jobs=plan.processes):
         found.append(part)
         told(what, sum(one.rows.units for one in found), len(films))
@@ -109,26 +87,39 @@ def see(
 
 
 def _see(
-    plan: VideoDprpTables,
-    films: list[Video],
-    classes: tuple[str, ...],
-    mechanism: Mechanism | None,
-    segments: int,
+    plan: VideoDprpTables, films: list[Video], classes: tuple[str, ...], view: View, start: int
 ) -> Seen:
     """The same for a few, in a process of its own; noise is live there as everywhere."""
-    trunk = _frozen(plan, len(classes))
-    method = plan.method(Spec(table=0, name="", segments=segments))
-    changed: tuple[float, ...] = ()
+    shown, changed = films, tuple[float, ...]()
     with device.on(plan.device):
-        shown = films
-        if mechanism is not None:
+        if view.mechanism is not None:
             noise = Noise()
-            shown = [_released(film, mechanism, noise) for film in films]
+            shown = [_released(film, view.mechanism, noise) for film in films]
             pairs = zip(shown, films, strict=True)
             changed = tuple(float(np.mean(new.frames != old.frames)) for new, old in pairs)
-        some = seen.InMemory(films=shown, classes=classes)
-        rows = seen.rows_of(some, method, plan.begun, trunk, device=plan.device)
+        rows = _looked_at(plan, shown, classes, view, start)
     return Seen(rows=rows, shapes=frozenset(film.frames.shape for film in films), changed=changed)
+
+
+def _looked_at(
+    plan: VideoDprpTables, films: list[Video], classes: tuple[str, ...], view: View, start: int
+) -> Rows:
+    trunk, segments = _frozen(plan, len(classes)), view.segments
+    if view.crop_seed is not None:
+        span = plan.begun.length * (plan.stride or 1)
+        seeds = [[view.crop_seed, start + number] for number in range(len(films))]
+        films = [
+            part
+            for film, seed in zip(films, seeds, strict=True)
+            for part in recordings.cropped(
+                film, count=segments, span=span, rng=np.random.default_rng(seed)
+            )
+        ]
+        segments = 1
+    method = plan.method(Spec(table=0, name="", segments=segments))
+    some = seen.InMemory(films=films, classes=classes)
+    rows = seen.rows_of(some, method, plan.begun, trunk, device=plan.device)
+    return replace(rows, slots=rows.slots.reshape(-1, view.segments))
 
 
 def _released(film: Video, mechanism: Mechanism, noise: Noise) -> Video:
@@ -141,7 +132,7 @@ def _released(film: Video, mechanism: Mechanism, noise: Noise) -> Video:
 
 @lru_cache(maxsize=1)
 def _frozen(plan: VideoDprpTables, classes: int) -> Any:
-    return mvit.split(copy.deepcopy(_begun(plan, classes, 0)), plan.part)[0]
+    return mvit.split(copy.deepcopy(_begun(plan, classes, 0)), str(plan.part))[0]
 
 
 @lru_cache(maxsize=4)
@@ -166,52 +157,164 @@ def learn(
     return seen.taught(net, some, replace(plan.method(spec), public_seed=seed), steps)
 
 
-def score(tails: Sequence[Any], rows: Rows, tested: int) -> Score:
-    """How often tails are right, by the mean output over ``tested`` segments of a recording."""
-    right = np.stack([seen.is_right(tail, rows, tested=tested) for tail in tails])
-    wanted = rows.targets[torch.from_numpy(rows.slots[:, 0])].cpu().numpy()
-    return Score(
-        top_1=tuple(right.mean(axis=1).tolist()),
-        by_class=tuple(float(right[:, wanted == c].mean()) for c in np.unique(wanted)),
-    )
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Group:
+    """Rows that learn from the same recordings, released or not.
+
+    Args:
+        mechanism: that releases them.
+        is_noisy: whether there is noise in the training instead.
+        specs: the rows.
+    """
+
+    mechanism: Mechanism | None
+    is_noisy: bool
+    specs: list[Spec]
+
+    @property
+    def segments(self) -> int:
+        """That the rows need of each recording."""
+        return max(max(spec.segments, spec.tested) for spec in self.specs)
+
+    @property
+    def is_tested_released(self) -> bool:
+        """Whether a row is of Table 1, the only one of both protocols."""
+        return self.mechanism is not None and any(spec.table == 1 for spec in self.specs)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasePlan:
     """Rows that share a release, and rows that cannot be measured here."""
 
-    groups: dict[Mechanism | None, list[Spec]]
+    groups: list[Group]
     missing: dict[Spec, ResultRow]
 
 
-def planned(specs: Sequence[Spec], shape: Shape) -> ReleasePlan:
-    """What is to be done: recordings are released once a mechanism, however many rows it has."""
-    work = ReleasePlan(groups={None: []}, missing={})
+def planned(specs: Sequence[Spec], film: Video) -> ReleasePlan:
+    """What is to be done with recordings like one: each is released once a mechanism and run."""
+    groups: dict[tuple[Mechanism | None, bool], Group] = {}
+    missing = {}
     for spec in specs:
-        made, why = available(spec, shape)
-        if made is not None or spec.mechanism is None:
-            work.groups.setdefault(made, []).append(spec)
+        made, why = available(spec, film)
+        if spec.method and (made is not None or spec.mechanism is None):
+            key = made, spec.epsilon < math.inf
+            groups.setdefault(key, Group(mechanism=made, is_noisy=key[1], specs=[]))
+            groups[key].specs.append(spec)
         elif why:
-            work.missing[spec] = ResultRow(
-                spec=spec, promise=RowPromise(said="not measured"), missing=why
-            )
-    return work
+            promise = RowPromise(said="not measured")
+            missing[spec] = ResultRow(spec=spec, promise=promise, missing=why)
+    return ReleasePlan(groups=list(groups.values()), missing=missing)
 
 
-def available(spec: Spec, shape: Shape) -> tuple[Mechanism | None, str]:
+def available(spec: Spec, film: Video) -> tuple[Mechanism | None, str]:
     """A row's mechanism, or why it cannot be used here; neither where it is not for videos.
 
-    A heuristic may want a library or a network that is not here: it is tried on a grey film.
+    A heuristic may want a library, a network or masks that are not here: it is tried on two frames.
     """
     try:
         made = spec.made()
         if isinstance(made, Heuristic):
-            made.apply(np.full((2, *shape[1:]), 128, np.uint8), Noise())
+            made.apply(recordings.cut(film, slice(0, 2)), Noise())
         elif made is not None and not isinstance(made, Streams):
             return None, ""
     except (MissingExtra, BadInput, OSError) as error:
         return None, f"not available: {error}"
     return made, ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Trial:
+    """One group's runs.
+
+    Args:
+        plan: of the experiment.
+        group: of rows.
+        splits: training and test recordings.
+        raw: what the trunk gives of the test recordings as they are.
+        told: is told how far the work is.
+    """
+
+    plan: VideoDprpTables
+    group: Group
+    splits: tuple[Kept, Kept]
+    raw: Rows
+    told: bench.Told
+
+    def run(self, seed: int) -> dict[str, Any]:
+        """A fresh release, fresh models, both tests, as a journal holds them."""
+        train, test = self.splits
+        learned = self._learned(seed)
+        released = None
+        if self.group.is_tested_released:
+            part = test.every(self.plan.repeats, start=seed)
+            released = see(self.plan, part, self._view(None), told=self.told)
+        tails = self._taught(learned.rows, len(train.origin.activities), seed)
+        rows = []
+        for spec in self.group.specs:
+            tail = tails[_way(spec)]
+            row = {"raw": _share(tail, self.raw, spec.tested), "released": None}
+            if released is not None:
+                row["released"] = _share(tail, released.rows, spec.tested)
+            rows.append(row)
+        return {
+            "rows": rows,
+            "shapes": sorted(learned.shapes | (released.shapes if released else set())),
+            "changed": list(released.changed if released else learned.changed),
+            "tested": released.rows.units if released else 0,
+        }
+
+    def _view(self, seed: int | None) -> View:
+        is_cropped = self.plan.crop == "random" and not self.group.is_noisy
+        return View(
+            mechanism=self.group.mechanism,
+            segments=self.group.segments,
+            crop_seed=seed if is_cropped else None,
+        )
+
+    def _learned(self, seed: int) -> Seen:
+        view = self._view(seed)
+        if view.crop_seed is None and not self._is_random:
+            return self._once
+        return see(self.plan, self.splits[0], view, told=self.told)
+
+    @cached_property
+    def _once(self) -> Seen:
+        return see(self.plan, self.splits[0], self._view(None), told=self.told)
+
+    @cached_property
+    def _is_random(self) -> bool:
+        """Whether two releases of a recording differ."""
+        made = self.group.mechanism
+        if not isinstance(made, Heuristic):
+            return made is not None
+        [film] = recordings.cropped(
+            self.splits[0][0], count=1, span=2, rng=np.random.default_rng(0)
+        )
+        one, other = (_released(film, made, Noise()).frames for _ in range(2))
+        return not np.array_equal(one, other)
+
+    def _taught(self, rows: Rows, classes: int, seed: int) -> dict[tuple[str, float, int], Any]:
+        """A model for each way of learning, side by side."""
+        ways = {_way(spec): spec for spec in self.group.specs}
+        calls = [
+            joblib.delayed(learn)(
+                *(self.plan, spec, rows, _steps(self.plan, spec.epsilon, rows.units)),
+                *(classes, seed),
+            )
+            for spec in ways.values()
+        ]
+        jobs = self.plan.processes if len(calls) > 1 else 1
+        return dict(zip(ways, bench.together(calls, jobs=jobs), strict=True))
+
+
+def _way(spec: Spec) -> tuple[str, float, int]:
+    """Rows that are alike in this share their models."""
+    return spec.method, spec.epsilon, spec.segments
+
+
+def _share(tail: Any, rows: Rows, tested: int) -> float:
+    """How often it is right, by the mean output over ``tested`` segments of a recording."""
+    return float(seen.is_right(tail, rows, tested=tested).mean())
 
 
 def measure(
@@ -222,65 +325,51 @@ def measure(
     journal: bench.Journal,
     told: bench.Told = bench.quiet,
 ) -> list[ResultRow]:
-    """Every row, unless the journal has it: both splits are released once, then its rows learn."""
+    """Every row, unless the journal has its runs."""
     train, test = splits
-    work = planned(specs, train[0].frames.shape)
+    work = planned(specs, train[0])
     found = dict(work.missing)
-    raw = see(plan, test, None, segments=SEGMENTS, told=told)
-    for mechanism, group in work.groups.items():
-        rows = partial(_group, plan, mechanism, group, splits, raw.rows, told)
-        for spec, held in zip(group, journal.measured(f"release {mechanism!r}", rows), strict=True):
-            found[spec] = ResultRow.of(spec, held)
+    for films in splits:
+        films.read(jobs=plan.processes, told=told)
+    raw = see(plan, test, View(segments=SEGMENTS), told=told).rows
+    for group in work.groups:
+        trial = _Trial(plan=plan, group=group, splits=splits, raw=raw, told=told)
+        name = f"{group.mechanism!r}, {'with' if group.is_noisy else 'without'} noise in training"
+        held = [
+            journal.measured(f"{name}, run {seed}", partial(trial.run, seed))
+            for seed in range(plan.repeats)
+        ]
+        for number, spec in enumerate(group.specs):
+            found[spec] = _row(plan, group, number, held, splits)
+    for spec in specs:
+        if not spec.method:
+            known = journal.measured("public weights", partial(alone.known, plan, test, raw))
+            found[spec] = alone.row(spec, known, len(test))
     return [found[spec] for spec in specs if spec in found]
 
 
-def _group(
+def _row(
     plan: VideoDprpTables,
-    mechanism: Mechanism | None,
-    group: Sequence[Spec],
+    group: Group,
+    number: int,
+    held: Sequence[dict[str, Any]],
     splits: tuple[Kept, Kept],
-    raw: Rows,
-    told: bench.Told,
-) -> list[dict[str, Any]]:
-    """The rows of one mechanism, or of none, as a journal holds them."""
-    train, test = splits
-    segments = max((max(spec.segments, spec.tested) for spec in group), default=1)
-    learned = see(plan, train, mechanism, segments=segments, told=told)
-    released, promise, changed = None, None, None
-    if mechanism is not None:
-        released = see(plan, test, mechanism, segments=segments, told=told)
-        promise = promises.of_release(mechanism, learned.shapes | released.shapes)
-        changed = float(np.mean(released.changed))
-    taught = _taught(plan, group, learned.rows, len(train.origin.activities))
-    rows = []
-    for spec in group:
-        steps, tails = taught[_way(spec)]
-        row = ResultRow(
-            spec=spec,
-            promise=promise or promises.of_training(plan.method(spec), steps),
-            raw=score(tails, raw, spec.tested),
-            released=Score() if released is None else score(tails, released.rows, spec.tested),
-            changed=changed,
-        )
-        rows.append(row.held)
-    return rows
-
-
-def _way(spec: Spec) -> tuple[str, float, int]:
-    """Rows that are alike in this share their models."""
-    return spec.method, spec.epsilon, spec.segments
-
-
-def _taught(
-    plan: VideoDprpTables, group: Sequence[Spec], rows: Rows, classes: int
-) -> dict[tuple[str, float, int], tuple[Plan, list[Any]]]:
-    """The plan of each way of learning and a model a seed, learned side by side."""
-    ways = {_way(spec): spec for spec in group}
-    plans = {way: _steps(plan, spec.epsilon, rows.units) for way, spec in ways.items()}
-    calls = [
-        joblib.delayed(learn)(plan, spec, rows, plans[way], classes, seed)
-        for way, spec in ways.items()
-        for seed in range(plan.repeats)
-    ]
-    tails = bench.together(calls, jobs=plan.processes)
-    return {way: (plans[way], [next(tails) for _ in range(plan.repeats)]) for way in ways}
+) -> ResultRow:
+    """A row from all its runs."""
+    spec, (train, test) = group.specs[number], splits
+    rows = [run["rows"][number] for run in held]
+    is_released = group.is_tested_released and spec.table == 1
+    if group.mechanism is None:
+        promise = promises.of_training(plan.method(spec), _steps(plan, spec.epsilon, len(train)))
+    else:
+        shapes = {tuple(shape) for run in held for shape in run["shapes"]}
+        promise = promises.of_release(group.mechanism, shapes)
+    changed = [share for run in held for share in run["changed"]]
+    least = min(run["tested"] for run in held)
+    return ResultRow(
+        spec=spec,
+        promise=promise,
+        raw=Runs(tuple(row["raw"] for row in rows), len(test)),
+        released=Runs(tuple(row["released"] for row in rows), least) if is_released else None,
+        changed=float(np.mean(changed)) if changed else None,
+    )

@@ -30,24 +30,31 @@ class Ensemble(Promised):
     """How teachers learn from private signals and a student from their noisy votes.
 
     Args:
-        epsilon: of all labels together.
+        epsilon: of all labels together; with gamma the most that they may have.
         delta: with it.
         unit: what is protected: subject, everything one person recorded, or shard, the data behind
             one teacher.
         relation: replace_one or zero_out; the number is the same.
         queries: public windows that are labelled.
         aggregator: noise on the votes: gnmax, lnmax (as published), gumbel or confident.
+        gamma: lnmax and gumbel alone: one over the scale of the noise, as papers state it; if left
+            out, what epsilon needs.
         shards: M, of the private data.
         windows: w_1 .. w_N in samples; a shard has a teacher for each.
+        overlap: share of a window that the next one of the same teacher, or public one, repeats; 0
+            as published.
         by: what a shard is made of: whole people, whole recordings, or stretches of time.
         teacher: what a teacher is: lstm, forest or nearest.
         hidden: width of an LSTM, of teachers and student.
+        batch: windows in a step of an LSTM.
+        learning_rate: of an LSTM.
         teacher_epochs: passes of a teacher over its windows.
         normalise: by public signals, or by each shard's own.
         threshold: confident alone: votes that the winner must have, noise included.
         threshold_std: confident alone: of the noise in that test.
         cap: confident alone: the most queries that are answered; public.
         student_epochs: passes of the student over its labelled windows.
+        student_steps: the most steps it takes, however many passes that is.
         unlabelled: who labels the other public windows: a forest that learned the answers, the
             student itself (self), or none.
         confidence: that the forest, or the student, must have in such a label.
@@ -60,17 +67,22 @@ class Ensemble(Promised):
     relation: Literal["replace_one", "zero_out"] = "replace_one"
     queries: int = 200
     aggregator: Literal["gnmax", "lnmax", "gumbel", "confident"] = "gnmax"
+    gamma: float | None = None
     shards: int = 50
     windows: tuple[int, ...] = (128,)
+    overlap: float = 0.5
     by: By = "subject"
     teacher: Literal["lstm", "forest", "nearest"] = "lstm"
     hidden: int = 64
+    batch: int = 32
+    learning_rate: float = 3e-3
     teacher_epochs: int = 30
     normalise: Literal["public", "shard"] = "public"
     threshold: float | None = None
     threshold_std: float | None = None
     cap: int | None = None
     student_epochs: int = 40
+    student_steps: int = 1500
     unlabelled: Literal["forest", "self", "none"] = "forest"
     confidence: float = 0.4
     public_seed: int = 0
@@ -80,15 +92,27 @@ class Ensemble(Promised):
         _check.finite(epsilon=self.epsilon)
         _check.count(queries=self.queries, shards=self.shards, hidden=self.hidden)
         _check.count(teacher_epochs=self.teacher_epochs, student_epochs=self.student_epochs)
+        _check.count(batch=self.batch, student_steps=self.student_steps)
+        _check.positive(learning_rate=self.learning_rate)
         check_seed(self.public_seed)
         if not 0 < self.confidence <= 1:
             raise ValueError(f"Expected confidence in (0, 1], got {self.confidence}.")
         self._check_windows()
+        self._check_gamma()
         is_confident = self.aggregator == "confident"
         if (self.threshold is not None) != is_confident:
             raise ValueError(
                 "Expected --threshold exactly with --aggregator confident, got "
                 f"aggregator={self.aggregator} and threshold={self.threshold}."
+            )
+
+    def _check_gamma(self) -> None:
+        if self.gamma is None:
+            return
+        _check.positive(gamma=self.gamma)
+        if self.aggregator not in ("lnmax", "gumbel"):
+            raise ValueError(
+                f"Expected --aggregator lnmax or gumbel with --gamma, got {self.aggregator}."
             )
 
     def _check_windows(self) -> None:
@@ -99,6 +123,8 @@ class Ensemble(Promised):
             raise ValueError(
                 f"Expected window lengths of at least 2 samples, got windows={self.windows}."
             )
+        if not 0 <= self.overlap < 1:
+            raise ValueError(f"Expected overlap from 0 to below 1, got overlap={self.overlap}.")
 
     @property
     def teachers(self) -> int:
@@ -175,13 +201,34 @@ class Ensemble(Promised):
 @cache
 def _ballot(method: Ensemble, reach: int) -> Ballot:
     _check.count(reach=reach)
+    moved = reach if method.unit == "subject" else 1
+    if method.gamma is not None:
+        return _at_gamma(method, method.gamma, moved)
     return votes.calibrated(
         method.aggregator,
         epsilon=method.epsilon,
         delta=method.delta,
         queries=method.queries,
-        teachers_per_subject=reach if method.unit == "subject" else 1,
+        teachers_per_subject=moved,
         threshold=method.threshold,
         threshold_std=method.threshold_std,
         cap=method.cap,
     )
+
+
+def _at_gamma(method: Ensemble, gamma: float, moved: int) -> Ballot:
+    """Noise as it was asked for, if its labels cost no more than they may."""
+    found = Ballot(
+        aggregator=method.aggregator,
+        queries=method.queries,
+        scale=1 / gamma,
+        teachers_per_subject=moved,
+    )
+    cost = found.epsilon(method.delta)
+    if cost > method.epsilon:
+        raise ValueError(
+            f"Expected epsilon of at least {shown(cost)}, which {method.queries} labels at "
+            f"gamma={gamma:g} have for one {method.unit}, got epsilon={method.epsilon:g}; lower "
+            "gamma, or raise epsilon."
+        )
+    return found

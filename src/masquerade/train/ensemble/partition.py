@@ -12,6 +12,7 @@ and where time is cut, lengths: both are public, and neighbours agree in them.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,6 +112,16 @@ def partition(
         windows=lengths,
         max_teachers_per_subject=_reach(recordings, teachers),
     )
+
+
+def step_of(window: int, overlap: float) -> int:
+    """Samples from the start of a window to that of the next.
+
+    Example:
+        >>> step_of(6, 0.0), step_of(6, 0.5), step_of(1, 0.5)
+        (6, 3, 1)
+    """
+    return max(1, window - math.ceil(window * overlap))
 
 
 def windows_of(

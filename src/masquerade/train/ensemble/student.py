@@ -24,7 +24,6 @@ from masquerade.train.ensemble.method import Ensemble
 
 Progress: TypeAlias = Callable[[int, int], None]
 _BATCH = 256
-_STEPS = 1500  # at most, however many epochs were asked for
 _TREES = 300
 
 
@@ -43,7 +42,7 @@ def learn(
     Args:
         windows: (N, L, C) public.
         labels: (N,) from the votes; -1 where none was asked or given.
-        method: how; fewer epochs where they would be more than 1,500 steps.
+        method: how; fewer epochs where they would be more steps than it has.
         classes: there are.
         normalisation: mean and scale of the channels, public; they become part of the network.
         device: cpu or cuda.
@@ -61,20 +60,22 @@ def learn(
     schedule = Schedule(
         hidden=method.hidden,
         epochs=method.student_epochs,
+        batch=method.batch,
+        rate=method.learning_rate,
         seed=method.public_seed,
         device=device,
     )
-    rest = np.flatnonzero(labels < 0)
+    rest, steps = np.flatnonzero(labels < 0), method.student_steps
     if method.unlabelled != "none" and len(rest):
         if method.unlabelled == "forest":
             chance = _by_forest(windows, labels, rest, normalisation, method.public_seed)
         else:
-            first = _fitted(windows, labels, classes, normalisation, schedule)
+            first = _fitted(windows, labels, classes, normalisation, schedule, steps)
             chance = probabilities(first, windows[rest])
         is_sure = chance.max(axis=1) >= method.confidence
         labels = labels.copy()
         labels[rest[is_sure]] = chance.argmax(axis=1)[is_sure]
-    return _fitted(windows, labels, classes, normalisation, schedule, progress)
+    return _fitted(windows, labels, classes, normalisation, schedule, steps, progress)
 
 
 def probabilities(net: nn.Module, windows: np.ndarray) -> np.ndarray:
@@ -113,12 +114,13 @@ def _fitted(
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
     schedule: Schedule,
+    steps: int,
     progress: Progress = lambda done, total: None,
 ) -> LSTM:
     rows = np.flatnonzero(labels >= 0)
     mean, scale = normalisation
     values = ((windows[rows] - mean) / scale).astype(np.float32)
-    most = math.ceil(_STEPS * schedule.batch / len(rows))
+    most = math.ceil(steps * schedule.batch / len(rows))
     stack = lstm_stack.learned(
         values[None],
         labels[rows][None],

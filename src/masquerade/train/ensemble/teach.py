@@ -103,6 +103,7 @@ class School:
             self.partition,
             classes=self.classes,
             public=self.scale if self.method.normalise == "public" else None,
+            overlap=self.method.overlap,
         )
 
         def tell(done: int, total: int) -> None:
@@ -116,6 +117,8 @@ class School:
                 schedule=Schedule(
                     hidden=self.method.hidden,
                     epochs=self.method.teacher_epochs,
+                    batch=self.method.batch,
+                    rate=self.method.learning_rate,
                     seed=self.method.public_seed,
                     device=self.device,
                 ),
@@ -173,7 +176,7 @@ def read(
     known = worn.read(public, progress=lambda done, total: tell("reading public", done, total))
     worn.check_alike(signals, known)
     shares = partition_of(private, signals, method)
-    windows = worn.public_windows(known, max(method.windows))
+    windows = worn.public_windows(known, max(method.windows), overlap=method.overlap)
     if len(windows) < method.queries:
         raise BadInput(
             f"Expected at least {method.queries} public windows to ask, got {len(windows)}; lower "

@@ -20,7 +20,7 @@ from masquerade._optional import Later
 from masquerade.nets.channels import normalisation
 from masquerade.recordings import Signal
 from masquerade.train.ensemble.features import features
-from masquerade.train.ensemble.partition import Partition, windows_of
+from masquerade.train.ensemble.partition import Partition, step_of, windows_of
 
 if TYPE_CHECKING:
     from masquerade._torch import torch
@@ -79,6 +79,7 @@ def lessons_of(
     *,
     classes: int,
     public: tuple[np.ndarray, np.ndarray] | None,
+    overlap: float = 0.5,
 ) -> list[Lesson]:
     """The windows of each teacher, normalised by public numbers or by its own.
 
@@ -87,10 +88,11 @@ def lessons_of(
         partition: of these very recordings.
         classes: on the public list.
         public: mean and scale from public data; None for each teacher's own.
+        overlap: share of a window that the next one repeats.
     """
     found = []
     for stretches, window in zip(partition.teachers, partition.windows, strict=True):
-        step = max(1, window // 2)  # half an overlap
+        step = step_of(window, overlap)
         values, found_classes = windows_of(
             signals, stretches, window=window, step=step, classes=classes
         )
@@ -150,8 +152,9 @@ def votes_by_estimators(
         num_processes: at a time; -1 for all cores.
         progress: called with teachers done and their number.
     """
+    asked = _asked_once(lessons, queries)
     calls = (
-        joblib.delayed(_estimated)(lesson, queries, make(number))
+        joblib.delayed(_estimated)(lesson, queries, make(number), asked.get(_length(lesson)))
         for number, lesson in enumerate(lessons)
     )
     found = []
@@ -229,14 +232,36 @@ def _stacked(
     return np.stack(found)
 
 
+def _length(lesson: Lesson) -> int:
+    return int(lesson.values.shape[1])
+
+
+def _asked_once(lessons: Sequence[Lesson], queries: np.ndarray) -> dict[int, np.ndarray]:
+    """By window length, what all teachers are asked alike; nothing if each has a scale of its own.
+
+    Public numbers alone decide: the same arrays of mean and scale were given to all.
+    """
+    first = lessons[0]
+    if any(one.mean is not first.mean or one.scale is not first.scale for one in lessons):
+        return {}
+    return {length: _asked(first, queries, length) for length in set(map(_length, lessons))}
+
+
 @np.errstate(all="ignore")
-def _estimated(lesson: Lesson, queries: np.ndarray, estimator: Estimator) -> np.ndarray:
+def _asked(lesson: Lesson, queries: np.ndarray, window: int) -> np.ndarray:
+    """(Q P, F): the features of all windows of one length inside the queries."""
+    parts = _parts(queries, window)
+    return features((parts.reshape(-1, window, parts.shape[3]) - lesson.mean) / lesson.scale)
+
+
+@np.errstate(all="ignore")
+def _estimated(
+    lesson: Lesson, queries: np.ndarray, estimator: Estimator, asked: np.ndarray | None
+) -> np.ndarray:
     """A teacher that has nothing to learn votes for the first class."""
     if not len(lesson.classes):
         return np.zeros(len(queries), np.int64)
-    window = lesson.values.shape[1]
-    parts = _parts(queries, window)
-    asked = (parts.reshape(-1, window, parts.shape[3]) - lesson.mean) / lesson.scale
+    rows = _asked(lesson, queries, _length(lesson)) if asked is None else asked
     estimator.fit(features(lesson.values), lesson.classes)
-    heard = np.asarray(estimator.predict(features(asked))).reshape(len(queries), -1)
+    heard = np.asarray(estimator.predict(rows)).reshape(len(queries), -1)
     return np.array([np.bincount(row).argmax() for row in heard], dtype=np.int64)

@@ -1,0 +1,180 @@
+"""Choose MaskDP's settings for Stage, once for each method, on a world that is never tested.
+
+    python benchmarks/choose_mask_dp.py [--weights FILE] [--seed 2000] [--videos 3024]
+
+Reads what the frozen network sees of the training and test split of that world in every view, then
+tries a grid of settings on the head: the same updates as training makes, in plain numpy and with
+ordinary random numbers, because nobody in that world ever lived. A setting's score is its mean
+Top-1 over correlations of place and activity, epsilons up to 1 and runs. Prints the best of each
+method as fields of `masquerade recipe mask_dp`; they stand in recipes/mask_dp/settings.py. Takes
+some four minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade.data.stage import Stage
+from masquerade.recipes import bench, seen
+from masquerade.recipes.mask_dp import MaskDpTables, run
+from masquerade.recipes.mask_dp.rows import DP, MASK_DP
+from masquerade.train.dp_sgd import DpSgd
+
+CORRELATIONS = (0.0, 0.5, 0.9)
+EPSILONS = (0.25, 0.5, 1.0)
+RUNS = 2
+MOMENTUM, RISE, DELTA = 0.9, 0.1, 1e-5
+RATES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+SIZES = ((128, 10.0), (128, 20.0), (512, 20.0))  # units in a batch, epochs
+WEIGHTS = (0.03, 0.1, 0.3, 1.0, 3.0)
+SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What the network sees, with a 1 for the bias: whole, public and private, and the test."""
+
+    whole: np.ndarray
+    public: np.ndarray
+    private: np.ndarray
+    targets: np.ndarray
+    test: np.ndarray
+    answers: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A setting; batch and epochs decide the noise."""
+
+    rate: float
+    batch: int
+    epochs: float
+    weight: float = 0.0  # lambda; 0 without a public part
+    view: str = ""  # of the private part; empty without one
+
+
+def worlds(args: argparse.Namespace) -> list[World]:
+    """The world of that seed, with place and activity more and less together."""
+    found = []
+    for correlation in CORRELATIONS:
+        stage = seen.sized(Stage(seed=args.seed, videos=args.videos, correlation=correlation))
+        train, test = bench.parts(stage)
+        plan = MaskDpTables(weights=args.weights, view="private", jobs=args.jobs).settled()
+        taught, asked = run.read(plan, train, {MASK_DP, DP}), run.read(plan, test, {DP})
+        both = taught[MASK_DP]
+        found.append(
+            World(
+                whole=with_one(taught[DP].private),
+                public=with_one(both.public),
+                private=with_one(both.private),
+                targets=both.targets.numpy(),
+                test=with_one(asked[DP].private),
+                answers=asked[DP].targets.numpy(),
+            )
+        )
+        print(f"read {len(train)} and {len(test)} recordings at correlation {correlation:g}")
+    return found
+
+
+def with_one(values: Any) -> np.ndarray:
+    """(N, C + 1)."""
+    return np.pad(values.numpy(), ((0, 0), (0, 1)), constant_values=1.0)
+
+
+@cache
+def noise_of(units: int, batch: int, epochs: float, epsilon: float) -> tuple[float, int]:
+    """Noise multiplier and steps."""
+    fields = {"unit": "video", "relation": "replace_one", "batch": batch, "epochs": epochs}
+    plan = DpSgd(epsilon=epsilon, delta=DELTA, **fields).plan(units)
+    return plan.noise_multiplier, plan.steps
+
+
+def rate_at(way: Way, number: int, steps: int) -> float:
+    """Up in a line, down along a cosine."""
+    rise = max(1, round(RISE * steps))
+    if number < rise:
+        return way.rate * (number + 1) / rise
+    return way.rate * 0.5 * (1 + math.cos(math.pi * (number - rise) / max(1, steps - rise)))
+
+
+def top_1(world: World, way: Way, epsilon: float, seed: int) -> float:
+    """Train the head in one way and test it."""
+    rng, units = np.random.default_rng(seed), len(world.targets)
+    wanted = np.eye(int(world.targets.max()) + 1, dtype=np.float32)[world.targets]
+    weights = np.zeros((wanted.shape[1], world.test.shape[1]), np.float32)
+    speed, batch = np.zeros_like(weights), min(way.batch, units)
+    z, steps = noise_of(units, way.batch, way.epochs, epsilon if way.view else math.inf)
+
+    def errors(inputs: np.ndarray, some: np.ndarray) -> np.ndarray:
+        scores = inputs @ weights.T
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        found: np.ndarray = shares / shares.sum(axis=1, keepdims=True) - wanted[some]
+        return found
+
+    for number in range(steps):
+        update = np.zeros_like(weights)
+        if way.view:
+            some = np.flatnonzero(rng.random(units) < batch / units)
+            inputs: np.ndarray = getattr(world, way.view)[some]
+            error = errors(inputs, some)
+            norms = np.linalg.norm(error, axis=1) * np.linalg.norm(inputs, axis=1)
+            clipped = error * np.minimum(1, 1 / np.maximum(norms, 1e-12))[:, None]
+            update += (clipped.T @ inputs + z * rng.standard_normal(weights.shape)) / batch
+        if way.weight:
+            some = rng.permutation(units)[:batch]
+            inputs = world.public[some]
+            update += way.weight * (errors(inputs, some).T @ inputs) / len(some)
+        speed = MOMENTUM * speed + update
+        weights = (weights - rate_at(way, number, steps) * speed).astype(np.float32)
+    return float(np.mean((world.test @ weights.T).argmax(axis=1) == world.answers))
+
+
+def scored(way: Way, known: list[World]) -> np.ndarray:
+    """(correlations, epsilons), in per cent."""
+    epsilons = EPSILONS if way.view else (math.inf,)
+    shares = [
+        [np.mean([top_1(world, way, e, seed) for seed in range(RUNS)]) for e in epsilons]
+        for world in known
+    ]
+    return 100 * np.array(shares)
+
+
+def grids() -> Mapping[str, Iterable[Way]]:
+    """What is tried, by method."""
+    sizes = [(rate, batch, epochs) for rate in RATES for batch, epochs in SIZES]
+    return {
+        "public part": [Way(rate=r, batch=b, epochs=e, weight=1.0) for r, b, e in sizes],
+        "DP": [Way(rate=r, batch=b, epochs=e, view="whole") for r, b, e in sizes],
+        "MaskDP": [
+            Way(rate=r, batch=b, epochs=e, weight=weight, view=view)
+            for (r, b, e), weight, view in itertools.product(sizes, WEIGHTS, ("whole", "private"))
+        ],
+    }
+
+
+def main() -> None:
+    """Read, try, print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--seed", type=int, default=2000)
+    parser.add_argument("--videos", type=int, default=3024)
+    parser.add_argument("--jobs", type=int, default=1)
+    known = worlds(parser.parse_args())
+    for method, ways in grids().items():
+        tried = sorted(((scored(way, known), way) for way in ways), key=lambda t: -t[0].mean())
+        print(f"\n{method}: mean Top-1; by correlation {CORRELATIONS} and epsilon {EPSILONS}")
+        for found, way in tried[:SHOWN]:
+            print(f"{found.mean():5.1f}  {np.round(found, 1).tolist()}  {way}")
+
+
+if __name__ == "__main__":
+    main()
