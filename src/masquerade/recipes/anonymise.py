@@ -27,7 +27,8 @@ _LEAST, _MOST = 48, _WORLD * len(_SEEDS)
 _ATTRIBUTES = ("skin_tone", "gender", "build", "hair", "clothing", "face")
 _AROUND = 1.4  # sides of a square around somebody's joints
 _EPOCHS, _LOOKS_EPOCHS = 2, 6
-BEARABLE = {"spact": 0.8, "alf": 0.8}
+BEARABLE = {"spact": 0.4, "alf": 0.8}  # what made the weights that come along
+STEPS = {"spact": 1_251, "alf": 872}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +42,10 @@ class Anonymise:
     Args:
         task: spact or alf.
         out: where the weights go, as safetensors.
-        steps: of the contest between the network and those who look at what it draws.
+        steps: of the contest between the network and those who look at what it draws. By default
+            what made the weights that come along.
         bearable: how badly the activity may be read during the contest, in nats; more hides more.
-            By default what was chosen for the task.
+            By default what made the weights that come along.
         device: where films are drawn and the network is trained.
         videos: public films, those held out among them; every 1,296 are of another world.
         runs: how often what can be told is measured, each time by other networks; 0 for never.
@@ -51,14 +53,15 @@ class Anonymise:
 
     task: Literal["spact", "alf"] = "spact"
     out: Path = Path("weights.safetensors")
-    steps: int = 1_000
+    steps: int | None = None
     bearable: float | None = None
     device: Literal["cpu", "cuda"] = "cpu"
     videos: int = _WORLD
     runs: int = 3
 
     def __post_init__(self) -> None:
-        _check.count(steps=self.steps)
+        if self.steps is not None:
+            _check.count(steps=self.steps)
         _check.not_negative(runs=self.runs)
         if self.bearable is not None:
             _check.positive(bearable=self.bearable)
@@ -88,7 +91,7 @@ def anonymise(plan: Anonymise, films: PublicFilms, told: bench.Told) -> dict[str
     unseen = films.part(tenth(films.people, 9))
     contest = minimax.Contest(
         task=minimax.Task(plan.task),
-        steps=plan.steps,
+        steps=plan.steps or STEPS[plan.task],
         bearable=plan.bearable or BEARABLE[plan.task],
     )
     net = minimax.played(contest, learned, where=plan.device, progress=partial(told, plan.task))

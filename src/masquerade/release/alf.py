@@ -30,7 +30,7 @@ class Alf(Heuristic):
     Args:
         lines: of the picture that the network sees, its shorter side; larger frames are made
             smaller first and the drawing is enlarged again. It learned from 64 to 96; with more
-            it sees people larger than it ever did, and hides less.
+            it sees people larger than it ever did, and may hide less.
     """
 
     lines: int = 96
