@@ -70,7 +70,7 @@ class Study:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Seen:
+class ReleasedFilms:
     """Released films as those who tell look at them.
 
     Args:
@@ -84,7 +84,7 @@ class Seen:
     known: PublicFilms
 
 
-def seen(films: PublicFilms, redraw: Redraw, *, where: str) -> Seen:
+def seen(films: PublicFilms, redraw: Redraw, *, where: str) -> ReleasedFilms:
     """All films, every frame redrawn by itself and rounded to bytes."""
     count, length = films.frames.shape[:2]
     some = np.linspace(0, length - 1, _FRAMES).round().astype(int)
@@ -105,10 +105,12 @@ def seen(films: PublicFilms, redraw: Redraw, *, where: str) -> Seen:
             near = minimax.cropped(near, boxes.flatten(0, 1)).unflatten(0, boxes.shape[:2])
         small[rows] = unet.as_levels(read).transpose(1, 2).cpu().numpy()
         crops[rows] = unet.as_levels(near).cpu().numpy()
-    return Seen(films=small, crops=crops, known=films)
+    return ReleasedFilms(films=small, crops=crops, known=films)
 
 
-def told(learned: Seen, unseen: Seen, study: Study, *, progress: Progress) -> Told:
+def told(
+    learned: ReleasedFilms, unseen: ReleasedFilms, study: Study, *, progress: Progress
+) -> Told:
     """What is told of the unseen films by networks that learned from the others."""
     activity = [
         _activity(learned, unseen, study, seed=seed, progress=progress)
@@ -133,7 +135,9 @@ def told(learned: Seen, unseen: Seen, study: Study, *, progress: Progress) -> To
     )
 
 
-def _activity(learned: Seen, unseen: Seen, study: Study, *, seed: int, progress: Progress) -> float:
+def _activity(
+    learned: ReleasedFilms, unseen: ReleasedFilms, study: Study, *, seed: int, progress: Progress
+) -> float:
     """Top-1 of the public network after it has seen how films are released."""
     course = without_privacy.Course(
         epochs=study.epochs, batch=_BATCH, rate=3e-4, flips=True, shifts=4, seed=seed
@@ -148,7 +152,7 @@ def _activity(learned: Seen, unseen: Seen, study: Study, *, seed: int, progress:
 
 
 def _looks(
-    learned: Seen, unseen: Seen, study: Study, *, seed: int, progress: Progress
+    learned: ReleasedFilms, unseen: ReleasedFilms, study: Study, *, seed: int, progress: Progress
 ) -> list[float]:
     """The share of films whose attribute is told right, by attribute."""
     torch.manual_seed(seed)
