@@ -36,6 +36,7 @@ class _Pace:
 
 _OTHERS = _Pace(time=100.0, room=0.05)  # a mechanism that nobody has measured
 _PACES = {
+    "alf": _Pace(time=51.0, room=0.010),
     "appearance_free": _Pace(time=130.0, room=0.11),
     "blur": _Pace(time=7.0, room=0.010),
     "cosine_gaussian": _Pace(time=20.0, room=0.023),
@@ -48,6 +49,7 @@ _PACES = {
     "pooled_gaussian": _Pace(time=19.0, room=0.023),
     "random_mask": _Pace(time=5.7, room=0.092),
     "selective_privacy": _Pace(time=340.0, room=0.038),
+    "spact": _Pace(time=51.0, room=0.010),
     "video_dprp": _Pace(time=490.0, room=0.067),
 }
 _LOCAL = ("value", "pixels")  # units for which the local step does something

@@ -2,7 +2,9 @@
 
 Down three times by two and up again, with what was seen on the way down laid beside. It has no
 fixed size: a picture is continued at its edges until its sides can be halved three times. Groups
-of channels are normalised within a picture, so frames do not touch each other.
+of channels are normalised within a picture, so frames do not touch each other. It begins as a
+network that hardly changes anything: each pixel is mixed from what was there and what is painted
+over it, and at first nearly all of it is what was there.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from masquerade.nets.conv import block
 
 _WEIGHTS = Path(__file__).parent / "weights"
 _WIDTHS = (24, 48, 96)
+_KEPT = 2.0  # log odds of what was there in a pixel, at first: 88 %
 _functional = nn.functional
 
 
@@ -43,20 +46,25 @@ class UNet(nn.Module):
         )
         steps = list(zip(widths[::-1], widths[-2::-1], strict=False))
         self.up = nn.ModuleList(nn.Sequential(*block(2, a + b, b, 1)) for a, b in steps)
-        self.out = nn.Conv2d(widths[0], 12, 3, padding=1)  # three colours of four pixels
+        self.out = nn.Conv2d(widths[0], 16, 3, padding=1)  # three colours and a share of 4 pixels
+        nn.init.zeros_(self.out.weight)
+        nn.init.constant_(self.out.bias, 0.0)
+        nn.init.constant_(self.out.bias[12:], _KEPT)
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Pictures (N, 3, H, W) from -1 to 1 to others of the same size and range."""
         height, width = pictures.shape[2:]
-        seen = self._continued(pictures)
-        kept = []
+        pictures = self._continued(pictures)
+        seen, kept = pictures, []
         for step in self.down:
             seen = step(seen)
             kept.append(seen)
         for step, beside in zip(self.up, kept[-2::-1], strict=True):
             larger = _functional.interpolate(seen, scale_factor=2.0, mode="nearest")
             seen = step(torch.cat([larger, beside], dim=1))
-        drawn = _functional.pixel_shuffle(self.out(seen), 2).tanh()
+        out = _functional.pixel_shuffle(self.out(seen), 2)  # (N, 4, H, W)
+        painted, share = out[:, :3].tanh(), out[:, 3:].sigmoid()
+        drawn = share * pictures + (1 - share) * painted
         return drawn[..., :height, :width]
 
     def _continued(self, pictures: Tensor) -> Tensor:
@@ -109,9 +117,14 @@ def redrawn(net: UNet, frame: np.ndarray, *, lines: int) -> np.ndarray:
         drawn = net(_smaller(picture.float() / 127.5 - 1, lines))
         if tuple(drawn.shape[2:]) != size:
             drawn = _functional.interpolate(drawn, size=size, mode="bilinear", align_corners=False)
-        levels = ((drawn[0] + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)
+        levels = as_levels(drawn[0])
     found: np.ndarray = levels.permute(1, 2, 0).contiguous().cpu().numpy()
     return found
+
+
+def as_levels(pictures: Tensor) -> Tensor:
+    """Values from -1 to 1 as bytes."""
+    return ((pictures + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)
 
 
 def _smaller(picture: Tensor, lines: int) -> Tensor:

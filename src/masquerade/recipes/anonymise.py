@@ -2,64 +2,71 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from joblib import delayed
 
 from masquerade import _check
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer
-from masquerade.recipes import bench
+from masquerade.recipes import bench, pretrain
 from masquerade.recordings import Video
 
 if TYPE_CHECKING:
     from masquerade.recipes.attributes import Told
     from masquerade.recipes.minimax import Progress, PublicFilms
 
-_SEED = 1000  # of a world that no experiment uses
-_SUBJECTS, _PX, _FRAMES, _RATE_HZ = 480, 96, 8, 6.0
-_LEAST = 48
-_BATCH = 32  # films
-_TOGETHER = 8  # films that one process draws before it reports
+_SEEDS = pretrain.SEEDS[500:]  # of worlds that no task has, nor what the reader learned from
+_WORLD, _SUBJECTS = 1_296, 216  # films and people of one
+_PX, _FRAMES = 96, 16
+_LEAST, _MOST = 48, _WORLD * len(_SEEDS)
 _ATTRIBUTES = ("skin_tone", "gender", "build", "hair", "clothing", "face")
-_TASKS = {"spact": 1.0, "alf": 3.0}  # the weight of the watcher beside the reader
+_AROUND = 1.4  # sides of a square around somebody's joints
+_EPOCHS, _LOOKS_EPOCHS = 2, 6
+BEARABLE = {"spact": 0.4, "alf": 0.8}  # what made the weights that come along
+STEPS = {"spact": 1_251, "alf": 872}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Anonymise:
     """Train the network of the mechanism spact or alf on public people, and write its weights.
 
-    Nobody private is read, nor even drawn: the films are the public half of a Stage world that no
-    experiment uses. A tenth of its people is held out, to see what can be told of films before and
-    after: the activity, and what people look like.
+    Nobody private is read, nor even drawn: the films are of what only public people do, in Stage
+    worlds that no task has. A tenth of their people is held out, to see what can be told of films
+    before and after: the activity, and what people look like. Another tenth is left for choosing.
 
     Args:
         task: spact or alf.
         out: where the weights go, as safetensors.
-        steps: of the contest between the network and those who look at what it draws.
-        device: where it is trained.
-        videos: public films, those held out among them.
+        steps: of the contest between the network and those who look at what it draws. By default
+            what made the weights that come along.
+        bearable: how badly the activity may be read during the contest, in nats; more hides more.
+            By default what made the weights that come along.
+        device: where films are drawn and the network is trained.
+        videos: public films, those held out among them; every 1,296 are of another world.
         runs: how often what can be told is measured, each time by other networks; 0 for never.
     """
 
     task: Literal["spact", "alf"] = "spact"
     out: Path = Path("weights.safetensors")
-    steps: int = 2_000
+    steps: int | None = None
+    bearable: float | None = None
     device: Literal["cpu", "cuda"] = "cpu"
-    videos: int = 2_000
+    videos: int = _WORLD
     runs: int = 3
 
     def __post_init__(self) -> None:
-        _check.count(steps=self.steps)
+        if self.steps is not None:
+            _check.count(steps=self.steps)
         _check.not_negative(runs=self.runs)
-        if self.videos < _LEAST:
-            raise ValueError(f"Expected videos >= {_LEAST}, got videos={self.videos}.")
+        if self.bearable is not None:
+            _check.positive(bearable=self.bearable)
+        if not _LEAST <= self.videos <= _MOST:
+            raise ValueError(f"Expected videos from {_LEAST} to {_MOST}, got videos={self.videos}.")
 
     def run(self) -> Answer:
         """Draw, train, write, measure."""
@@ -70,7 +77,7 @@ class Anonymise:
         if not self.out.parent.is_dir():
             raise ValueError(f"Expected the folder {self.out.parent} to exist; make it first.")
         with bench.telling() as told:
-            films = public_films(self.videos, partial(told, "films"))
+            films = public_films(self.videos, self.device, partial(told, "films"))
             found = anonymise(self, films, told)
         return Answer(data=found, lines=_lines(self, found))
 
@@ -80,84 +87,93 @@ def anonymise(plan: Anonymise, films: PublicFilms, told: bench.Told) -> dict[str
     from masquerade.nets import unet  # torch: not to list the flags
     from masquerade.recipes import attributes, minimax
 
-    is_held = held_out(films.people)
-    learned, unseen = films.part(~is_held), films.part(is_held)
+    learned = films.part(~(tenth(films.people, 8) | tenth(films.people, 9)))
+    unseen = films.part(tenth(films.people, 9))
     contest = minimax.Contest(
-        task=minimax.Task(plan.task), steps=plan.steps, batch=_BATCH, weight=_TASKS[plan.task]
+        task=minimax.Task(plan.task),
+        steps=plan.steps or STEPS[plan.task],
+        bearable=plan.bearable or BEARABLE[plan.task],
     )
     net = minimax.played(contest, learned, where=plan.device, progress=partial(told, plan.task))
     unet.save(net, plan.out)
     found: dict[str, Any] = {"task": plan.task, "learned": len(learned.frames)}
     found |= {"people": len(set(learned.people.tolist())), "held_out": len(unseen.frames)}
     if plan.runs:
-        study = attributes.Study(epochs=8, seeds=plan.runs, where=plan.device)
-        release = partial(unet.redrawn, net.to(plan.device), lines=_PX)
-        for name, way in (("before", np.copy), ("after", release)):
-            seen, tested = (
-                replace(part, frames=attributes.released(part, way)) for part in (learned, unseen)
-            )
-            measured = attributes.told(seen, tested, study, progress=partial(told, f"told {name}"))
-            found[name] = _plain(measured)
+        study = attributes.Study(
+            epochs=_EPOCHS, looks_epochs=_LOOKS_EPOCHS, seeds=plan.runs, where=plan.device
+        )
+        for name, redraw in (("before", _as_it_is), ("after", net.to(plan.device))):
+            parts = [attributes.seen(part, redraw, where=plan.device) for part in (learned, unseen)]
+            measured = attributes.told(*parts, study, progress=partial(told, f"told {name}"))
+            found[name] = plain(measured)
     return found
 
 
-def held_out(people: np.ndarray) -> np.ndarray:
-    """(N,) whether a film's person is one of a tenth, which is never learned from."""
-    everyone = np.unique(people)
-    return np.isin(people, everyone[9::10] if len(everyone) > 9 else everyone[-1:])
+def _as_it_is(pictures: Any) -> Any:
+    return pictures
 
 
-def public_films(videos: int, progress: Progress) -> PublicFilms:
-    """Films of the public half of a world that no experiment uses."""
+def tenth(people: np.ndarray, number: int) -> np.ndarray:
+    """(N,) whether a film's person is in one of ten groups of people, 0 to 9."""
+    return np.isin(people, np.unique(people)[number::10])
+
+
+def public_films(videos: int, device: str, progress: Progress) -> PublicFilms:
+    """Films of what only public people do, of as many people as there are."""
     from masquerade.recipes.minimax import PublicFilms  # torch: not to list the flags
 
-    stage = Stage(
-        split="public",
-        seed=_SEED,
-        frames=_FRAMES,
-        rate_hz=_RATE_HZ,
-        height=_PX,
-        width=_PX,
-        subjects=_SUBJECTS,
-        videos=2 * videos,
-    )
     frames = np.empty((videos, _FRAMES, _PX, _PX, 3), np.uint8)
+    boxes = np.empty((videos, _FRAMES, 3), np.float32)
     known: list[Mapping[str, Any]] = []
-    for number, (film, said) in enumerate(_drawn(stage)):
-        frames[number] = film
-        known.append(said)
+    for number, (seed, video) in enumerate(_drawn(videos, device)):
+        frames[number], boxes[number] = video.frames, around(np.asarray(video.joints), _PX)
+        person = f"{seed}/{video.subject}"
+        known.append({**video.attributes, "activity": video.activity, "person": person})
         progress(number + 1, videos)
+    activities = Stage(repertoire="public").activities
     choices = {name: tuple(sorted({said[name] for said in known})) for name in _ATTRIBUTES}
     looks = [[choices[name].index(said[name]) for name in _ATTRIBUTES] for said in known]
     return PublicFilms(
         frames=frames,
-        activity=np.array([stage.activities.index(said["activity"]) for said in known]),
+        activity=np.array([activities.index(said["activity"]) for said in known]),
         looks=np.array(looks),
         attributes=choices,
-        people=np.array([said["subject"] for said in known]),
+        people=np.array([said["person"] for said in known]),
+        boxes=boxes,
     )
 
 
-def _drawn(stage: Stage) -> Iterator[tuple[np.ndarray, Mapping[str, Any]]]:
-    _ = stage[0]  # the bodies are made once, before the processes start
-    chunks = np.array_split(np.arange(len(stage)), -(-len(stage) // _TOGETHER))
-    calls = (delayed(_some)(stage, chunk.tolist()) for chunk in chunks)
-    for some in bench.together(calls, jobs=len(os.sched_getaffinity(0))):
-        yield from some
+def _drawn(videos: int, device: str) -> Iterator[tuple[int, Video]]:
+    """Films with the seeds of their worlds."""
+    for number, seed in enumerate(_SEEDS[: -(-videos // _WORLD)]):
+        stage = Stage(
+            split="public",
+            repertoire="public",
+            seed=seed,
+            frames=_FRAMES,
+            height=_PX,
+            width=_PX,
+            subjects=_SUBJECTS,
+            videos=_WORLD,
+        )
+        for video in stage.drawn(min(_WORLD, videos - number * _WORLD), device=device):
+            yield seed, video
 
 
-def _some(stage: Stage, indices: list[int]) -> list[tuple[np.ndarray, Mapping[str, Any]]]:
-    found: list[tuple[np.ndarray, Mapping[str, Any]]] = []
-    for index in indices:
-        video = stage[index]
-        if not isinstance(video, Video):
-            raise TypeError(f"Expected a video, got {type(video).__name__}.")
-        said = {**video.attributes, "activity": video.activity, "subject": video.subject}
-        found.append((video.frames, said))
-    return found
+def around(joints: np.ndarray, side_px: int) -> np.ndarray:
+    """Squares around joints (T, J, 2): middle and side (T, 3), as shares of a frame's side.
+
+    Example:
+        >>> around(np.array([[[10.0, 20.0], [30.0, 60.0]]]), 100).round(2).tolist()
+        [[0.2, 0.4, 0.56]]
+    """
+    low, high = np.nanmin(joints, axis=1), np.nanmax(joints, axis=1)  # (T, 2)
+    side = _AROUND * (high - low).max(axis=1, keepdims=True)
+    return np.asarray(np.hstack([(low + high) / 2, side]) / side_px)
 
 
-def _plain(told: Told) -> dict[str, Any]:
+def plain(told: Told) -> dict[str, Any]:
+    """What was told, for a file."""
     return {
         "activity": list(told.activity.shares),
         "looks": {name: list(runs.shares) for name, runs in told.looks.items()},

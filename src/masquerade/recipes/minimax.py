@@ -1,37 +1,49 @@
 """Teach a U-Net to redraw films so that an activity stays readable and people do not.
 
-Two networks look at what it draws. The reader is helped: it learns which activity a film shows.
-The watcher is fought: in SPAct [dave2022] it learns, without labels, which two frames
-come from the same film; in ALF [wu2020] it learns what people look like. They take turns:
-one step of the U-Net, for the reader and against the watcher, then one step of both lookers.
+Two kinds of network look at what it draws. The reader is helped: it says which activity a film
+shows, and learns along. The watchers are fought: in SPAct [dave2022] one learns, without labels,
+which two frames come from the same film; in ALF [wu2020] several learn what people look like.
+They take turns: one step of U-Net and reader, against the watchers, then some of the watchers.
 
-Needs numpy and torch and nothing else, so that it runs wherever a GPU is lent.
+How much is hidden is not set by a weight alone: the watchers count the less, the worse the reader
+reads, and no longer where its loss is more than what is bearable. So the activity survives, and as
+much is hidden beside it as can be.
+
+Needs numpy and what mvit_small needs (torch, torchvision, safetensors), and nothing else, so that
+it runs wherever a GPU is lent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 
 from masquerade._torch import Tensor, nn, torch
+from masquerade.nets import mvit
 from masquerade.nets.conv import classifier
 from masquerade.nets.unet import UNet
 
 Progress = Callable[[int, int], None]
 
+CROP_PX = 64  # what is seen of a person
 _CALM = 0.1  # temperature of the contrast
-_SIDES = (64, 80, 96)  # pixels; films are shown in several sizes
+_SIDES = (64, 96)  # pixels; films are shown in several sizes
 _EMBEDDED = 64  # numbers that a frame is known by
-_WATCHERS = 2  # of ALF: to deceive one of them is easy
-_COPYING = 5  # a fifth of the steps more, in which the U-Net first learns to copy
+_WATCHERS = 3  # of ALF: to deceive one of them is easy
+_WIDTHS = (32, 64, 128, 256)  # of a watcher
+_LOOKS = 2  # steps of the watchers for each of the U-Net's
+_MORE = 2  # times as many films are watched as are read: only one or two frames of each
+_WARM = 10  # a tenth of the steps is without the watchers' loss, so that they know something then
+_READER_RATE = 0.1  # of the U-Net's: it has learned before
+_MEMORY = 0.95  # of how badly the reader read before
 _functional = nn.functional
 
 
 class Task(StrEnum):
-    """What the watcher looks for."""
+    """What the watchers look for."""
 
     SPACT = "spact"
     ALF = "alf"
@@ -47,6 +59,8 @@ class PublicFilms:
         looks: (N, A) what the one who acts looks like, by attribute.
         attributes: the choices of each attribute, in the order of ``looks``.
         people: (N,) who acts.
+        boxes: (N, T, 3) float32: x and y of the middle of the one who acts, and the side of a
+            square around; all as shares of the frame's side.
     """
 
     frames: np.ndarray
@@ -54,6 +68,7 @@ class PublicFilms:
     looks: np.ndarray
     attributes: Mapping[str, tuple[str, ...]]
     people: np.ndarray
+    boxes: np.ndarray
 
     @property
     def sizes(self) -> list[int]:
@@ -62,13 +77,8 @@ class PublicFilms:
 
     def part(self, rows: np.ndarray) -> PublicFilms:
         """Some of the films."""
-        return PublicFilms(
-            frames=self.frames[rows],
-            activity=self.activity[rows],
-            looks=self.looks[rows],
-            attributes=self.attributes,
-            people=self.people[rows],
-        )
+        names = ("frames", "activity", "looks", "people", "boxes")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,154 +86,156 @@ class Contest:
     """How it is played.
 
     Args:
-        task: what the watcher looks for.
+        task: what the watchers look for.
         steps: turns of all players.
         batch: films in a step.
-        weight: of the watcher's loss beside the reader's.
-        rate: learning rate of all networks.
+        weight: of the watchers beside the reader, where it reads without fault.
+        bearable: the reader's loss, in nats, from which on the watchers no longer count.
+        rate: learning rate of U-Net and watchers, at first.
         seed: of their first weights and of the films' order.
     """
 
     task: Task
     steps: int
     batch: int = 16
-    weight: float = 1.0
+    weight: float = 4.0
+    bearable: float = 0.8
     rate: float = 1e-3
     seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Shown:
+    """A batch: films (N, T, 3, H, W) from -1 to 1, their rows, and boxes as in `PublicFilms`."""
+
+    films: Tensor
+    rows: np.ndarray
+    boxes: Tensor
 
 
 def played(contest: Contest, films: PublicFilms, *, where: str, progress: Progress) -> UNet:
     """The U-Net after the contest, on the processor."""
     torch.manual_seed(contest.seed)
     players = _Players(contest, films, where)
-    copying = contest.steps // _COPYING
-    for step in range(copying + contest.steps):
-        if step < copying:
-            players.copy()
-        else:
-            players.draw()
+    for step in range(contest.steps):
+        players.draw(is_warm=step * _WARM >= contest.steps)
+        for _ in range(_LOOKS):
             players.look()
-        if contest.task is Task.ALF and step in (
-            copying + contest.steps // 3,
-            copying + contest.steps // 2,
-        ):
+        if contest.task is Task.ALF and step in (contest.steps // 3, contest.steps // 2):
             players.replace_watcher()
-        progress(step + 1, copying + contest.steps)
+        progress(step + 1, contest.steps)
     return players.unet.cpu().eval()
 
 
+def reader() -> nn.Module:
+    """The public network, which reads films (N, 3, T, H, W) from -1 to 1."""
+    net: nn.Module = mvit.pretrained("mvit_small")
+    net.register_forward_pre_hook(lambda _, given: (mvit.fitted(given[0] / 2 + 0.5, "mvit_small"),))
+    return net
+
+
 class _Players:
-    """The three networks, and their moves."""
+    """The networks, and their moves."""
 
     def __init__(self, contest: Contest, films: PublicFilms, where: str) -> None:
-        self.contest, self.films, self.where = contest, films, where
+        self.contest, self.known, self.where = contest, films, where
         self.rng = np.random.default_rng(contest.seed)
         self.frames = torch.from_numpy(films.frames).to(where)
-        self.unet = UNet(contest.task).to(where)
-        activities = int(films.activity.max()) + 1
-        self.reader = classifier(axes=3, channels=3, classes=activities).to(where)
-        self.watchers = nn.ModuleList([self._watcher()])
-        if contest.task is Task.ALF:
-            self.watchers.extend(self._watcher() for _ in range(_WATCHERS - 1))
-        self._optimise()
+        self.unet, self.reader = UNet(contest.task).to(where), reader().to(where)
+        several = _WATCHERS if contest.task is Task.ALF else 1
+        self.watchers = nn.ModuleList(self._watcher() for _ in range(several))
+        self.misread = 0.0  # how badly was read lately, in nats
+        slow = {"params": self.reader.parameters(), "lr": _READER_RATE * contest.rate}
+        self.drawing = torch.optim.AdamW(
+            [{"params": self.unet.parameters()}, slow], lr=contest.rate
+        )
+        self.slowing = torch.optim.lr_scheduler.CosineAnnealingLR(self.drawing, contest.steps)
+        self.looking = self._optimiser()
 
     def _watcher(self) -> nn.Module:
         is_alf = self.contest.task is Task.ALF
-        classes = sum(self.films.sizes) if is_alf else _EMBEDDED
-        return classifier(axes=2, channels=3, classes=classes).to(self.where)
+        classes = sum(self.known.sizes) if is_alf else _EMBEDDED
+        return classifier(axes=2, channels=3, classes=classes, widths=_WIDTHS).to(self.where)
 
-    def _optimise(self) -> None:
-        self.drawing = torch.optim.AdamW(self.unet.parameters(), lr=self.contest.rate)
-        lookers = [*self.reader.parameters(), *self.watchers.parameters()]
-        self.looking = torch.optim.AdamW(lookers, lr=self.contest.rate)
+    def _optimiser(self) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(self.watchers.parameters(), lr=self.contest.rate)
 
     def replace_watcher(self) -> None:
         """Let a watcher begin anew, so that not only the one before is deceived [wu2020]."""
         self.watchers[int(self.rng.integers(len(self.watchers)))] = self._watcher()
-        self._optimise()
+        self.looking = self._optimiser()
 
-    def copy(self) -> None:
-        """The U-Net learns to draw what it sees; the others look at films as they are."""
-        films, rows = self._shown()
-        self._look_at(films, rows)
-        with self._mixed():
-            loss = (self._redrawn(films) - films).abs().mean()
+    def draw(self, *, is_warm: bool) -> None:
+        """U-Net and reader: for the activity, and once warm against the watchers."""
+        shown = self._shown(self.contest.batch, self.known.frames.shape[1])
+        drawn = replace(shown, films=self._redrawn(shown.films))
+        out = self.reader(drawn.films.transpose(1, 2)).float()
+        loss = _functional.cross_entropy(out, self._tensor(self.known.activity[shown.rows]))
+        self.misread = _MEMORY * self.misread + (1 - _MEMORY) * loss.item()
+        weight = self.contest.weight * max(0.0, 1 - self.misread / self.contest.bearable)
+        if is_warm and weight:
+            loss = loss - weight * self._blindness(drawn)
         _step(self.drawing, loss)
-
-    def draw(self) -> None:
-        """The U-Net draws for the reader and against the watchers."""
-        films, rows = self._shown()
-        with self._mixed():
-            drawn = self._redrawn(films)
-            loss = self._read(drawn, rows) - self.contest.weight * self._blindness(drawn, rows)
-        _step(self.drawing, loss)
+        self.slowing.step()
 
     def look(self) -> None:
-        """Reader and watchers learn from what is drawn now."""
-        films, rows = self._shown()
-        with torch.no_grad(), self._mixed():
-            drawn = self._redrawn(films)
-        self._look_at(drawn.float(), rows)
+        """The watchers learn from what is drawn now, a few frames of more films."""
+        shown = self._shown(_MORE * self.contest.batch, 2)
+        with torch.no_grad():
+            drawn = replace(shown, films=self._redrawn(shown.films))
+        _step(self.looking, self._unseen(drawn))
 
-    def _look_at(self, films: Tensor, rows: np.ndarray) -> None:
-        with self._mixed():
-            loss = self._read(films, rows) + self._watch(films, rows)
-        _step(self.looking, loss)
-
-    def _shown(self) -> tuple[Tensor, np.ndarray]:
-        """A batch of films (N, T, 3, H, W) from -1 to 1, some mirrored, and their rows."""
-        rows = self.rng.integers(len(self.frames), size=self.contest.batch)
-        films = self.frames[torch.from_numpy(rows).to(self.where)]
+    def _shown(self, count: int, length: int) -> _Shown:
+        """Some films, some of them mirrored; all their frames, or as many as are wanted."""
+        rows = self.rng.integers(len(self.frames), size=count)
+        whole = self.known.frames.shape[1]
+        some = np.sort(self.rng.permutation(whole)[:length])
+        films = self.frames[torch.from_numpy(rows).to(self.where)][:, some]
         films = films.permute(0, 1, 4, 2, 3).float() / 127.5 - 1
-        films = films.flip(-1) if self.rng.random() < 0.5 else films
+        boxes = self._tensor(self.known.boxes[rows][:, some])
+        if self.rng.random() < 0.5:
+            films, boxes = films.flip(-1), torch.cat([1 - boxes[..., :1], boxes[..., 1:]], dim=-1)
         side = int(self.rng.choice(_SIDES))
-        smaller = _functional.interpolate(films.flatten(0, 1), size=(side, side), mode="area")
-        return smaller.unflatten(0, films.shape[:2]), rows
+        if side < films.shape[-1]:
+            flat = _functional.interpolate(films.flatten(0, 1), size=(side, side), mode="area")
+            films = flat.unflatten(0, films.shape[:2])
+        return _Shown(films=films, rows=rows, boxes=boxes)
 
     def _redrawn(self, films: Tensor) -> Tensor:
         drawn: Tensor = self.unet(films.flatten(0, 1)).unflatten(0, films.shape[:2])
         return drawn
 
-    def _read(self, films: Tensor, rows: np.ndarray) -> Tensor:
-        """How badly the activity is read."""
-        out = self.reader(films.transpose(1, 2))
-        return _functional.cross_entropy(out.float(), self._tensor(self.films.activity[rows]))
-
-    def _watch(self, films: Tensor, rows: np.ndarray) -> Tensor:
+    def _unseen(self, drawn: _Shown) -> Tensor:
         """How badly the watchers see."""
         if self.contest.task is Task.SPACT:
-            return contrast(*self._pair(films, self.watchers[0]))
-        looks = self._tensor(self.films.looks[rows])
-        frames = self._one_frame(films)
-        losses = [
-            attribute_loss(net(frames).float(), looks, self.films.sizes) for net in self.watchers
-        ]
+            return contrast(*self._pair(drawn.films))
+        looks = self._tensor(self.known.looks[drawn.rows])
+        losses = [attribute_loss(out, looks, self.known.sizes) for out in self._said(drawn)]
         return torch.stack(losses).mean()
 
-    def _blindness(self, films: Tensor, rows: np.ndarray) -> Tensor:
-        """What the U-Net wants to be large: the contrast's loss, or how undecided ALF's are."""
+    def _blindness(self, drawn: _Shown) -> Tensor:
+        """What the U-Net wants to be 1: how blind the watcher is that sees best."""
         if self.contest.task is Task.SPACT:
-            guessing = float(np.log(2 * len(films) - 1))  # beyond it nothing more is hidden
-            return self._watch(films, rows).clamp(max=guessing)
-        frames = self._one_frame(films)
-        doubts = [doubt(net(frames).float(), self.films.sizes) for net in self.watchers]
-        return torch.stack(doubts).min()  # the watcher who is surest counts
+            guessing = float(np.log(2 * len(drawn.films) - 1))  # beyond it nothing more is hidden
+            return contrast(*self._pair(drawn.films)).clamp(max=guessing) / guessing
+        return torch.stack([doubt(out, self.known.sizes) for out in self._said(drawn)]).min()
 
-    def _pair(self, films: Tensor, watcher: nn.Module) -> tuple[Tensor, Tensor]:
+    def _pair(self, films: Tensor) -> tuple[Tensor, Tensor]:
         """Two frames of each film, moved and lit a little, as the watcher knows them."""
-        first, second = (watcher(self._moved(self._one_frame(films))).float() for _ in range(2))
+        some = self.rng.permutation(films.shape[1])[:2]
+        first, second = (self.watchers[0](self._moved(films[:, number])) for number in some)
         return first, second
 
-    def _one_frame(self, films: Tensor) -> Tensor:
-        return films[:, int(self.rng.integers(films.shape[1]))]
+    def _said(self, drawn: _Shown) -> list[Tensor]:
+        """What each watcher says of a person, from one frame of each film."""
+        number = int(self.rng.integers(drawn.films.shape[1]))
+        crops = cropped(drawn.films[:, number], drawn.boxes[:, number])
+        return [watcher(crops) for watcher in self.watchers]
 
     def _moved(self, frames: Tensor) -> Tensor:
         across, down = self.rng.integers(-8, 9, 2).tolist()
         light = float(self.rng.uniform(0.8, 1.2))
         return torch.roll(frames, (down, across), dims=(-2, -1)) * light
-
-    def _mixed(self) -> torch.autocast:
-        return torch.autocast(self.where, dtype=torch.bfloat16, enabled=self.where != "cpu")
 
     def _tensor(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.where)
@@ -233,6 +245,17 @@ def _step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
     optimiser.zero_grad(set_to_none=True)
     loss.backward()
     optimiser.step()
+
+
+def cropped(frames: Tensor, boxes: Tensor) -> Tensor:
+    """Squares (N, 3, 64, 64) of frames (N, 3, H, W), where boxes (N, 3) say; edges continue."""
+    x, y, side = boxes.unbind(dim=1)
+    none = torch.zeros_like(x)
+    rows = [torch.stack(row, dim=1) for row in ((side, none, 2 * x - 1), (none, side, 2 * y - 1))]
+    grid = _functional.affine_grid(
+        torch.stack(rows, dim=1), [len(frames), 3, CROP_PX, CROP_PX], align_corners=False
+    )
+    return _functional.grid_sample(frames, grid, padding_mode="border", align_corners=False)
 
 
 def contrast(first: Tensor, second: Tensor) -> Tensor:
