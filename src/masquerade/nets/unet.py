@@ -48,8 +48,8 @@ class UNet(nn.Module):
         self.up = nn.ModuleList(nn.Sequential(*block(2, a + b, b, 1)) for a, b in steps)
         self.out = nn.Conv2d(widths[0], 16, 3, padding=1)  # three colours and a share of 4 pixels
         nn.init.zeros_(self.out.weight)
-        nn.init.constant_(self.out.bias, 0.0)
-        nn.init.constant_(self.out.bias[12:], _KEPT)
+        with torch.no_grad():
+            self.out.bias.copy_(torch.tensor([0.0] * 12 + [_KEPT] * 4))  # type: ignore[union-attr]
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Pictures (N, 3, H, W) from -1 to 1 to others of the same size and range."""

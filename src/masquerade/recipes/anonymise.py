@@ -103,8 +103,10 @@ def anonymise(plan: Anonymise, films: PublicFilms, told: bench.Told) -> dict[str
             epochs=_EPOCHS, looks_epochs=_LOOKS_EPOCHS, seeds=plan.runs, where=plan.device
         )
         for name, redraw in (("before", _as_it_is), ("after", net.to(plan.device))):
-            parts = [attributes.seen(part, redraw, where=plan.device) for part in (learned, unseen)]
-            measured = attributes.told(*parts, study, progress=partial(told, f"told {name}"))
+            taught, asked = (
+                attributes.seen(part, redraw, where=plan.device) for part in (learned, unseen)
+            )
+            measured = attributes.told(taught, asked, study, progress=partial(told, f"told {name}"))
             found[name] = plain(measured)
     return found
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -145,7 +146,10 @@ class _Players:
         several = _WATCHERS if contest.task is Task.ALF else 1
         self.watchers = nn.ModuleList(self._watcher() for _ in range(several))
         self.misread = 0.0  # how badly was read lately, in nats
-        slow = {"params": self.reader.parameters(), "lr": _READER_RATE * contest.rate}
+        slow: dict[str, Any] = {
+            "params": self.reader.parameters(),
+            "lr": _READER_RATE * contest.rate,
+        }
         self.drawing = torch.optim.AdamW(
             [{"params": self.unet.parameters()}, slow], lr=contest.rate
         )
