@@ -106,20 +106,20 @@ def _of_figure_8(found: Examined) -> list[str]:
 
 def _of_claims(found: Examined) -> str:
     claims = [claim for cell in operating(found) for claim in found.scores[cell].claims]
-    least, most = (pick(claim.at_8_moments for claim in claims) for pick in (min, max))
+    printed = [claim.at_8_moments for claim in claims]
     teacher, person = (
         between([getattr(claim, unit) for claim in claims]) for unit in ("teacher", "person")
     )
     return (
-        f"What the paper would print, in one teaching {least:.1f} to {most:.1f}, depends on the "
-        f"votes: it is private itself, and no guarantee. True: {teacher} for one teacher's data, "
-        f"{person} for one person."
+        f"What the paper would print, in one teaching {min(printed):.1f} to {max(printed):.1f}, "
+        f"depends on the votes: it is private itself, and no guarantee. True: {teacher} for "
+        f"one teacher's data, {person} for one person."
     )
 
 
 def between(epsilons: Sequence[float]) -> str:
     """The smallest and the largest to one decimal, never less than they are."""
-    low, high = (f"{_round.up_decimals(pick(epsilons), 1):.1f}" for pick in (min, max))
+    low, high = (f"{_round.up_decimals(e, 1):.1f}" for e in (min(epsilons), max(epsilons)))
     return low if low == high else f"{low} to {high}"
 
 
