@@ -60,7 +60,7 @@ def test_doubt_is_none_for_the_sure_and_one_for_the_undecided() -> None:
 
 @pytest.mark.parametrize("task", list(Task))
 def test_a_contest_changes_the_pictures_and_repeats_itself(task: Task, small: None) -> None:
-    contest = Contest(task=task, steps=3, batch=4)
+    contest = Contest(task=task, steps=2, batch=4)
     one, other = (minimax.played(contest, films(), where="cpu", progress=quiet) for _ in range(2))
     for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
         assert torch.allclose(mine, theirs, atol=1e-3)
@@ -110,6 +110,7 @@ def test_a_crop_shows_what_is_in_the_box() -> None:
     assert crops[0].mean() > 0.9 and crops[1].max() == 0
 
 
+@pytest.mark.slow
 def test_looks_that_show_are_told_and_hidden_ones_are_not() -> None:
     every = films(60)
     learned, unseen = every.part(np.arange(44)), every.part(np.arange(44, 60))
@@ -138,6 +139,7 @@ def test_no_two_tenths_have_the_same_people() -> None:
     assert not (one & other).any() and not set(people[other]) & set(people[~other])
 
 
+@pytest.mark.slow
 def test_the_recipe_draws_public_people_and_writes_weights(
     tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
