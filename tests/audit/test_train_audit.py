@@ -159,10 +159,12 @@ class Watched(Noise):
     def __init__(self, seed: int) -> None:
         super().__init__(seed=seed)
         self.was_in: list[bool] = []
+        self.drawn: list[int] = []  # records in each, one at least, as the sum is divided by
 
     def poisson_batch(self, sampling_prob: float, count: int) -> np.ndarray:
         found = super().poisson_batch(sampling_prob, count)
         self.was_in.append(bool(found[0]))
+        self.drawn.append(max(1, int(found.sum())))
         return found
 
 
@@ -181,8 +183,9 @@ def taken_apart(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def test_as_published_both_parts_have_one_batch_and_the_law_of_the_game() -> None:
     plan, noise, value = planned(4.0, is_revealed=True), Watched(5), 100.0
     seen = updates(mask_dp("as_published"), rows_with(value, public=FAR), plan, noise, STEPS)
-    is_in, private = taken_apart(seen)
-    was_in = np.array(noise.was_in)
+    sums = seen * np.array(noise.drawn)  # an attacker knows the batch, and so its size
+    is_in, was_in = sums > FAR / 2, np.array(noise.was_in)
+    private = sums - FAR * is_in
     assert np.array_equal(is_in, was_in), "the update shows who was drawn, every time"
     assert binomtest(int(was_in.sum()), was_in.size, 0.25).pvalue > 0.001
     rest = (private - CLIP * was_in) / CLIP  # what the game draws: N(0, z^2), plus +1 if in

@@ -116,7 +116,7 @@ def test_a_published_claim_by_command(command: Any) -> None:
         ("account tax", "Unknown account command 'tax'"),
         ("relase in out", "did you mean release?"),
         ("release a.npy b.npy --mechanism gausian_noise", "did you mean gaussian_noise?"),
-        ("release a.npy b.npy", "gaussian_noise, low_resolution"),
+        ("release a.npy b.npy", "gaussian_noise, learned_filter"),
         (
             "release a.npy b.npy --mechanism gaussian_noise --epsilon 8 --delta 1e-4",
             "everything that one person contributed",

@@ -54,7 +54,7 @@ def test_no_command_names_a_path_of_the_users(recipe: str, data: str) -> None:
 
 def test_a_command_can_be_typed_again(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     kind = type(catalog.example("recipes", "tempdiff"))
-    plan = kind(sizes=(10, 30), queries=7, public_subjects="8, 9", quick=True)
+    plan = kind(sizes=(10, 30), queries=(7,), public_subjects="8, 9", quick=True)
     said = bench.command(plan, Stage(seed=3, shares_subjects=True))
     assert said == (
         "masquerade recipe tempdiff --seed 3 --shares-subjects --sizes 10 30 --queries 7 "
@@ -113,10 +113,10 @@ def test_a_journal_is_of_one_recipe_one_data_set_and_one_version(
 
 def test_every_recipe_is_found_and_described() -> None:
     assert set(COMMANDS) == {
-        *("audits", "demo", "figures", "gallery", "mask_dp", "papers", "pretrain", "tempdiff"),
-        *("video_dprp", "world"),
+        *("anonymise", "audits", "demo", "figures", "gallery", "mask_dp", "papers", "pretrain"),
+        *("tempdiff", "video_dprp", "world"),
     }
-    assert list(COMMANDS) == sorted(COMMANDS) and len(COMMANDS) == 10
+    assert list(COMMANDS) == sorted(COMMANDS) and len(COMMANDS) == 11
     for name, recipe in COMMANDS.items():
         assert recipe.__module__.endswith(f".{name}") and recipe.__doc__
     with pytest.raises(ValueError, match="Unknown recipes entry 'fims'; choose from audits, demo"):

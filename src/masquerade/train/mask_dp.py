@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from masquerade.account.renyi import renyi_noise_multiplier
 from masquerade.train.masked import Masked
@@ -36,6 +36,8 @@ class MaskDp(Masked):
         form: independent batches, or the shared batch as published.
         view: what the private gradient sees: whole recordings, or their private pixels alone.
     """
+
+    LATER: ClassVar[tuple[str, ...]] = (*Masked.LATER, "view")
 
     form: Literal["independent", "as_published"] = "independent"
     view: Literal["whole", "private"] = "whole"

@@ -32,6 +32,9 @@ class Promised(ABC):
     HEADLINE: ClassVar[Relation] = Relation.REPLACE_ONE
     UNITS: ClassVar[tuple[UnitName, ...]]
     WHERE: ClassVar[str]  # after "Expected unit video or subject"
+    # Fields that came after receipts without them were written: named only where they are not as
+    # usual, so that those receipts, and the runs that were begun, are still of the same fields.
+    LATER: ClassVar[tuple[str, ...]] = ()
 
     epsilon: float
     delta: float = 1e-5
@@ -71,8 +74,12 @@ class Promised(ABC):
         return self.HEADLINE if self.relation is None else Relation(self.relation)
 
     def fields(self) -> dict[str, Any]:
-        """The public fields, as plain JSON values."""
-        found = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        """The public fields, as plain JSON values; of later ones those that are not as usual."""
+        found = {
+            each.name: getattr(self, each.name)
+            for each in dataclasses.fields(self)
+            if each.name not in self.LATER or getattr(self, each.name) != each.default
+        }
         found["epsilon"] = None if self.epsilon == math.inf else self.epsilon
         return dict(_json.encode(found))
 

@@ -63,6 +63,9 @@ class Ensemble(Promised):
 
     UNITS: ClassVar[tuple[UnitName, ...]] = (UnitName.SUBJECT, UnitName.SHARD)
     WHERE: ClassVar[str] = "with votes"
+    LATER: ClassVar[tuple[str, ...]] = (
+        *("gamma", "overlap", "batch", "learning_rate", "student_steps"),
+    )
 
     relation: Literal["replace_one", "zero_out"] = "replace_one"
     queries: int = 200
