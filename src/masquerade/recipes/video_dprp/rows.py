@@ -109,6 +109,9 @@ def scaled(columns: int, shape: Shape) -> int:
     return max(1, columns * math.prod(shape[1:]) // _NUMBERS)
 
 
+_ANYBODYS = "learned_filter"  # the user's own network: our example's row would say nothing
+
+
 def all_rows(shape: Shape, choices: Choices, *, is_quick: bool) -> list[Spec]:
     """The rows of the four tables for recordings of a shape; fewer of them where it is quick."""
     return [
@@ -143,7 +146,7 @@ def _table_1(shape: Shape, choices: Choices, is_quick: bool) -> Iterator[Spec]:
             named.append((row, f"{line} {epsilon:g}", "video_dprp", fields))
     yield Spec(table=1, name=RAW, line="raw")
     yield Spec(table=1, name=ALONE, line="public alone", method="")
-    own = {mechanism for _, _, mechanism, _ in named}
+    own = {_ANYBODYS, *(mechanism for _, _, mechanism, _ in named)}
     for mechanism in catalog.names("release"):
         if mechanism not in own:
             name = _READABLE.get(mechanism, mechanism)

@@ -12,8 +12,8 @@ _GRID = {
     "seeds": 3,
 }
 
-# Rates, batch and epochs were chosen on world 2000, never the tested one, by
-# benchmarks/choose_video_dprp.py; one rate for all noise, one for none.
+# Rates, batch and epochs are between the best of a few tried on world 2000, never the tested one;
+# benchmarks/choose_video_dprp.py tries such. One rate for all noise, one for none.
 STAGE = Preset(
     values={
         **_GRID,
