@@ -316,3 +316,5 @@ def test_a_field_that_came_later_is_named_only_where_it_is_not_as_usual() -> Non
     other = dataclasses.replace(usual, momentum=0.5, schedule="constant")
     assert other.fields() == usual.fields() | {"momentum": 0.5, "schedule": "constant"}
     assert DpSgd(**other.fields() | {"class_weights": ()}) == other
+    assert other.made(other.fields() | {"mask_sha256": "0" * 64})
+    assert not usual.made(other.fields()), "another schedule made another model"

@@ -20,7 +20,7 @@ from masquerade.files import signature
 from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Shapes
 from masquerade.receipt import Receipt, receipt_path
-from masquerade.train.promise import WithMasks
+from masquerade.train.promise import OF_MASKS, WithMasks
 from masquerade.video.formats import MAX_PIXELS
 from masquerade.wording import explain
 
@@ -155,12 +155,12 @@ def _promise(receipt: Receipt) -> Any:
     fields = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in receipt.fields.items()
-        if name not in ("mask_sha256", "mask_source")
+        if name not in OF_MASKS
     }
     method = make(**fields | ({"epsilon": math.inf} if fields["epsilon"] is None else {}))
     if getattr(method, "HAS_PUBLIC", False) and "mask_sha256" not in receipt.fields:
         raise ValueError("the masks that it speaks of are not named (mask_sha256)")
-    if method.fields() != {name: receipt.fields[name] for name in fields}:
+    if not method.made(receipt.fields):
         raise ValueError("some of its fields are missing")
     if "mask_sha256" not in receipt.fields:
         return method

@@ -155,7 +155,7 @@ class Train:
         if not target.is_file() or self.ledger is None:
             return None
         receipt = check_receipt(target)
-        is_its = method.fields().items() <= receipt.fields.items()
+        is_its = method.made(receipt.fields)
         is_its = is_its and receipt.mechanism == method.name
         is_its = is_its and network.said.items() <= said_of(target).items()
         is_its = is_its and receipt.ledger_sequence is not None

@@ -10,12 +10,15 @@ import dataclasses
 import math
 import typing
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json, catalog
 from masquerade.guarantee import Relation, UnitName, units_help
 from masquerade.mechanism import Shapes, Stated
+
+OF_MASKS = ("mask_sha256", "mask_source")  # fields of a receipt that are no method's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +85,10 @@ class Promised(ABC):
         }
         found["epsilon"] = None if self.epsilon == math.inf else self.epsilon
         return dict(_json.encode(found))
+
+    def made(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a receipt's fields are all of these, whatever its masks were."""
+        return self.fields() == {name: fields[name] for name in fields if name not in OF_MASKS}
 
     @abstractmethod
     def stated(self, shapes: Shapes) -> Stated:
