@@ -3,7 +3,7 @@
 Each step alone, then all together as `masquerade release --device cuda` chains them: decode, RGB,
 release, YUV, encode. The GPU's own decoder and encoder are tried through PyAV; where a machine has
 none it says so. Give a video of 1920x1080; it is played forwards until it has enough frames. Needs
-a GPU, torch and PyAV. About a minute and a half.
+a GPU, torch and PyAV. About three minutes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from masquerade.release.gaussian_video import GaussianVideo
 from masquerade.release.pooled_gaussian import PooledGaussian
 from masquerade.video import colour, read, write
 
-FRAMES = 384
+FRAMES = 600
 TARGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4, "unit": "pixels", "pixels": 16}
 CASES: dict[str, GaussianVideo] = {
     "pooled": PooledGaussian(**TARGET),
