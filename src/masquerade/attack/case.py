@@ -89,7 +89,7 @@ def noise_like(recording: Recording) -> Recording:
             return replace(recording, image=_bytes(recording.image.shape))
         case Signal():
             shape = recording.values.shape
-            values = np.random.default_rng(shape).standard_normal(shape)
+            values = np.random.default_rng(shape).uniform(-1, 1, shape)
             return replace(recording, values=values.astype(np.float32))
 
 
