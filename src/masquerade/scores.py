@@ -80,3 +80,84 @@ class Utility:
         if not self.measure:
             raise ValueError("Expected measure to be named.")
         _check.finite(value=self.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Success:
+    """How well an attacker did, as one number with its interval. It is private.
+
+    Args:
+        measure: the measure's name, such as "rank-1" or "cMAP"; larger is better for the attacker.
+        value: what was measured.
+        low: the lower end of the 95 % interval.
+        high: its upper end.
+        count: people, places or whatever else was drawn again and again to find the interval.
+        of: what was counted, such as "people".
+        chance: what guessing gets, where that is known.
+    """
+
+    measure: str
+    value: float
+    low: float
+    high: float
+    count: int
+    of: str
+    chance: float | None = None
+
+    def __post_init__(self) -> None:
+        _check.finite(value=self.value, low=self.low, high=self.high)
+        _check.count(count=self.count)
+        if not self.low <= self.value <= self.high:
+            raise ValueError(
+                f"Expected an interval around {self.value}, got {self.low} to {self.high}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attacked:
+    """What one attacker learned from what was published, between what bounds it. It is private.
+
+    Args:
+        attack: the attack's name.
+        attacker: what this attacker knows, in words.
+        published: against what was published; the first figure is the headline.
+        ceiling: the same against the raw recordings, where the attack must succeed.
+        floor: the same against random data, where it must fail.
+        notes: what a reader has to know besides.
+    """
+
+    attack: str
+    attacker: str
+    published: tuple[Success, ...]
+    ceiling: tuple[Success, ...]
+    floor: tuple[Success, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [[each.measure for each in some] for some in (self.ceiling, self.floor)]
+        if not self.published or any(own != [f.measure for f in self.published] for own in names):
+            raise ValueError("Expected the same measures of what was published, raw and random.")
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether the attack works on raw recordings, so that its failure would mean something."""
+        return self.ceiling[0].low > self.floor[0].high
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence, from the headline's intervals alone."""
+        found, top, bottom = self.published[0], self.ceiling[0], self.floor[0]
+        if not self.is_telling:
+            return (
+                f"Too weak to say anything: {found.measure} on raw recordings is {_span(top)}, on "
+                f"random ones {_span(bottom)}."
+            )
+        if found.low <= bottom.high:
+            return f"Not told apart from random data: {_span(found)} beside {_span(bottom)}."
+        if found.high < top.low:
+            return f"Weakened, not stopped: {_span(found)}; raw {_span(top)}."
+        return f"Not stopped: {_span(found)}; raw {_span(top)}."
+
+
+def _span(figure: Success) -> str:
+    return f"{figure.value:.3g} ({figure.low:.3g} to {figure.high:.3g})"
