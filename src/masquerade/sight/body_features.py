@@ -15,7 +15,7 @@ import numpy as np
 from masquerade import assets
 from masquerade._optional import require
 from masquerade.sight import efficientnet_lite
-from masquerade.sight.body_colours import places
+from masquerade.sight.body_colours import check_masks, places
 
 cv2 = require("cv2", extra="vision")
 
@@ -54,6 +54,7 @@ class BodyFeatures:
 
 def crops(frame: np.ndarray, boxes: np.ndarray, masks: np.ndarray | None = None) -> np.ndarray:
     """(N, 224, 224, 3) uint8: each body, stretched; what a mask leaves out is grey."""
+    check_masks(frame, boxes, masks)
     pictures = []
     for number, place in enumerate(places(frame, boxes)):
         picture = frame[place]
