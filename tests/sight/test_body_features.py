@@ -17,9 +17,9 @@ pytest.importorskip("cv2")
 from masquerade.sight.body_colours import ColourLayout
 
 RED, BLUE, WHITE = (200, 20, 20), (20, 20, 200), (240, 240, 240)
-# Of the frames 60, 80 and 100 of a real film: a woman who walks, and a man on a roof.
-WOMAN = ([1290, 530, 1490, 930], [1100, 520, 1340, 930], [910, 520, 1150, 930])
-MAN = ([560, 100, 700, 480], [560, 90, 700, 470], [600, 70, 750, 460])
+# Of the frames 60 and 80 of a real film: a woman who walks, and a man on a roof.
+WOMAN = ([1290, 530, 1490, 930], [1100, 520, 1340, 930])
+MAN = ([560, 100, 700, 480], [560, 90, 700, 470])
 
 
 def asset(name: str) -> Path:
@@ -31,7 +31,7 @@ def asset(name: str) -> Path:
 
 @pytest.fixture(scope="module")
 def film() -> np.ndarray:
-    return read.segment(asset("sports2d_demo"), 60, 101)[::20]
+    return read.segment(asset("sports2d_demo"), 60, 81)[::20]
 
 
 def dressed(above: tuple[int, ...], below: tuple[int, ...]) -> np.ndarray:
@@ -44,7 +44,7 @@ BOX = np.array([[20.0, 10.0, 40.0, 70.0]])
 
 
 def likeness(embed: object, film: np.ndarray) -> np.ndarray:
-    """(2, 3, 2, 3): how like the woman and the man in three frames are each other."""
+    """(2, 2, 2, 2): how like the woman and the man in two frames are each other."""
     rows = [
         embed.embed(frame, np.array(boxes))  # type: ignore[attr-defined]
         for frame, *boxes in zip(film, WOMAN, MAN, strict=True)
@@ -93,7 +93,24 @@ def test_real_people_are_more_like_themselves_to_a_network(film: np.ndarray) -> 
     assert eyes.embed(film[0], np.zeros((0, 4))).shape == (0, 1280)
     assert eyes.embed(film[0][:1, :1], np.array([[0, 0, 1, 1]])).shape == (1, 1280)
     again = pickle.loads(pickle.dumps(eyes))
-    assert again == eyes and "_net" not in vars(again)
+    assert again == eyes and "_network" not in vars(again)
+
+
+def test_any_network_can_look() -> None:
+    pytest.importorskip("torch")
+    from masquerade.sight.body_features import BodyFeatures
+
+    class Mean:
+        def embed(self, frames: np.ndarray, /) -> np.ndarray:
+            return frames.mean(axis=(1, 2), dtype=np.float32)
+
+    eyes = BodyFeatures(network=Mean())
+    red, blue = eyes.embed(dressed(RED, BLUE), np.array([[20, 10, 40, 40], [20, 40, 40, 70]]))
+    np.testing.assert_allclose(red, np.array(RED) / np.linalg.norm(RED), atol=1e-3)
+    assert red.argmax() == 0 and blue.argmax() == 2
+    assert eyes.embed(dressed(RED, BLUE), np.zeros((0, 4))).shape == (0, 3)
+    with pytest.raises(ValueError, match="give that its own weights"):
+        BodyFeatures(network=Mean(), weights=Path("lite0.pth"))
 
 
 def test_a_network_sees_grey_where_the_mask_is_none() -> None:
