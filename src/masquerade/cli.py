@@ -139,11 +139,11 @@ def _parsed(program: str, command: Any, rest: list[str]) -> tuple[Any, list[Any]
     fields: list[Any] = [("options", command)]
     about = [command.__doc__.strip().splitlines()[0]]
     wanted = getattr(command, "ENTRIES", (command.ENTRY,) if hasattr(command, "ENTRY") else ())
-    for place, (flag, room, *usual) in enumerate(wanted):
+    for place, (flag, room, *usual) in enumerate(wanted):  # usually None: it may be left out
         name, rest = _take(rest, f"--{flag}") if flag else _first(rest)
         name = usual[0] if name is None and usual else name
         spelled = f"--{flag} NAME" if flag else "NAME"
-        if name is None and not {"-h", "--help"} & set(rest):
+        if name is None and not usual and not {"-h", "--help"} & set(rest):
             raise ValueError(f"Expected {spelled}; choose from {', '.join(catalog.names(room))}.")
         about.append(f"{spelled} is one of: {', '.join(catalog.names(room))}.")
         if name is not None:
@@ -153,7 +153,7 @@ def _parsed(program: str, command: Any, rest: list[str]) -> tuple[Any, list[Any]
             about.append(f"{name}: {_summary(entry)}")
     fields.append(("json", bool, dataclasses.field(default=False)))
     chosen = _parse(program, dataclasses.make_dataclass("Arguments", fields), rest, about)
-    return chosen.options, [getattr(chosen, field[0]) for field in fields[1:-1]]
+    return chosen.options, [getattr(chosen, f"entry_{place}", None) for place in range(len(wanted))]
 
 
 def _text(answer: Answer, *, as_json: bool) -> str:

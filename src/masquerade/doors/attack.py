@@ -1,0 +1,235 @@
+"""Attack what was published: who is it, what do people look like, where was it?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tyro.conf import Positional
+
+from masquerade import _check, _json, catalog
+from masquerade.attack.attack import Attack, silent
+from masquerade.collection import Collection
+from masquerade.compute import device as devices
+from masquerade.compute.progress import bars, teller
+from masquerade.doors import Answer
+from masquerade.doors.attack_case import Knowledge, of_files, of_mechanism
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+from masquerade.mechanism import Mechanism
+from masquerade.scores import Attacked, Success
+
+_PRIVATE = (
+    "PRIVATE: computed from the originals; covered by no epsilon; do not publish. A low figure is "
+    "no proof: another attacker may do better."
+)
+Tell = Callable[[str, int, int], None]
+
+
+def make_attack(name: str, /, **fields: Any) -> Attack:
+    """The attack of that name with these fields."""
+    attack: Attack = type(catalog.example("attack", name))(**fields)
+    return attack
+
+
+def attack_files(
+    attack: Attack,
+    published: Path | str | Sequence[Path | str],
+    collection: Collection[Any],
+    *,
+    holds: int | None = None,
+    seed: int = 0,
+    progress: Tell = silent,
+) -> tuple[Attacked, ...]:
+    """Attack published files; what comes out is private.
+
+    Nothing is published, charged or changed. Where receipts stand beside the files, an attacker who
+    adapts releases recordings of their own in the same way, in memory.
+
+    Args:
+        attack: which; see `make_attack`.
+        published: files or folders, named as the recordings of the data set.
+        collection: the data set; the attacker holds recordings of it that were not published.
+        holds: how many of them at most; all if None.
+        seed: of everything random in the attack.
+        progress: called with what is done, how far, and of how much.
+
+    Raises:
+        BadInput: if a file cannot be read, or belongs to no recording.
+    """
+    several = [published] if isinstance(published, Path | str) else published
+    data = _of_its_kind(attack, collection)
+    case = of_files([Path(each) for each in several], data, _knowledge(attack, holds, seed))
+    return attack.run(case, told=progress)
+
+
+def attack_mechanism(
+    attack: Attack,
+    mechanism: Mechanism,
+    collection: Collection[Any],
+    *,
+    holds: int | None = None,
+    seed: int = 0,
+    progress: Tell = silent,
+) -> tuple[Attacked, ...]:
+    """Attack a data set's test part as a mechanism would release it: in memory, without files.
+
+    The arguments are those of `attack_files`.
+    """
+    data = _of_its_kind(attack, collection)
+    case = of_mechanism(mechanism, data, _knowledge(attack, holds, seed))
+    return attack.run(case, told=progress)
+
+
+def _knowledge(attack: Attack, holds: int | None, seed: int) -> Knowledge:
+    return Knowledge(whose=attack.KNOWN, holds=holds, seed=seed)
+
+
+def _of_its_kind(attack: Attack, data: Collection[Any]) -> Collection[Any]:
+    """The data set as recordings that the attack can be run on."""
+    if data.kind in attack.ON:
+        return data
+    for kind in attack.ON:
+        if kind in data.kinds:
+            return data.of_kind(kind)
+    wanted = " or ".join(str(kind) for kind in attack.ON)
+    raise BadInput(f"Expected a data set of {wanted}, got {data.ABOUT.title}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunAttack:
+    """Attack published recordings of a data set; every attacker stands between ceiling and floor.
+
+    Without a name the attacks are listed. With --mechanism instead of files, the data set's test
+    part is released in memory and attacked.
+
+    Args:
+        published: files, or folders of them, named as the recordings of --data (release a folder
+            with --keep-names); receipts beside them tell what was done.
+        out: a private file for the answer, as JSON.
+        holds: recordings that the attacker holds, at most; by default all that were not published.
+        attack_seed: of everything random in the attack.
+        device: cpu or cuda.
+        forget: remove what attacks have kept in the private cache, and do nothing else.
+    """
+
+    ENTRIES: ClassVar[tuple[tuple[str | None, ...], ...]] = (
+        ("", "attack", None),
+        ("data", "data", None),
+        ("mechanism", "release", None),
+    )
+
+    published: Positional[tuple[Path, ...]] = ()
+    out: Path | None = None
+    holds: int | None = None
+    attack_seed: int = 0
+    device: str = "cpu"
+    forget: bool = False
+
+    def __post_init__(self) -> None:
+        _check.not_negative(attack_seed=self.attack_seed)
+        if self.holds is not None:
+            _check.count(holds=self.holds)
+
+    def run(
+        self,
+        attack: Attack | None,
+        data: Collection[Any] | None,
+        mechanism: Mechanism | None,
+    ) -> Answer:
+        """Attack, or list the attacks."""
+        if attack is None:
+            return _listed()
+        if data is None:
+            listed = ", ".join(catalog.names("data"))
+            raise ValueError(f"Expected --data NAME, whose recordings they are; one of {listed}.")
+        if (mechanism is None) == (not self.published):
+            raise ValueError(
+                "Expected published files, or --mechanism NAME to release in memory, and not both."
+            )
+        if self.out is not None:
+            _check_out(self.out, self.published)
+        with bars() as progress, devices.on(self.device):
+            found = self._attacked(attack, data, mechanism, teller(progress))
+        answer = _answer(catalog.name_of(attack), found)
+        if self.out is not None:
+            text = json.dumps(answer.data, indent=1, allow_nan=False) + "\n"
+            atomic.write_whole(self.out, text.encode(), is_private=True)
+            answer.lines.append(f"Wrote {self.out}, which is private.")
+        return answer
+
+    def _attacked(
+        self,
+        attack: Attack,
+        data: Collection[Any],
+        mechanism: Mechanism | None,
+        tell: Tell,
+    ) -> tuple[Attacked, ...]:
+        how: dict[str, Any] = {"holds": self.holds, "seed": self.attack_seed, "progress": tell}
+        if mechanism is not None:
+            return attack_mechanism(attack, mechanism, data, **how)
+        return attack_files(attack, self.published, data, **how)
+
+
+def _check_out(out: Path, published: Sequence[Path]) -> None:
+    """The answer is private, so it does not stand among what is published."""
+    for path in published:
+        folder = path if path.is_dir() else path.parent
+        if out.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(
+                f"Expected a private place for the answer, got {out}, which stands among what is "
+                "published; choose another folder."
+            )
+
+
+def _listed() -> Answer:
+    found = {name: catalog.summary("attack", name) for name in catalog.names("attack")}
+    width = max(map(len, found), default=0)
+    return Answer(
+        data={"attacks": found},
+        lines=[
+            *(f"{name:{width}}  {said}" for name, said in found.items()),
+            "masquerade attack NAME --help lists the flags.",
+        ],
+    )
+
+
+def _answer(name: str, found: Sequence[Attacked]) -> Answer:
+    said = [
+        {**_json.encode(each), "verdict": each.verdict, "is_telling": each.is_telling}
+        for each in found
+    ]
+    lines = [_PRIVATE]
+    for each in found:
+        lines += _lines(each)
+    for note in dict.fromkeys(note for each in found for note in each.notes):
+        lines.append(f"Note: {note}")
+    return Answer(data={"private": True, "attack": name, "attackers": said}, lines=lines)
+
+
+def _lines(found: Attacked) -> list[str]:
+    """The headline with its verdict in one line, and a line for each other measure."""
+    rows = list(zip(found.published, found.ceiling, found.floor, strict=True))
+    first, *others = (_line(*row) for row in rows)
+    return [
+        f"{found.attacker}: {first}. {found.verdict}",
+        *(f"  {line}" for line in others),
+    ]
+
+
+def _line(published: Success, ceiling: Success, floor: Success) -> str:
+    chance = "" if published.chance is None else f", guessing {published.chance:.3g}"
+    return (
+        f"{published.measure} {_interval(published)}, n = {published.count} {published.of}; raw "
+        f"{_interval(ceiling)}, random {_interval(floor)}{chance}"
+    )
+
+
+def _interval(figure: Success) -> str:
+    return f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"
+
+
+COMMAND = RunAttack

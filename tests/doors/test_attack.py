@@ -1,0 +1,180 @@
+"""The command `attack`: Stage written to files, released, attacked; and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from masquerade import catalog
+from masquerade.attack.attack import Attack
+from masquerade.data.stage import Stage
+from masquerade.doors.attack import RunAttack, make_attack
+from masquerade.doors.attack_case import Knowledge, in_memory, of_files, of_mechanism
+from masquerade.errors import BadInput
+from masquerade.recordings import Video
+
+WORLD = {"subjects": 12, "videos": 36, "frames": 2, "height": 32, "width": 32, "bystanders": 0.0}
+FLAGS = [word for name, value in WORLD.items() for word in (f"--{name}", str(value))]
+QUICK = ["--epochs", "1", "--pictures", "1"]
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def written(in_world: Path, tmp_path: Path, command: Command) -> Path:
+    """The test split of a tiny world, as files."""
+    out = tmp_path / "private"
+    assert command("data", "write", "stage", "--split", "test", *FLAGS, "--out", out).code == 0
+    return out
+
+
+@pytest.fixture
+def released(written: Path, command: Command) -> Path:
+    target = written.with_name("published")
+    done = command("release", written, target, "--mechanism", "mosaic", "--keep-names")
+    assert done.code == 0, done.err
+    return target
+
+
+def test_a_world_is_written_released_and_attacked(
+    released: Path, tmp_path: Path, command: Command
+) -> None:
+    before = {path: path.read_bytes() for path in released.rglob("*") if path.is_file()}
+    out = tmp_path / "answer.json"
+    words = ["attack", "attribute_inference", released, "--data", "stage", *FLAGS, *QUICK]
+    done = command(*words, "--out", out)
+    assert done.code == 0, done.err
+    first, *lines = done.out.splitlines()
+    assert first.startswith("PRIVATE")
+    assert [line for line in lines if "cMAP" in line and "n = 2 people; raw" in line]
+    held = json.loads(out.read_text())
+    assert held["private"] and len(held["attackers"]) == 2
+    assert all(each["verdict"] for each in held["attackers"])
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert before == {path: path.read_bytes() for path in released.rglob("*") if path.is_file()}
+    again = command(*words, "--json")
+    assert again.json["private"] and again.json["attackers"] == held["attackers"]
+
+
+def test_an_attack_without_a_name_lists_them(command: Command) -> None:
+    done = command("attack")
+    assert done.code == 0
+    for name in catalog.names("attack"):
+        assert [line for line in done.out.splitlines() if line.startswith(name)]
+    assert "attribute_inference" in command("attack", "--json").json["attacks"]
+
+
+def test_a_mechanism_is_attacked_without_files(in_world: Path, command: Command) -> None:
+    words = [
+        "attack",
+        "attribute_inference",
+        "--data",
+        "stage",
+        *FLAGS,
+        *QUICK,
+        "--attacker",
+        "raw",
+    ]
+    done = command(*words, "--mechanism", "mosaic", "--json")
+    assert done.code == 0, done.err
+    assert len(done.json["attackers"]) == 1
+    both = command(*words, "--mechanism", "mosaic", "a.mp4")
+    assert both.code == 2 and "not both" in both.err
+    assert command(*words).code == 2
+    assert "--data" in command("attack", "attribute_inference", "a.mp4").err
+
+
+def test_files_of_no_recording_are_named_and_nothing_is_printed(
+    released: Path, tmp_path: Path, command: Command
+) -> None:
+    words = ["attack", "attribute_inference", "--data", "stage", *FLAGS, *QUICK]
+    one = next(released.rglob("*.mp4"))
+    strange, opaque = tmp_path / "nobody.mp4", tmp_path / "0123456789abcdef.mp4"
+    for path in (strange, opaque):
+        path.write_bytes(one.read_bytes())
+        done = command(*words, path)
+        assert done.code == 4 and path.name in done.err and not done.out
+        assert "--keep-names" in done.err
+    torn = tmp_path / one.name
+    torn.write_bytes(one.read_bytes()[:100])
+    done = command(*words, torn, "--attacker", "raw")
+    assert done.code == 4 and torn.name in done.err and not done.out
+    missing = command(*words, tmp_path / "none.mp4")
+    assert missing.code == 4 and "none.mp4" in missing.err
+
+
+def test_a_changed_file_or_a_lost_receipt_is_refused(released: Path, command: Command) -> None:
+    words = ["attack", "attribute_inference", released, "--data", "stage", *FLAGS, *QUICK]
+    first, second = sorted(released.rglob("*.mp4"))[:2]
+    receipt = first.with_name(first.name + ".receipt.json")
+    kept = receipt.read_bytes()
+    receipt.unlink()
+    done = command(*words)
+    assert done.code == 4 and first.name in done.err and "receipt" in done.err
+    receipt.write_bytes(kept)
+    second.write_bytes(first.read_bytes())
+    done = command(*words)
+    assert done.code == 4 and second.name in done.err and not done.out
+
+
+def test_an_answer_does_not_stand_among_what_is_published(released: Path, command: Command) -> None:
+    words = ["attack", "attribute_inference", released, "--data", "stage", *FLAGS, *QUICK]
+    done = command(*words, "--out", released / "answer.json")
+    assert done.code == 2 and "private place" in done.err
+
+
+@pytest.mark.parametrize("whose", ["other people", "same people", "same places", "nobody"])
+def test_an_attacker_holds_whom_the_attack_says_and_nothing_published(
+    released: Path, whose: Any
+) -> None:
+    stage = Stage(**WORLD)
+    paths = sorted(released.rglob("*.mp4"))[:1]
+    try:
+        case = of_files(paths, stage, Knowledge(whose=whose))
+    except BadInput as error:
+        assert whose == "same places" and "same places" in str(error)
+        return
+    [target] = case.targets
+    assert isinstance(target, Video)
+    held = [each for each in case.known if isinstance(each, Video)]
+    people = {each.subject for each in held}
+    assert {
+        "other people": target.subject not in people and len(people) == 11,
+        "same people": people == {target.subject} and len(held) >= 1,
+        "same places": {each.place for each in held} == {target.place},
+        "nobody": not held,
+    }[whose]
+
+
+def test_a_recording_is_released_in_memory_the_same_each_time_it_is_read(in_world: Path) -> None:
+    stage = Stage(**WORLD, split="test")
+    mechanism = type(catalog.example("release", "pooled_gaussian"))(
+        epsilon=8, delta=1e-4, unit="frame"
+    )
+    case = of_mechanism(mechanism, stage, Knowledge())
+    first, again = case.targets[0], case.targets[0]
+    other = in_memory(mechanism, seed=1)(stage[0])
+    assert isinstance(first, Video) and isinstance(again, Video) and isinstance(other, Video)
+    assert (first.frames == again.frames).all() and first.subject == stage[0].subject
+    assert (first.frames != other.frames).any()
+
+
+@pytest.mark.parametrize("name", catalog.names("attack"))
+def test_the_flags_of_an_attack_mean_one_thing_beside_those_of_stage(name: str) -> None:
+    own = {each.name for each in fields(type(catalog.example("attack", name)))}
+    taken = {each.name for kind in (Stage, RunAttack) for each in fields(kind)}
+    assert not own & taken
+
+
+def test_an_attack_is_made_by_its_name() -> None:
+    attack = make_attack("attribute_inference", attacker="raw")
+    assert isinstance(attack, Attack) and attack == type(attack)(attacker="raw")
+    with pytest.raises(ValueError, match="Unknown attack"):
+        make_attack("nonsense")
