@@ -9,7 +9,7 @@ from that. Both are told where the person is, where that is known.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -33,7 +33,6 @@ from masquerade.nets.without_privacy import Course
 from masquerade.scores import Attacked, Success
 from masquerade.sight import efficientnet_lite
 
-_WIDTHS = (32, 64, 128)
 _BATCH = 64
 _WORDS = {
     "raw": "has learned from raw recordings of other people",
@@ -70,29 +69,23 @@ class AttributeInference(Attack):
 
     def run(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
         """Look, learn and tell, on what was published, raw and random."""
-        look = _Look.of(self, case, told)
-        targets = {
-            "published": look.at("published", case.targets),
-            "raw": look.at("raw targets", case.raw),
-            "random": look.at("random targets", case.random),
-        }
-        known = look.at("known", case.known)
-        asked = questions(known.told, targets["raw"].told, self.attributes)
+        return self.prepared(case, told=told).against(case, told=told)
+
+    def prepared(self, case: Case, *, told: Told) -> PreparedAttack:
+        """All that does not depend on how recordings are released: networks, ceiling and floors."""
+        look = _Look.of(self, case)
+        raw = look.at("raw targets", case.raw, told)
+        known = look.at("known", case.known, told)
+        asked = questions(known.told, raw.told, self.attributes)
         exam = _Exam(look=look, asked=asked, seed=case.seed)
-        learned = exam.taught(known, "raw")
-        ceiling = exam.marks(learned, targets["raw"])
-        found = []
-        if self.attacker != "adaptive":
-            floor = exam.marks(learned, targets["random"])
-            marks = exam.marks(learned, targets["published"])
-            found.append(exam.answer("raw", marks, ceiling, floor))
+        learned = exam.taught(known, "raw", told)
+        random = look.at("random targets", case.random, told)
+        floors = {"raw": exam.marks(learned, random)}
         if self.attacker != "raw":
-            own = look.at("known, released", case.known_released)
-            nothing = look.at("known, random", Each(case.known, noise_like))
-            floor = exam.marks(exam.taught(nothing, "random"), targets["random"])
-            marks = exam.marks(exam.taught(own, "released"), targets["published"])
-            found.append(exam.answer("adaptive", marks, ceiling, floor))
-        return tuple(found)
+            nothing = look.at("known, random", Each(case.known, noise_like), told)
+            floors["adaptive"] = exam.marks(exam.taught(nothing, "random", told), random)
+        ceiling = exam.marks(learned, raw)
+        return PreparedAttack(exam=exam, learned=learned, ceiling=ceiling, floors=floors)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,24 +94,23 @@ class _Look:
 
     plan: AttributeInference
     is_near: bool
-    told: Told
 
     @classmethod
-    def of(cls, plan: AttributeInference, case: Case, told: Told) -> _Look:
+    def of(cls, plan: AttributeInference, case: Case) -> _Look:
         if len(case.known) == 0:
             raise BadInput("Expected recordings that the attacker has learned from, got none.")
         is_near = plan.looks_at == "person" and all(
             shows_where(side[0]) for side in (case.known, case.targets, case.raw)
         )
-        return cls(plan=plan, is_near=is_near, told=told)
+        return cls(plan=plan, is_near=is_near)
 
-    def at(self, what: str, recordings: Sequence[Recording]) -> Pictures:
+    def at(self, what: str, recordings: Sequence[Recording], told: Told) -> Pictures:
         """Some squares of each."""
         return pictures(
             recordings,
             each=self.plan.pictures,
             is_near=self.is_near,
-            progress=lambda done: self.told(f"looking: {what}", done, len(recordings)),
+            progress=lambda done: told(f"looking: {what}", done, len(recordings)),
         )
 
 
@@ -130,9 +122,9 @@ class _Exam:
     asked: list[Asked]
     seed: int
 
-    def taught(self, known: Pictures, what: str) -> nn.Module:
+    def taught(self, known: Pictures, what: str, told: Told) -> nn.Module:
         """A network that has learned to answer."""
-        plan, told = self.look.plan, self.look.told
+        plan = self.look.plan
         inputs, targets = self._inputs(known), self._right(known)
         course = Course(
             epochs=plan.epochs,
@@ -181,24 +173,6 @@ class _Exam:
             for name, measure in measures.items()
         )
 
-    def answer(
-        self,
-        attacker: str,
-        published: tuple[Success, ...],
-        ceiling: tuple[Success, ...],
-        floor: tuple[Success, ...],
-    ) -> Attacked:
-        """What one attacker has learned."""
-        where = "told where the person is" if self.look.is_near else "looks at whole frames"
-        return Attacked(
-            attack="attribute_inference",
-            attacker=f"{_WORDS[attacker]}; {where}",
-            published=published,
-            ceiling=ceiling,
-            floor=floor,
-            notes=(f"{len(self.asked)} labels: {', '.join(map(str, self.asked))}.",),
-        )
-
     def _right(self, seen: Pictures) -> np.ndarray:
         return np.array([[one.holds(told) for one in self.asked] for told in seen.told])
 
@@ -213,6 +187,48 @@ class _Exam:
         return efficientnet_lite.embed(seen.squares.transpose(0, 2, 3, 1), net=_imagenet())
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreparedAttack:
+    """Attackers who know the questions and have learned from raw recordings.
+
+    Args:
+        exam: the questions.
+        learned: the network that has learned from raw recordings.
+        ceiling: its marks on the raw targets.
+        floors: by attacker, the marks on random targets.
+    """
+
+    exam: _Exam
+    learned: nn.Module
+    ceiling: tuple[Success, ...]
+    floors: Mapping[str, tuple[Success, ...]]
+
+    def against(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
+        """What each attacker tells of the targets; those and the known ones are as prepared for."""
+        exam, look = self.exam, self.exam.look
+        published = look.at("published", case.targets, told)
+        found = []
+        if look.plan.attacker != "adaptive":
+            found.append(self._answer("raw", exam.marks(self.learned, published)))
+        if look.plan.attacker != "raw":
+            own = look.at("known, released", case.known_released, told)
+            marks = exam.marks(exam.taught(own, "released", told), published)
+            found.append(self._answer("adaptive", marks))
+        return tuple(found)
+
+    def _answer(self, attacker: str, published: tuple[Success, ...]) -> Attacked:
+        is_near, asked = self.exam.look.is_near, self.exam.asked
+        where = "told where the person is" if is_near else "looks at whole frames"
+        return Attacked(
+            attack="attribute_inference",
+            attacker=f"{_WORDS[attacker]}; {where}",
+            published=published,
+            ceiling=self.ceiling,
+            floor=self.floors[attacker],
+            notes=(f"{len(asked)} labels: {', '.join(map(str, asked))}.",),
+        )
+
+
 def _imagenet() -> nn.Module:
     net: nn.Module = efficientnet_lite.load(assets.fetch("efficientnet_lite0"))
     return net.to(device.chosen())
@@ -220,7 +236,7 @@ def _imagenet() -> nn.Module:
 
 def _network(name: str, shape: tuple[int, ...], labels: int) -> nn.Module:
     if name == "conv":
-        return classifier(axes=2, channels=3, classes=labels, widths=_WIDTHS)
+        return classifier(axes=2, channels=3, classes=labels)
     return nn.Sequential(nn.LayerNorm(shape[0]), nn.Dropout(0.2), nn.Linear(shape[0], labels))
 
 
