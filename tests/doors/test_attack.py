@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -20,10 +21,11 @@ from masquerade.doors.attack import RunAttack, make_attack
 from masquerade.doors.attack_case import Knowledge, in_memory, of_files, of_mechanism
 from masquerade.errors import BadInput
 from masquerade.recordings import Video
+from masquerade.sight import embedding_cache
 
 WORLD = {"subjects": 12, "videos": 36, "frames": 2, "height": 32, "width": 32, "bystanders": 0.0}
 FLAGS = [word for name, value in WORLD.items() for word in (f"--{name}", str(value))]
-QUICK = ["--epochs", "1", "--pictures", "1"]
+QUICK = ["--steps", "2", "--pictures", "1"]
 Command = Callable[..., Any]
 
 
@@ -69,6 +71,16 @@ def test_an_attack_without_a_name_lists_them(command: Command) -> None:
     for name in catalog.names("attack"):
         assert [line for line in done.out.splitlines() if line.startswith(name)]
     assert "attribute_inference" in command("attack", "--json").json["attacks"]
+
+
+def test_what_attacks_keep_is_forgotten(in_world: Path, command: Command) -> None:
+    embedding_cache.remembered(
+        np.zeros((2, 4), np.uint8) + np.arange(2, dtype=np.uint8)[:, None],
+        fingerprint="none",
+        make=lambda some: some.astype(float),
+    )
+    assert command("attack", "--forget", "--json").json == {"forgotten": 2}
+    assert command("attack", "--forget").out.startswith("Removed what was kept of 0 pictures")
 
 
 def test_a_mechanism_is_attacked_without_files(in_world: Path, command: Command) -> None:

@@ -8,6 +8,7 @@ from that. Both are told where the person is, where that is known.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import numpy as np
 from masquerade import _check, assets
 from masquerade._torch import nn, torch
 from masquerade.attack.attack import Attack, Told, Whose
-from masquerade.attack.attribute_labels import Asked, questions
+from masquerade.attack.attribute_labels import LooksQuestion, questions
 from masquerade.attack.case import Case, Each, Recording, noise_like
 from masquerade.attack.interval import bootstrap
 from masquerade.attack.label_measures import class_f1, class_mean_average_precision, prevalence
@@ -51,7 +52,7 @@ class AttributeInference(Attack):
         looks_at: person, where it is known where that is, or the whole frame.
         pictures: of each video, spread over its frames; their answers are averaged.
         attributes: which; all that are known of both sides if none is named.
-        epochs: passes over the attacker's pictures.
+        steps: of learning, in batches of 64 pictures.
     """
 
     ON: ClassVar[tuple[Medium, ...]] = (Medium.VIDEOS, Medium.PHOTOS)
@@ -62,10 +63,10 @@ class AttributeInference(Attack):
     looks_at: Literal["person", "frame"] = "person"
     pictures: int = 4
     attributes: tuple[str, ...] = ()
-    epochs: int = 12
+    steps: int = 800
 
     def __post_init__(self) -> None:
-        _check.count(pictures=self.pictures, epochs=self.epochs)
+        _check.count(pictures=self.pictures, steps=self.steps)
 
     def run(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
         """Look, learn and tell, on what was published, raw and random."""
@@ -119,7 +120,7 @@ class _Exam:
     """Questions, those who learn the answers, and their marks."""
 
     look: _Look
-    asked: list[Asked]
+    asked: list[LooksQuestion]
     seed: int
 
     def taught(self, known: Pictures, what: str, told: Told) -> nn.Module:
@@ -127,9 +128,9 @@ class _Exam:
         plan = self.look.plan
         inputs, targets = self._inputs(known), self._right(known)
         course = Course(
-            epochs=plan.epochs,
-            batch=min(_BATCH, len(inputs)),
-            rate=2e-3,
+            epochs=math.ceil(plan.steps / math.ceil(len(inputs) / _BATCH)),
+            batch=_BATCH,
+            rate=3e-3,
             flips=plan.network == "conv",
             shifts=4 if plan.network == "conv" else 0,
             seed=self.seed,

@@ -31,7 +31,7 @@ _VISPR = re.compile(r"a\d+_\w+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class LooksQuestion:
     """One yes-or-no question: whether an attribute has a value."""
 
     attribute: str
@@ -69,7 +69,9 @@ def told_at(attributes: Attributes, frame: int) -> dict[str, str | int]:
     return found
 
 
-def questions(known: Sequence[Told], targets: Sequence[Told], names: Sequence[str]) -> list[Asked]:
+def questions(
+    known: Sequence[Told], targets: Sequence[Told], names: Sequence[str]
+) -> list[LooksQuestion]:
     """What can be asked: attributes that both sides have, and that vary on both.
 
     Args:
@@ -91,7 +93,7 @@ def questions(known: Sequence[Told], targets: Sequence[Told], names: Sequence[st
     for name in sorted(names or both):
         values = sorted({told[name] for told in known}, key=str)
         wanted = values[1:] if len(values) == 2 else values
-        asked += [Asked(attribute=name, value=value) for value in wanted]
+        asked += [LooksQuestion(attribute=name, value=value) for value in wanted]
     found = [one for one in asked if _varies(one, known) and _varies(one, targets)]
     if not found:
         raise BadInput(
@@ -106,5 +108,5 @@ def _common(told: Sequence[Told]) -> set[str]:
     return set.intersection(*(set(each) for each in told)) if told else set()
 
 
-def _varies(asked: Asked, told: Sequence[Told]) -> bool:
+def _varies(asked: LooksQuestion, told: Sequence[Told]) -> bool:
     return len({asked.holds(each) for each in told}) == 2

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from tyro.conf import Positional
 
 from masquerade import _check, _json, catalog
+from masquerade._printed import counted
 from masquerade.attack.attack import Attack, silent
 from masquerade.collection import Collection
 from masquerade.compute import device as devices
@@ -21,6 +22,7 @@ from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.mechanism import Mechanism
 from masquerade.scores import Attacked, Success
+from masquerade.sight import embedding_cache
 
 _PRIVATE = (
     "PRIVATE: computed from the originals; covered by no epsilon; do not publish. A low figure is "
@@ -141,6 +143,8 @@ class RunAttack:
         mechanism: Mechanism | None,
     ) -> Answer:
         """Attack, or list the attacks."""
+        if self.forget:
+            return _forgotten()
         if attack is None:
             return _listed()
         if data is None:
@@ -183,6 +187,12 @@ def _check_out(out: Path, published: Sequence[Path]) -> None:
                 f"Expected a private place for the answer, got {out}, which stands among what is "
                 "published; choose another folder."
             )
+
+
+def _forgotten() -> Answer:
+    count = embedding_cache.forget()
+    said = f"Removed what was kept of {counted(count, 'picture')} in the private cache."
+    return Answer(data={"forgotten": count}, lines=[said])
 
 
 def _listed() -> Answer:

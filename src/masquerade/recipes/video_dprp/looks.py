@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _SEED = 3_000  # of a world in which nothing else is measured
 _WORLD = {"subjects": 420, "videos": 1_260, "bystanders": 0.0, "seed": _SEED}
 _FEW = {"subjects": 60, "videos": 120}
-_EPOCHS = 24
+_STEPS, _QUICK_STEPS = 1_000, 100
 _ABOUT = "looks"
 
 
@@ -84,14 +84,14 @@ class PeopleFilmed(Sequence[Recording]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Watched:
+class BothSides:
     """Both sides of the attack before anything is released."""
 
     known: PeopleFilmed
     raw: PeopleFilmed
 
     @classmethod
-    def of(cls, plan: VideoDprpTables, shape: Shape, told: bench.Told) -> Watched:
+    def of(cls, plan: VideoDprpTables, shape: Shape, told: bench.Told) -> BothSides:
         """People of a world of their own, filmed like the tables'."""
         length, height, width, _ = shape
         sizes = {"frames": length, "height": height, "width": width}
@@ -122,10 +122,10 @@ def told_of(
     named = {_name(each): each for each in mechanisms}
     missing = [name for name in named if name not in journal.held]
     if missing:
-        watched = Watched.of(plan, shape, told)
-        ready = _prepared(plan, watched, told)
+        sides = BothSides.of(plan, shape, told)
+        ready = _prepared(plan, sides, told)
         calls = (
-            joblib.delayed(_attacked)(ready, watched, named[name], plan.device) for name in missing
+            joblib.delayed(_attacked)(ready, sides, named[name], plan.device) for name in missing
         )
         for done, found in enumerate(bench.together(calls, jobs=plan.processes)):
             journal.note(missing[done], found)
@@ -142,22 +142,22 @@ def _name(mechanism: Mechanism) -> str:
     return f"{_ABOUT}: {mechanism!r}"
 
 
-def _prepared(plan: VideoDprpTables, watched: Watched, told: bench.Told) -> PreparedAttack:
+def _prepared(plan: VideoDprpTables, sides: BothSides, told: bench.Told) -> PreparedAttack:
     from masquerade.attack.attribute_inference import AttributeInference  # torch: not for flags
 
-    attack = AttributeInference(epochs=2 if plan.quick else _EPOCHS)
-    case = Case(known=watched.known, targets=watched.raw, raw=watched.raw)
+    attack = AttributeInference(steps=_QUICK_STEPS if plan.quick else _STEPS)
+    case = Case(known=sides.known, targets=sides.raw, raw=sides.raw)
     with device.on(plan.device):
         return attack.prepared(case, told=told)
 
 
 def _attacked(
-    ready: PreparedAttack, watched: Watched, mechanism: Mechanism, where: str
+    ready: PreparedAttack, sides: BothSides, mechanism: Mechanism, where: str
 ) -> list[dict[str, Any]]:
     """One mechanism, in a process of its own."""
     release = partial(_released, mechanism)
-    targets = [release(film) for film in watched.raw]
-    case = Case(known=watched.known, targets=targets, raw=watched.raw, release=release)
+    targets = [release(film) for film in sides.raw]
+    case = Case(known=sides.known, targets=targets, raw=sides.raw, release=release)
     with device.on(where):
         return [_json.encode(each) for each in ready.against(case, told=silent)]
 
