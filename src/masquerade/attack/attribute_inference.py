@@ -124,7 +124,7 @@ class _Exam:
     seed: int
 
     def taught(self, known: Pictures, what: str, told: Told) -> nn.Module:
-        """A network that has learned to answer."""
+        """A network that has learned to answer, on the chosen device; it is given back on the CPU."""
         plan = self.look.plan
         inputs, targets = self._inputs(known), self._right(known)
         course = Course(
@@ -146,7 +146,7 @@ class _Exam:
                 progress=partial(told, f"learning: {what}"),
                 loss=without_privacy.binary,
             )
-        return net
+        return net.cpu()
 
     def marks(self, net: nn.Module, seen: Pictures) -> tuple[Success, ...]:
         """CMAP and F1, with their intervals over people."""

@@ -164,5 +164,6 @@ def _attacked(
 
 def _released(mechanism: Mechanism, film: Recording) -> Recording:
     assert isinstance(film, Video)  # of Stage
-    [frames] = arrays_of(mechanism.apply(film, Noise()))
+    with device.on("cpu"):  # processes that learn on a GPU release beside it
+        [frames] = arrays_of(mechanism.apply(film, Noise()))
     return replace(film, frames=frames)
