@@ -21,6 +21,7 @@ from masquerade.recordings import Signal, Video
 from masquerade.release.blur import Blur
 from masquerade.release.gaussian_noise import GaussianNoise
 from masquerade.release.pooled_gaussian import PooledGaussian
+from masquerade.scores import Attacked
 
 NOISY = GaussianNoise(epsilon=4.0, delta=1e-4, unit="pixels", pixels=1)
 STRONG = GaussianNoise(epsilon=1.0, delta=1e-4, unit="pixels", pixels=4)
@@ -80,7 +81,7 @@ def test_a_seed_is_found_by_trying(mechanism: Mechanism) -> None:
     assert likeliest(released(film(), mechanism, Noise(seed=11)), mechanism, range(16)) == 11
 
 
-def attacked(mechanism: Mechanism, noise: Noise, attack: SeedSubtraction) -> str:
+def attacked(mechanism: Mechanism, noise: Noise, attack: SeedSubtraction) -> Attacked:
     raw = [film(seed) for seed in range(2)]
     targets = []
     for each in raw:
@@ -89,14 +90,15 @@ def attacked(mechanism: Mechanism, noise: Noise, attack: SeedSubtraction) -> str
     case = Case(known=[], targets=targets, raw=raw, mechanism=mechanism)
     [found] = attack.run(case, told=silent)
     assert found.is_telling
-    return found.verdict
+    return found
 
 
 @pytest.mark.parametrize("mechanism", [NOISY, POOLED])
 def test_a_rehearsal_is_undone_and_a_release_is_not(mechanism: Mechanism) -> None:
     attack = SeedSubtraction(seed=2) if mechanism is POOLED else SeedSubtraction(tries=3)
-    assert attacked(mechanism, Noise(seed=2), attack).startswith("Not stopped")
-    assert attacked(mechanism, Noise(), attack).startswith("Not told apart")
+    rehearsed, live = (attacked(mechanism, noise, attack) for noise in (Noise(seed=2), Noise()))
+    assert rehearsed.published[0].low > 0.2 and rehearsed.verdict.startswith("Not stopped")
+    assert live.published[0].high < 0 and not live.verdict.startswith("Not stopped")
 
 
 def test_what_has_no_noise_or_no_receipt_is_refused() -> None:
