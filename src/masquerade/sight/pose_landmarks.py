@@ -1,0 +1,225 @@
+"""Find the joints of everybody in a frame with MediaPipe's BlazePose [bazarevsky2020].
+
+A detector gives the hips of each person, the size of the body and how it is turned. A square
+around it, turned upright, is shown to a second network, which gives 33 joints in the picture, the
+same joints in metres about the middle of the hips, and which pixels are the person's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from masquerade import _check, assets
+from masquerade._optional import require
+from masquerade.sight.person_detector import PersonDetector
+from masquerade.sight.tflite import LiteNetwork
+
+cv2 = require("cv2", extra="vision")
+
+NETWORKS = ("pose_detection", "pose_landmark_full")
+NUM_JOINTS = 33
+JOINTS = tuple(
+    """nose left_eye_inner left_eye left_eye_outer right_eye_inner right_eye right_eye_outer
+    left_ear right_ear mouth_left mouth_right left_shoulder right_shoulder left_elbow right_elbow
+    left_wrist right_wrist left_pinky right_pinky left_index right_index left_thumb right_thumb
+    left_hip right_hip left_knee right_knee left_ankle right_ankle left_heel right_heel
+    left_foot_index right_foot_index""".split()
+)
+HIPS = (23, 24)
+_SIZE_PX = 256  # of the picture that the network takes
+_AROUND = 1.25  # of the circle around a body: what the network is shown
+_POINTS = 39  # that it gives; those after the joints are not used
+_OUTPUTS = ((1, 5 * _POINTS), (1, 1), (1, 256, 256, 1), (1, 64, 64, _POINTS), (1, 3 * _POINTS))
+_REACH = 3  # cells of the heatmap about a joint that say where it is
+_CLEAR = 0.5  # and how likely the likeliest of them must be
+_SAME = 0.1  # of the larger body's height: two whose joints are nearer on average are one
+_LEAST_SEEN = 5  # joints in the frame, likelier seen than not, of somebody who counts
+_MOST_TIMES = 4  # as large is a picture first cut out that is then made smaller by means
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pose:
+    """One person in one frame.
+
+    Args:
+        joints: (33, 4) x, y in pixels of the frame, how likely each is seen, and how likely it is
+            inside what the network was shown.
+        world: (33, 3) metres about the middle of the hips: right, down, and away from the camera.
+        score: how likely somebody is there.
+        likely: (256, 256) how likely each pixel of the square that was shown is the person's.
+        to_frame: (2, 3) leads from pixels of that square to pixels of the frame.
+    """
+
+    joints: np.ndarray
+    world: np.ndarray
+    score: float
+    likely: np.ndarray
+    to_frame: np.ndarray
+
+    @property
+    def box(self) -> np.ndarray:
+        """(4,) left, top, right, bottom of all joints, in pixels; it may reach out of the frame."""
+        return np.concatenate([self.joints[:, :2].min(axis=0), self.joints[:, :2].max(axis=0)])
+
+    @property
+    def hips(self) -> np.ndarray:
+        """(2,) their middle, in pixels."""
+        return np.asarray(self.joints[HIPS, :2].mean(axis=0))
+
+    def mask(self, rows: int, columns: int) -> np.ndarray:
+        """(H, W) float32: how likely each pixel of the frame is this person's."""
+        _check.count(rows=rows, columns=columns)
+        return np.asarray(
+            cv2.warpAffine(self.likely, self.to_frame, (columns, rows), flags=cv2.INTER_LINEAR)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoseLandmarks:
+    """Finds people and their joints.
+
+    Args:
+        model: pose_landmark_full.tflite, or _lite or _heavy; None for the listed asset, full.
+        thresh: the least score of a person, of the detector and of the network.
+        parts: where to look: in squares as wide as the frame's shorter side over each of these.
+    """
+
+    model: Path | None = None
+    thresh: float = 0.5
+    parts: tuple[int, ...] = (1, 2)
+
+    def __post_init__(self) -> None:
+        _check.probability(thresh=self.thresh)
+        for part in self.parts or (0,):
+            _check.count(parts=part)
+
+    def __getstate__(self) -> dict[str, object]:
+        """The fields alone: another process loads the networks itself."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def ready(self) -> None:
+        """Load both networks.
+
+        Raises:
+            BadInput: if one is not to be had, or is not what it should be.
+            OSError: if no place that has it can be reached.
+        """
+        _ = self._detect, self._look
+
+    def people(self, frame: np.ndarray) -> tuple[Pose, ...]:
+        """Everybody in a frame (H, W, 3) uint8, the surest first; nobody is an empty tuple."""
+        _check.shape("H W 3", frame=frame)
+        if frame.dtype != np.uint8 or not frame.size:
+            raise ValueError(f"Expected frame as uint8 pixels, got {frame.shape} {frame.dtype}.")
+        found: list[Pose] = []
+        for x, y, radius, _, turn in self._detect.with_turns(frame):
+            pose = self._in_square(frame, _square(x, y, max(_AROUND * radius, 1.0), turn))
+            if pose.score >= self.thresh and _num_seen(pose, frame) >= _LEAST_SEEN:
+                found.append(pose)
+        return _without_twins(found)
+
+    @property
+    def in_words(self) -> str:
+        """What looked, for a report."""
+        names = NETWORKS if self.model is None else NETWORKS[:1]
+        said = [f"{name} SHA-256 {assets.find(name).sha256}" for name in names]
+        return ", ".join([*said, *([] if self.model is None else [self.model.name])])
+
+    def _in_square(self, frame: np.ndarray, to_frame: np.ndarray) -> Pose:
+        points, score, mask, heat, world = self._look(_shown(frame, to_frame) / 255.0)
+        points = _sharpened(points.reshape(_POINTS, 5), heat)[:NUM_JOINTS]
+        places = points[:, :2] @ to_frame[:, :2].T + to_frame[:, 2]
+        turn = to_frame[:, :2] / np.sqrt(np.linalg.det(to_frame[:, :2]))
+        metres = world.reshape(_POINTS, 3)[:NUM_JOINTS].astype(float)
+        metres[:, :2] = metres[:, :2] @ turn.T
+        return Pose(
+            joints=np.column_stack([places, _sigmoid(points[:, 3:])]),
+            world=metres,
+            score=float(score[0]),
+            likely=_sigmoid(mask[..., 0]).astype(np.float32),
+            to_frame=to_frame,
+        )
+
+    @cached_property
+    def _detect(self) -> PersonDetector:
+        return PersonDetector(assets.fetch(NETWORKS[0]), thresh=self.thresh, parts=self.parts)
+
+    @cached_property
+    def _look(self) -> LiteNetwork:
+        path = assets.fetch(NETWORKS[1]) if self.model is None else self.model
+        return LiteNetwork(path, outputs=_OUTPUTS)
+
+
+def _square(x: float, y: float, reach: float, turn: float) -> np.ndarray:
+    """(2, 3): from pixels of the network's picture to pixels of the frame."""
+    scale = 2 * reach / _SIZE_PX
+    right, down = scale * np.cos(turn), scale * np.sin(turn)
+    middle = _SIZE_PX / 2
+    return np.array(
+        [
+            [right, -down, x - middle * (right - down)],
+            [down, right, y - middle * (down + right)],
+        ]
+    )
+
+
+def _shown(frame: np.ndarray, to_frame: np.ndarray) -> np.ndarray:
+    """(256, 256, 3): the square, black where it reaches out of the frame."""
+    shrunk = np.sqrt(np.linalg.det(to_frame[:, :2]))
+    times = int(np.clip(np.ceil(shrunk), 1, _MOST_TIMES))
+    finer = to_frame / np.array([times, times, 1.0])
+    cut = cv2.warpAffine(
+        np.ascontiguousarray(frame),
+        finer,
+        (times * _SIZE_PX,) * 2,
+        flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+    )
+    return np.asarray(cv2.resize(cut, (_SIZE_PX,) * 2, interpolation=cv2.INTER_AREA))
+
+
+def _sharpened(points: np.ndarray, heat: np.ndarray) -> np.ndarray:
+    """Points (39, 5) moved to the weighted mean of the heatmap (64, 64, 39) near each, if clear."""
+    cells = len(heat)
+    moved, likely = points.astype(float), _sigmoid(heat)
+    for number, (x, y) in enumerate(points[:, :2] * cells / _SIZE_PX):
+        if not (0 <= x < cells and 0 <= y < cells):
+            continue
+        rows = slice(max(int(y) - _REACH, 0), int(y) + _REACH + 1)
+        columns = slice(max(int(x) - _REACH, 0), int(x) + _REACH + 1)
+        near = likely[rows, columns, number]
+        if near.max() < _CLEAR:
+            continue
+        at = np.indices(near.shape).reshape(2, -1) @ near.ravel() / near.sum()
+        place = np.array([columns.start + at[1], rows.start + at[0]])
+        moved[number, :2] = place * _SIZE_PX / cells
+    return moved
+
+
+def _num_seen(pose: Pose, frame: np.ndarray) -> int:
+    height, width = frame.shape[:2]
+    places, seen = pose.joints[:, :2], pose.joints[:, 2]
+    is_inside = np.all((places >= 0) & (places < (width, height)), axis=1)
+    return int(np.sum(is_inside & (seen > 0.5)))
+
+
+def _without_twins(poses: list[Pose]) -> tuple[Pose, ...]:
+    """The surest of each person, the surest first."""
+    kept: list[Pose] = []
+    for one in sorted(poses, key=lambda pose: -pose.score):
+        if all(not _is_same(one, other) for other in kept):
+            kept.append(one)
+    return tuple(kept)
+
+
+def _is_same(one: Pose, other: Pose) -> bool:
+    apart = np.linalg.norm(one.joints[:, :2] - other.joints[:, :2], axis=1).mean()
+    sizes = [np.ptp(each.joints[:, :2], axis=0).max() for each in (one, other)]
+    return bool(apart <= _SAME * max(sizes))
+
+
+def _sigmoid(values: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values.astype(float)))
