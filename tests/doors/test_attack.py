@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from masquerade import catalog
+from masquerade import catalog, cli
 from masquerade.attack.attack import Attack
 from masquerade.data.stage import Stage
-from masquerade.doors.attack import RunAttack, make_attack
+from masquerade.doors.attack import make_attack
 from masquerade.doors.attack_case import Knowledge, in_memory, of_files, of_mechanism
 from masquerade.errors import BadInput
 from masquerade.recordings import Video
@@ -178,11 +178,38 @@ def test_a_recording_is_released_in_memory_the_same_each_time_it_is_read(in_worl
     assert (first.frames != other.frames).any()
 
 
+def test_a_flag_that_the_data_set_has_gets_a_word_in_front(command: Command) -> None:
+    words = ["attack", "seed_subtraction", "--data", "stage", "--mechanism", "video_dprp", "--help"]
+    said = command(*words).out
+    for flag in ("--split", "--mechanism-split", "--seed", "--attack-seed"):
+        assert f"{flag} " in said
+    assert "that the attacker knows" in said, "its description comes along"
+
+
 @pytest.mark.parametrize("name", catalog.names("attack"))
-def test_the_flags_of_an_attack_mean_one_thing_beside_those_of_stage(name: str) -> None:
-    own = {each.name for each in fields(type(catalog.example("attack", name)))}
-    taken = {each.name for kind in (Stage, RunAttack) for each in fields(kind)}
-    assert not own & taken
+def test_every_attack_can_be_asked_for_help_beside_stage(name: str, command: Command) -> None:
+    done = command("attack", name, "--data", "stage", "--help")
+    assert done.code == 0 and "--published" not in done.out
+
+
+def test_what_was_renamed_for_the_command_line_arrives_under_its_own_name() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Plain:
+        """Two.
+
+        Args:
+            seed: its own.
+            other: another.
+        """
+
+        seed: int = 3
+        other: tuple[int, ...] = ()
+
+    made = cli._prefixed(Plain, {"seed"}, "attack")
+    assert [each.name for each in fields(made)] == ["attack_seed", "other"]
+    assert "attack_seed: its own." in made.__doc__
+    assert cli._as_named(made(attack_seed=5, other=(1,))) == Plain(seed=5, other=(1,))
+    assert cli._prefixed(Plain, {"nothing"}, "attack") is Plain
 
 
 def test_an_attack_is_made_by_its_name() -> None:

@@ -124,7 +124,7 @@ class _Exam:
     seed: int
 
     def taught(self, known: Pictures, what: str, told: Told) -> nn.Module:
-        """A network that has learned to answer, on the chosen device; it is given back on the CPU."""
+        """A network that has learned to answer, on the chosen device; it comes back from there."""
         plan = self.look.plan
         inputs, targets = self._inputs(known), self._right(known)
         course = Course(

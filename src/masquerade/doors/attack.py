@@ -113,34 +113,35 @@ class RunAttack:
             with --keep-names); receipts beside them tell what was done.
         out: a private file for the answer, as JSON.
         holds: recordings that the attacker holds, at most; by default all that were not published.
-        attack_seed: of everything random in the attack.
+        drawn_by: seed of everything random in the attack.
         device: cpu or cuda.
         forget: remove what attacks have kept in the private cache, and do nothing else.
     """
 
     ENTRIES: ClassVar[tuple[tuple[str | None, ...], ...]] = (
-        ("", "attack", None),
         ("data", "data", None),
         ("mechanism", "release", None),
+        ("", "attack", None),
     )
+    PREFIXES: ClassVar[dict[str, str]] = {"release": "mechanism", "attack": "attack"}
 
     published: Positional[tuple[Path, ...]] = ()
     out: Path | None = None
     holds: int | None = None
-    attack_seed: int = 0
+    drawn_by: int = 0
     device: str = "cpu"
     forget: bool = False
 
     def __post_init__(self) -> None:
-        _check.not_negative(attack_seed=self.attack_seed)
+        _check.not_negative(drawn_by=self.drawn_by)
         if self.holds is not None:
             _check.count(holds=self.holds)
 
     def run(
         self,
-        attack: Attack | None,
         data: Collection[Any] | None,
         mechanism: Mechanism | None,
+        attack: Attack | None,
     ) -> Answer:
         """Attack, or list the attacks."""
         if self.forget:
@@ -172,7 +173,7 @@ class RunAttack:
         mechanism: Mechanism | None,
         tell: Tell,
     ) -> tuple[Attacked, ...]:
-        how: dict[str, Any] = {"holds": self.holds, "seed": self.attack_seed, "progress": tell}
+        how: dict[str, Any] = {"holds": self.holds, "seed": self.drawn_by, "progress": tell}
         if mechanism is not None:
             return attack_mechanism(attack, mechanism, data, **how)
         return attack_files(attack, self.published, data, **how)

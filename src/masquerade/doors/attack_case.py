@@ -118,6 +118,7 @@ def of_files(published: Sequence[Path], data: Collection[Any], knowledge: Knowle
         targets=_Published(paths=[path for path, _ in files], raw=raw),
         raw=raw,
         release=None if mechanism is None else in_memory(mechanism, seed=knowledge.seed),
+        mechanism=mechanism,
         seed=knowledge.seed,
     )
 
@@ -136,6 +137,7 @@ def of_mechanism(mechanism: Mechanism, data: Collection[Any], knowledge: Knowled
         targets=Each(raw, release),
         raw=raw,
         release=release,
+        mechanism=mechanism,
         seed=knowledge.seed,
     )
 
