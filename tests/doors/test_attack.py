@@ -212,6 +212,32 @@ def test_what_was_renamed_for_the_command_line_arrives_under_its_own_name() -> N
     assert cli._prefixed(Plain, {"nothing"}, "attack") is Plain
 
 
+def test_membership_wants_one_model_of_ours(
+    released: Path, tmp_path: Path, command: Command
+) -> None:
+    words = ["attack", "membership", "--data", "stage", *FLAGS]
+    for published in (released, tmp_path / "none.safetensors"):
+        done = command(*words, published)
+        assert done.code == 4 and published.name in done.err and not done.out
+    assert command(*words, "--mechanism", "mosaic").code == 2
+
+
+@pytest.mark.slow
+def test_a_model_is_trained_and_attacked(in_world: Path, tmp_path: Path, command: Command) -> None:
+    model = tmp_path / "m.safetensors"
+    flags = ["--data", "stage", *FLAGS, "--frames", "16", "--videos", "48"]
+    train = ["--method", "dp_sgd", "--epsilon", "inf", "--unit", "video", "--from-scratch"]
+    done = command("train", model, *train, "--batch", "4", "--epochs", "1", *flags)
+    assert done.code == 0, done.err
+    words = ["attack", "membership", model, "--shadows", "6", "--few", "8", "--jobs", "1"]
+    done = command(*words, *flags, "--json")
+    assert done.code == 0, done.err
+    measures = {figure["measure"] for figure in done.json["attackers"][0]["published"]}
+    assert "AUC" in measures and done.json["private"]
+    others = command(*words, *flags, "--videos", "60")
+    assert others.code == 4 and "16 recordings" in others.err and not others.out
+
+
 def test_an_attack_is_made_by_its_name() -> None:
     attack = make_attack("attribute_inference", attacker="raw")
     assert isinstance(attack, Attack) and attack == type(attack)(attacker="raw")

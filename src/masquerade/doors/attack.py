@@ -13,6 +13,7 @@ from tyro.conf import Positional
 from masquerade import _check, _json, catalog
 from masquerade._printed import counted
 from masquerade.attack.attack import Attack, silent
+from masquerade.attack.case_model import ModelAttack
 from masquerade.collection import Collection
 from masquerade.compute import device as devices
 from masquerade.compute.progress import bars, teller
@@ -31,14 +32,14 @@ _PRIVATE = (
 Tell = Callable[[str, int, int], None]
 
 
-def make_attack(name: str, /, **fields: Any) -> Attack:
+def make_attack(name: str, /, **fields: Any) -> Attack | ModelAttack:
     """The attack of that name with these fields."""
-    attack: Attack = type(catalog.example("attack", name))(**fields)
+    attack: Attack | ModelAttack = type(catalog.example("attack", name))(**fields)
     return attack
 
 
 def attack_files(
-    attack: Attack,
+    attack: Attack | ModelAttack,
     published: Path | str | Sequence[Path | str],
     collection: Collection[Any],
     *,
@@ -53,7 +54,7 @@ def attack_files(
 
     Args:
         attack: which; see `make_attack`.
-        published: files or folders, named as the recordings of the data set.
+        published: files or folders, named as the recordings of the data set; or one model.
         collection: the data set; the attacker holds recordings of it that were not published.
         holds: how many of them at most; all if None.
         seed: of everything random in the attack.
@@ -63,13 +64,19 @@ def attack_files(
         BadInput: if a file cannot be read, or belongs to no recording.
     """
     several = [published] if isinstance(published, Path | str) else published
+    paths = [Path(each) for each in several]
+    if isinstance(attack, ModelAttack):
+        from masquerade.doors.attack_model import of_model  # torch: not for recordings
+
+        model = of_model(_only_model(paths), collection, seed=seed)
+        return attack.run(model, told=progress)
     data = _of_its_kind(attack, collection)
-    case = of_files([Path(each) for each in several], data, _knowledge(attack, holds, seed))
+    case = of_files(paths, data, _knowledge(attack, holds, seed))
     return attack.run(case, told=progress)
 
 
 def attack_mechanism(
-    attack: Attack,
+    attack: Attack | ModelAttack,
     mechanism: Mechanism,
     collection: Collection[Any],
     *,
@@ -81,9 +88,21 @@ def attack_mechanism(
 
     The arguments are those of `attack_files`.
     """
+    if isinstance(attack, ModelAttack):
+        raise ValueError(
+            f"Expected a model (.safetensors) for {catalog.name_of(attack)}, got a mechanism, "
+            "which releases recordings."
+        )
     data = _of_its_kind(attack, collection)
     case = of_mechanism(mechanism, data, _knowledge(attack, holds, seed))
     return attack.run(case, told=progress)
+
+
+def _only_model(paths: Sequence[Path]) -> Path:
+    if len(paths) != 1 or paths[0].suffix != ".safetensors":
+        listed = ", ".join(map(str, paths))
+        raise BadInput(f"Expected one model (.safetensors) with its receipt, got {listed}.")
+    return paths[0]
 
 
 def _knowledge(attack: Attack, holds: int | None, seed: int) -> Knowledge:
@@ -110,7 +129,7 @@ class RunAttack:
 
     Args:
         published: files, or folders of them, named as the recordings of --data (release a folder
-            with --keep-names); receipts beside them tell what was done.
+            with --keep-names), or one model; receipts beside them tell what was done.
         out: a private file for the answer, as JSON.
         holds: recordings that the attacker holds, at most; by default all that were not published.
         drawn_by: seed of everything random in the attack.
@@ -141,7 +160,7 @@ class RunAttack:
         self,
         data: Collection[Any] | None,
         mechanism: Mechanism | None,
-        attack: Attack | None,
+        attack: Attack | ModelAttack | None,
     ) -> Answer:
         """Attack, or list the attacks."""
         if self.forget:
@@ -168,7 +187,7 @@ class RunAttack:
 
     def _attacked(
         self,
-        attack: Attack,
+        attack: Attack | ModelAttack,
         data: Collection[Any],
         mechanism: Mechanism | None,
         tell: Tell,
@@ -213,11 +232,12 @@ def _answer(name: str, found: Sequence[Attacked]) -> Answer:
         {**_json.encode(each), "verdict": each.verdict, "is_telling": each.is_telling}
         for each in found
     ]
+    shared = [note for note in found[0].notes if all(note in each.notes for each in found)]
     lines = [_PRIVATE]
     for each in found:
         lines += _lines(each)
-    for note in dict.fromkeys(note for each in found for note in each.notes):
-        lines.append(f"Note: {note}")
+        lines += [f"  {note}" for note in each.notes if note not in shared]
+    lines += [f"Note: {note}" for note in shared]
     return Answer(data={"private": True, "attack": name, "attackers": said}, lines=lines)
 
 
