@@ -23,7 +23,7 @@ from masquerade.attack.attack import Attack, Told, Whose
 from masquerade.attack.attribute_labels import LooksQuestion, questions
 from masquerade.attack.case import Case, Each, Recording, noise_like
 from masquerade.attack.interval import bootstrap
-from masquerade.attack.label_measures import class_f1, class_mean_average_precision, prevalence
+from masquerade.attack.label_measures import average_precisions, class_f1, prevalence
 from masquerade.attack.looked_at import Pictures, pictures, shows_where
 from masquerade.collection import Medium
 from masquerade.compute import device
@@ -157,8 +157,9 @@ class _Exam:
             out = np.stack([out[seen.of == seen.of[row]].mean(axis=0) for row in first])
             right, whose = right[first], whose[first]
         of = "recordings" if str(whose[0]).startswith("recording ") else "people"
+        whole = average_precisions(out, right)
         measures = {
-            "cMAP": lambda rows: class_mean_average_precision(out[rows], right[rows]),
+            "cMAP": lambda rows: _cmap(out[rows], right[rows], whole),
             "F1": lambda rows: class_f1(out[rows] > 0, right[rows]),
         }
         chances = {"cMAP": prevalence(right), "F1": None}
@@ -228,6 +229,15 @@ class PreparedAttack:
             floor=self.floors[attacker],
             notes=(f"{len(asked)} labels: {', '.join(map(str, asked))}.",),
         )
+
+
+def _cmap(scores: np.ndarray, right: np.ndarray, whole: np.ndarray) -> float:
+    """Of people drawn again: a label that they all have or lack counts as among all people.
+
+    To leave it out would leave out rare labels, which are told worst, and so raise the mean.
+    """
+    drawn = average_precisions(scores, right)
+    return float(np.nanmean(np.where(np.isnan(drawn), whole, drawn)))
 
 
 def _imagenet() -> nn.Module:

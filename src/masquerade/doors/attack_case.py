@@ -29,19 +29,22 @@ from masquerade.receipt import SUFFIX, receipt_path
 from masquerade.recordings import Photo, Signal, Video
 from masquerade.video import read
 
+_MOST_BYTES = 1 << 30  # of recordings that are kept; what is beyond is read again
 _OPAQUE = re.compile("[0-9a-f]{16}")
 _REHEARSED = rehearsal_name(Path("a.b")).suffixes[0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Everybody(Sequence[Recording]):
-    """Some recordings of a data set, of all its parts.
+    """Some recordings of a data set, of all its parts; kept once they were read, up to a limit.
 
     Args:
         places: the part and the number in it of each.
+        held: those that were read.
     """
 
     places: Sequence[tuple[Collection[Any], int]]
+    held: dict[tuple[str, int], Recording] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Collection[Any]) -> Everybody:
@@ -59,7 +62,12 @@ class Everybody(Sequence[Recording]):
 
     def __getitem__(self, index: int) -> Recording:  # type: ignore[override]  # no slices
         part, number = self.places[index]
+        key = part.part_name, number
+        if key in self.held:
+            return self.held[key]
         found: Recording = part[number]
+        if sum(map(_size, self.held.values())) + _size(found) <= _MOST_BYTES:
+            self.held[key] = found
         return found
 
     def __iter__(self) -> Iterator[Recording]:
@@ -73,6 +81,16 @@ class Everybody(Sequence[Recording]):
     def some(self, numbers: Sequence[int]) -> Everybody:
         """Those of these numbers, in this order."""
         return replace(self, places=[self.places[number] for number in numbers])
+
+
+def _size(recording: Recording) -> int:
+    match recording:
+        case Video(frames=frames, person_mask=mask):
+            return frames.nbytes + (0 if mask is None else mask.nbytes)
+        case Photo(image=image):
+            return image.nbytes
+        case Signal(values=values):
+            return values.nbytes
 
 
 @dataclass(frozen=True, kw_only=True)
