@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -28,7 +27,6 @@ _LONG = DpSgd(
     batch=64,
 )
 _BATCH = 256
-Allowed = Callable[[float], float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
