@@ -165,6 +165,17 @@ def test_an_attacker_holds_whom_the_attack_says_and_nothing_published(
     }[whose]
 
 
+@pytest.mark.parametrize("whose", ["same people", "same places"])
+def test_who_holds_recordings_of_the_same_is_left_every_other_one(
+    in_world: Path, whose: Any
+) -> None:
+    stage = Stage(**WORLD, places=2, split="test")
+    case = of_mechanism(catalog.example("release", "mosaic"), stage, Knowledge(whose=whose))
+    label = "subject" if whose == "same people" else "place"
+    asked, held = ({getattr(one, label) for one in side} for side in (case.raw, case.known))
+    assert asked <= held and 1 <= len(case.targets) <= len(stage) // 2
+
+
 def test_a_recording_is_released_in_memory_the_same_each_time_it_is_read(in_world: Path) -> None:
     stage = Stage(**WORLD, split="test")
     mechanism = type(catalog.example("release", "pooled_gaussian"))(

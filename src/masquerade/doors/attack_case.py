@@ -144,11 +144,13 @@ def of_files(published: Sequence[Path], data: Collection[Any], knowledge: Knowle
 def of_mechanism(mechanism: Mechanism, data: Collection[Any], knowledge: Knowledge) -> Case:
     """The case of a part of a data set, released in memory; nothing is published.
 
-    The part is the one that was chosen, else that for tests.
+    The part is the one that was chosen, else that for tests. An attacker who holds recordings of
+    the same people or places holds every other one of each; the rest is released.
     """
     everybody = Everybody.of(data)
     wanted = {each.name for each in data.unless_chosen("test").labels}
     numbers = [at for at, each in enumerate(everybody.labels) if each.name in wanted]
+    numbers = _left_to_publish(everybody, numbers, knowledge.whose)
     raw, release = everybody.some(numbers), in_memory(mechanism, seed=knowledge.seed)
     return Case(
         known=_known(everybody, numbers, knowledge),
@@ -158,6 +160,16 @@ def of_mechanism(mechanism: Mechanism, data: Collection[Any], knowledge: Knowled
         mechanism=mechanism,
         seed=knowledge.seed,
     )
+
+
+def _left_to_publish(everybody: Everybody, numbers: list[int], whose: Whose) -> list[int]:
+    label = {"same people": "subject", "same places": "place"}.get(whose)
+    if label is None:
+        return numbers
+    labels, groups = everybody.labels, dict[str, list[int]]()
+    for number in numbers:
+        groups.setdefault(str(getattr(labels[number], label)), []).append(number)
+    return sorted(number for group in groups.values() for number in group[1::2])
 
 
 def in_memory(mechanism: Mechanism, *, seed: int) -> Released:
@@ -296,7 +308,7 @@ def _known(everybody: Everybody, published: Sequence[int], knowledge: Knowledge)
     if not found and knowledge.whose != "nobody":
         raise BadInput(
             f"Expected recordings of {knowledge.whose} beside the {len(out)} published ones for "
-            "the attacker to hold, got none; publish fewer, or name another part with --split."
+            "the attacker to hold, got none; publish some of their recordings only."
         )
     rng = np.random.default_rng(knowledge.seed)
     some = sorted(rng.permutation(len(found))[: knowledge.holds].tolist())
