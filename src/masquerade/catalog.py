@@ -28,6 +28,7 @@ _KINDS = {
     "data": "data set",
     "nets": "network",
     "train": "method",
+    "attack": "attack",
 }
 
 
@@ -83,6 +84,18 @@ def is_a(room: str, name: str, base: str) -> bool:
 def name_of(entry: object) -> str:
     """The name of an entry's instance: its file's, or its folder's."""
     return type(entry).__module__.rpartition(".")[2]
+
+
+def summary(room: str, name: str) -> str:
+    """The first line of an entry's file, without importing it.
+
+    Example:
+        >>> summary("release", "blur")
+        'Gaussian blur of whole frames.'
+    """
+    path = _ROOT.joinpath(*room.split("."), f"{name}.py")
+    tree = _tree(path if path.is_file() else path.with_suffix("") / "__init__.py")
+    return (ast.get_docstring(tree) or "").partition("\n")[0]
 
 
 def assigned(tree: ast.Module) -> set[str]:

@@ -1,0 +1,214 @@
+"""Who is it? Recognise the people in what was published by face, body, gait, outline or sensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.attack.attack import Attack, Told, Whose
+from masquerade.attack.case import Case, Each, Recording
+from masquerade.attack.gallery import Gallery, Looks, enrolled
+from masquerade.attack.interval import bootstrap
+from masquerade.attack.ranks import equal_error, hits
+from masquerade.collection import Medium
+from masquerade.errors import BadInput
+from masquerade.recordings import Video
+from masquerade.scores import Attacked, Success
+
+By: TypeAlias = Literal["face", "body", "gait", "silhouette", "worn"]
+Cue: TypeAlias = Callable[[Recording], np.ndarray]
+
+_COCO = 17  # joints, as labels have them
+
+_READS = {
+    "face": "faces, with a network that tells people apart",
+    "body": "clothes, hair and build",
+    "gait": "limbs and how they move",
+    "silhouette": "outlines over time",
+    "worn": "spectra of what sensors felt",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reidentify(Attack):
+    """Name the people in published recordings, from other recordings of them.
+
+    The attacker holds recordings of known people, learns from these how people differ, and gives
+    each published recording to whoever is nearest. Where nobody is seen they guess.
+
+    Args:
+        by: what they go by: face, body (clothes, hair, build), gait (joints over time), silhouette
+            (outlines over time) or worn (sensors).
+        gallery: which recordings of known people they compare with: raw ones, or the same after
+            the mechanism was applied to them, as an attacker who adapts would.
+        joints: estimated from what was published; or the truth, where labels have it: an upper
+            bound for eyes better than these. By face and body it says where to look.
+    """
+
+    ON: ClassVar[tuple[Medium, ...]] = (Medium.VIDEOS, Medium.PHOTOS, Medium.SIGNALS)
+    KNOWN: ClassVar[Whose] = "same people"
+
+    by: By = "body"
+    gallery: Literal["raw", "released"] = "raw"
+    joints: Literal["estimated", "truth"] = "estimated"
+
+    def __post_init__(self) -> None:
+        choices = (("by", By), ("gallery", Literal["raw", "released"]))
+        for name, kind in (*choices, ("joints", Literal["estimated", "truth"])):
+            if (value := getattr(self, name)) not in get_args(kind):
+                raise ValueError(_check.unknown(name, value, get_args(kind)))
+
+    def run(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
+        """Recognise people in what was published, in raw recordings and in random ones."""
+        if self.gallery == "released" and case.release is None:
+            raise BadInput(
+                "Expected a receipt beside what was published, so that the gallery can be released "
+                "in the same way; give it, or use --gallery raw."
+            )
+        cue = cue_for(self.by, is_told=self.joints == "truth")
+        known = _looked(case.known, cue, "known recordings", told)
+        raw = _looked(case.raw, cue, "raw recordings", told)
+        self._check_seen(known, raw)
+        clear = gallery = enrolled(known)
+        if self.gallery == "released":
+            released = _looked(case.known_released, cue, "known recordings, released", told)
+            gallery = enrolled(released) if len(_seen_people(released)) > 1 else clear
+        published = _looked(case.targets, cue, "published recordings", told)
+        random = _looked(Each(case.random, _without_truth), cue, "random recordings", told)
+        return (
+            Attacked(
+                attack="reidentify",
+                attacker=self._in_words(known),
+                published=_figures(gallery, published, case.seed),
+                ceiling=_figures(clear, raw, case.seed),
+                floor=_figures(gallery, random, case.seed),
+                notes=self._notes(raw, published),
+            ),
+        )
+
+    def _check_seen(self, known: Looks, raw: Looks) -> None:
+        """Refuse raw recordings in which this cue sees nobody."""
+        unseen = set(known.subjects) - _seen_people(known)
+        remedy = "use another --by, or clearer or longer recordings."
+        if unseen:
+            raise BadInput(
+                f"Expected to see each of the known people by {self.by} in one recording at least, "
+                f"and there is none of {_listed(sorted(unseen))}; {remedy}"
+            )
+        if not raw.is_seen.any():
+            raise BadInput(
+                f"Expected to see somebody by {self.by} in the raw recordings, and nobody was in "
+                f"any of {_listed(raw.subjects)}; {remedy}"
+            )
+
+    def _in_words(self, known: Looks) -> str:
+        count, people = len(known.rows), len(set(known.subjects))
+        how = "raw" if self.gallery == "raw" else "released in the same way"
+        return f"holds {count} recordings of {people} people, {how}, and reads {_READS[self.by]}"
+
+    def _notes(self, raw: Looks, published: Looks) -> tuple[str, ...]:
+        seen, clear = int(published.is_seen.sum()), int(raw.is_seen.sum())
+        notes = [
+            f"Of {len(raw.rows)} recordings the published ones show somebody in {seen}, the raw "
+            f"ones in {clear}; elsewhere the attacker guesses."
+        ]
+        if self.joints == "truth":
+            notes.append(
+                "The labels told where people and joints are: an upper bound, not an attack."
+            )
+        return tuple(notes)
+
+
+def cue_for(by: By, *, is_told: bool) -> Cue:
+    """What turns a recording into rows of features; each needs packages of its own."""
+    if by == "worn":
+        from masquerade.attack.cue_worn import WornCue
+
+        return WornCue()
+    if by == "face":
+        from masquerade.attack.cue_face import FaceCue
+
+        return FaceCue(is_told=is_told)
+    if by == "body":
+        from masquerade.attack.cue_body import BodyCue
+
+        return BodyCue(is_told=is_told)
+    if by == "gait":
+        from masquerade.attack.cue_gait import GaitCue
+
+        return GaitCue(is_told=is_told)
+    from masquerade.attack.cue_silhouette import SilhouetteCue
+
+    return SilhouetteCue(is_told=is_told)
+
+
+def _looked(recordings: Sequence[Recording], cue: Cue, what: str, told: Told) -> Looks:
+    """What a cue sees in recordings, one at a time.
+
+    Raises:
+        BadInput: if one has no name of a person, or cannot be looked at; it says which.
+    """
+    rows, subjects = [], []
+    for number, recording in enumerate(recordings):
+        told(f"looking at {what}", number, len(recordings))
+        if recording.subject is None:
+            raise BadInput(
+                f"Expected to know who is in each recording, got none for number {number} of the "
+                f"{what}; give a data set with subjects."
+            )
+        try:
+            rows.append(cue(recording))
+        except BadInput as error:
+            error.add_note(f"It is number {number} of the {what}, of {recording.subject}.")
+            raise
+        subjects.append(recording.subject)
+    told(f"looking at {what}", len(recordings), len(recordings))
+    return Looks(rows=rows, subjects=tuple(subjects))
+
+
+def _without_truth(recording: Recording) -> Recording:
+    """The same without labels of bodies: even ones, the same for all recordings of a shape."""
+    if not isinstance(recording, Video):
+        return recording
+    count, height, width, _ = recording.frames.shape
+    rng = np.random.default_rng((count, height, width))
+    joints = rng.uniform(0, 1, (count, _COCO, 2)) * [width, height]
+    return replace(
+        recording,
+        joints=joints.astype(np.float32),
+        joints_3d=rng.uniform(-1, 1, (count, _COCO, 3)).astype(np.float32),
+        person_mask=rng.random((count, height, width)) < 0.2,
+    )
+
+
+def _seen_people(looks: Looks) -> set[str]:
+    pairs = zip(looks.subjects, looks.is_seen.tolist(), strict=True)
+    return {subject for subject, is_seen in pairs if is_seen}
+
+
+def _figures(gallery: Gallery, looks: Looks, seed: int) -> tuple[Success, ...]:
+    """Rank-1, rank-5 and how well one person is told from another, with intervals over people."""
+    distances, right = gallery.distances(looks), gallery.columns(looks.subjects)
+    error = equal_error(distances, right)
+
+    def figure(measure: str, of_rows: Callable[[np.ndarray], float], chance: float) -> Success:
+        return bootstrap(measure, of_rows, looks.subjects, of="people", seed=seed, chance=chance)
+
+    def among(few: int) -> Success:
+        won = hits(distances, right, among=few)
+        chance = min(1.0, few / len(gallery.people))
+        return figure(f"rank-{few}", lambda rows: float(won[rows].mean()), chance)
+
+    return among(1), among(5), figure("1 - EER", lambda rows: 1.0 - error(rows), 0.5)
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    some = list(dict.fromkeys(names))
+    return ", ".join(some[:most]) + (f" and {len(some) - most} more" if len(some) > most else "")
+
+
+EXAMPLE = Reidentify()
