@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from masquerade.attack.attack import silent  # noqa: E402
 from masquerade.attack.attribute_inference import AttributeInference  # noqa: E402
 from masquerade.attack.attribute_labels import questions, told_at  # noqa: E402
 from masquerade.attack.case import Case, Recording  # noqa: E402
+from masquerade.data.stage import Stage  # noqa: E402
 from masquerade.errors import BadInput  # noqa: E402
 from masquerade.recordings import Photo, Signal, Video  # noqa: E402
 
@@ -171,3 +174,15 @@ def test_a_square_is_around_the_person_also_in_a_frame_that_is_no_square() -> No
         seen = looked_at.pictures([photo], each=4, is_near=near, progress=lambda done: None)
         assert seen.squares.shape == (1, 3, 64, 64)
         assert least < seen.squares.mean() / 255 < most
+
+
+@pytest.mark.slow
+def test_on_stage_raw_recordings_tell_and_grey_ones_do_not(in_world: Path) -> None:
+    world: dict[str, Any] = {"subjects": 210, "videos": 630, "frames": 2, "rate_hz": 2.0}
+    raw = [film for film in Stage(**world, split="train") if isinstance(film, Video)]
+    known = list(Stage(**world, split="public"))
+    grey = [hidden(one) for one in raw]
+    case = Case(known=known, targets=grey, raw=raw, release=hidden)
+    [found] = AttributeInference(pictures=2, steps=500, attacker="raw").run(case, told=silent)
+    assert found.is_telling, found.verdict
+    assert found.verdict.startswith("Not told apart from random"), found
