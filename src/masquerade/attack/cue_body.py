@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from masquerade.attack.case import Recording
-from masquerade.attack.people_seen import Body, PoseSearch, frames_of, some_of, told_body
+from masquerade.attack.people_seen import PoseSearch, SeenBody, frames_of, some_of, told_body
 from masquerade.sight.body_colours import ColourLayout
 from masquerade.sight.body_features import BodyFeatures
 
@@ -38,12 +38,12 @@ class BodyCue:
         ]
         return np.array(rows) if rows else np.zeros((0, 1))
 
-    def _body(self, recording: Recording, frames: np.ndarray, number: int) -> Body | None:
+    def _body(self, recording: Recording, frames: np.ndarray, number: int) -> SeenBody | None:
         if self.is_told:
             return told_body(recording, number)
         return self.search.nearest(frames[number])
 
-    def _row(self, frame: np.ndarray, body: Body) -> np.ndarray:
+    def _row(self, frame: np.ndarray, body: SeenBody) -> np.ndarray:
         box, mask = body.box[None], body.mask[None]
         return np.concatenate(
             [eye.embed(frame, box, mask)[0] for eye in (self.network, self.colours)]

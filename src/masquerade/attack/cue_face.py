@@ -14,7 +14,7 @@ from masquerade.errors import BadInput
 from masquerade.sight.face_detector import Detector, Layout, load_detector
 from masquerade.sight.face_recogniser import FaceRecogniser
 
-_FRAMES = 8  # of a film that are looked at
+_FRAMES = 4  # of a film that are looked at
 _SCORE = 0.3  # the least of a face
 _COCO = 17  # joints, of which the first five are of the head
 _LEAST_FACE_PX = 8

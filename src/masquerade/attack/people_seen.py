@@ -17,7 +17,7 @@ _BESIDE = 0.1  # of a body's height: how far it reaches beyond its joints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Body:
+class SeenBody:
     """One person in one frame.
 
     Args:
@@ -37,7 +37,7 @@ class PoseSearch:
         found = self._whole.people(frame)
         return found if found or min(frame.shape[:2]) < _LARGE_PX else self._parts.people(frame)
 
-    def nearest(self, frame: np.ndarray) -> Body | None:
+    def nearest(self, frame: np.ndarray) -> SeenBody | None:
         """The largest person in a frame, if there is anybody."""
         found = [body for pose in self.people(frame) if (body := _body(pose, frame)) is not None]
         return max(
@@ -93,20 +93,20 @@ def told_joints(recording: Recording) -> np.ndarray:
     return joints if joints.ndim == 3 else joints[None]
 
 
-def told_body(recording: Recording, number: int) -> Body | None:
+def told_body(recording: Recording, number: int) -> SeenBody | None:
     """The person in one frame as the labels have them; None where they are out of sight."""
     joints = told_joints(recording)[number]
     height, width = frames_of(recording, by="body").shape[1:3]
     box = _clipped(_around(joints), height, width)
     if box is None:
         return None
-    return Body(box=box, mask=np.ones((height, width)))  # a true outline would tell by itself
+    return SeenBody(box=box, mask=np.ones((height, width)))  # a true outline would tell by itself
 
 
-def _body(pose: Pose, frame: np.ndarray) -> Body | None:
+def _body(pose: Pose, frame: np.ndarray) -> SeenBody | None:
     height, width = frame.shape[:2]
     box = _clipped(_around(pose.joints[:, :2]), height, width)
-    return None if box is None else Body(box=box, mask=pose.mask(height, width))
+    return None if box is None else SeenBody(box=box, mask=pose.mask(height, width))
 
 
 def _around(joints: np.ndarray) -> np.ndarray:

@@ -11,19 +11,21 @@ import numpy as np
 from masquerade import _check
 from masquerade.attack.attack import Attack, Told, Whose
 from masquerade.attack.case import Case, Each, Recording
-from masquerade.attack.gallery import Gallery, Looks, enrolled
 from masquerade.attack.interval import bootstrap
+from masquerade.attack.known_people import KnownPeople, Looks, enrolled
 from masquerade.attack.ranks import equal_error, hits
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
-from masquerade.recordings import Video
+from masquerade.recordings import Photo, Signal, Video
 from masquerade.scores import Attacked, Success
 
 By: TypeAlias = Literal["face", "body", "gait", "silhouette", "worn"]
+Held: TypeAlias = Literal["raw", "released"]
+Joints: TypeAlias = Literal["estimated", "truth"]
 Cue: TypeAlias = Callable[[Recording], np.ndarray]
 
 _COCO = 17  # joints, as labels have them
-
+_USUAL_SHARE = 0.2  # of a frame that a person covers
 _READS = {
     "face": "faces, with a network that tells people apart",
     "body": "clothes, hair and build",
@@ -53,12 +55,11 @@ class Reidentify(Attack):
     KNOWN: ClassVar[Whose] = "same people"
 
     by: By = "body"
-    gallery: Literal["raw", "released"] = "raw"
-    joints: Literal["estimated", "truth"] = "estimated"
+    gallery: Held = "raw"
+    joints: Joints = "estimated"
 
     def __post_init__(self) -> None:
-        choices = (("by", By), ("gallery", Literal["raw", "released"]))
-        for name, kind in (*choices, ("joints", Literal["estimated", "truth"])):
+        for name, kind in (("by", By), ("gallery", Held), ("joints", Joints)):
             if (value := getattr(self, name)) not in get_args(kind):
                 raise ValueError(_check.unknown(name, value, get_args(kind)))
 
@@ -78,7 +79,8 @@ class Reidentify(Attack):
             released = _looked(case.known_released, cue, "known recordings, released", told)
             gallery = enrolled(released) if len(_seen_people(released)) > 1 else clear
         published = _looked(case.targets, cue, "published recordings", told)
-        random = _looked(Each(case.random, _without_truth), cue, "random recordings", told)
+        nothing = Each(case.random, _without_truth)
+        random = _looked(nothing, _once_a_shape(cue), "random recordings", told)
         return (
             Attacked(
                 attack="reidentify",
@@ -112,10 +114,12 @@ class Reidentify(Attack):
 
     def _notes(self, raw: Looks, published: Looks) -> tuple[str, ...]:
         seen, clear = int(published.is_seen.sum()), int(raw.is_seen.sum())
-        notes = [
-            f"Of {len(raw.rows)} recordings the published ones show somebody in {seen}, the raw "
-            f"ones in {clear}; elsewhere the attacker guesses."
-        ]
+        notes = []
+        if min(seen, clear) < len(raw.rows):
+            notes.append(
+                f"Of {len(raw.rows)} recordings the published ones show somebody in {seen}, the "
+                f"raw ones in {clear}; elsewhere the attacker guesses."
+            )
         if self.joints == "truth":
             notes.append(
                 "The labels told where people and joints are: an upper bound, not an attack."
@@ -172,17 +176,36 @@ def _looked(recordings: Sequence[Recording], cue: Cue, what: str, told: Told) ->
 
 def _without_truth(recording: Recording) -> Recording:
     """The same without labels of bodies: even ones, the same for all recordings of a shape."""
-    if not isinstance(recording, Video):
+    if isinstance(recording, Signal):
         return recording
-    count, height, width, _ = recording.frames.shape
-    rng = np.random.default_rng((count, height, width))
-    joints = rng.uniform(0, 1, (count, _COCO, 2)) * [width, height]
-    return replace(
-        recording,
-        joints=joints.astype(np.float32),
-        joints_3d=rng.uniform(-1, 1, (count, _COCO, 3)).astype(np.float32),
-        person_mask=rng.random((count, height, width)) < 0.2,
-    )
+    shape = recording.image.shape if isinstance(recording, Photo) else recording.frames.shape[1:]
+    count = 1 if isinstance(recording, Photo) else len(recording.frames)
+    rng = np.random.default_rng((count, *shape))
+    flat = (rng.random((count, _COCO, 2)) * shape[1::-1]).astype(np.float32)  # x right, y down
+    if isinstance(recording, Photo):
+        return replace(recording, joints=flat[0], visible=np.ones(_COCO, bool))
+    solid = rng.uniform(-1, 1, (count, _COCO, 3)).astype(np.float32)
+    mask = rng.random((count, *shape[:2])) < _USUAL_SHARE
+    return replace(recording, joints=flat, joints_3d=solid, person_mask=mask)
+
+
+def _once_a_shape(cue: Cue) -> Cue:
+    """The cue for recordings that are alike where they have one shape: it looks at each once."""
+    held: dict[object, np.ndarray] = {}
+
+    def looked(recording: Recording) -> np.ndarray:
+        match recording:
+            case Video():
+                key: object = (recording.frames.shape, recording.rate_hz)
+            case Photo():
+                key = recording.image.shape
+            case Signal():
+                key = (recording.values.shape, recording.rate_hz)
+        if key not in held:
+            held[key] = cue(recording)
+        return held[key]
+
+    return looked
 
 
 def _seen_people(looks: Looks) -> set[str]:
@@ -190,7 +213,7 @@ def _seen_people(looks: Looks) -> set[str]:
     return {subject for subject, is_seen in pairs if is_seen}
 
 
-def _figures(gallery: Gallery, looks: Looks, seed: int) -> tuple[Success, ...]:
+def _figures(gallery: KnownPeople, looks: Looks, seed: int) -> tuple[Success, ...]:
     """Rank-1, rank-5 and how well one person is told from another, with intervals over people."""
     distances, right = gallery.distances(looks), gallery.columns(looks.subjects)
     error = equal_error(distances, right)

@@ -32,7 +32,7 @@ class Looks:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Gallery:
+class KnownPeople:
     """Known people.
 
     Args:
@@ -67,7 +67,7 @@ class Gallery:
         return np.array([self.people.index(each) for each in subjects])
 
 
-def enrolled(looks: Looks) -> Gallery:
+def enrolled(looks: Looks) -> KnownPeople:
     """Learn how people differ, and where each of them lies.
 
     Raises:
@@ -87,7 +87,7 @@ def enrolled(looks: Looks) -> Gallery:
     for number in set(whose[seen].tolist()):
         own = [_middle(metric(looks.rows[n])) for n in seen if whose[n] == number]
         middles[number] = _middle(np.array(own))
-    return Gallery(people=people, metric=metric, middles=middles)
+    return KnownPeople(people=people, metric=metric, middles=middles)
 
 
 def _middle(rows: np.ndarray) -> np.ndarray:
