@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from masquerade._torch import Tensor, nn, torch
+from masquerade._torch import nn, torch
 from masquerade.attack.case_model import Learn
 from masquerade.nets.network import Network
 from masquerade.noise import Noise
@@ -61,7 +61,7 @@ class ShadowTraining:
         plan = planned(self.method, rows.units)
         run = partial(loop.run, noise=Noise(), work=work, progress=lambda done, total: None)
         run(tail, rows, self.method, plan)
-        return outputs_of(tail, self.rows.private)
+        return outputs_of(tail, self.rows)
 
     def _learned(self, members: np.ndarray) -> Rows:
         rows, slots = self.rows, self.rows.slots
@@ -81,10 +81,14 @@ class ShadowTraining:
         return replace(self, method=method, rows=replace(self.rows, public=None), always=None)
 
 
-def outputs_of(tail: nn.Module, inputs: Tensor) -> np.ndarray:
-    """(R, K) before the softmax."""
+def outputs_of(tail: nn.Module, rows: Rows) -> np.ndarray:
+    """(R, K) before the softmax, for the rows of all units in order."""
+    at, _ = units_in(rows)
     with torch.no_grad():
-        parts = [tail(some).float().cpu().numpy() for some in inputs.split(_BATCH)]
+        parts = [
+            tail(rows.private[some].to(rows.targets.device)).float().cpu().numpy()
+            for some in torch.from_numpy(at).split(_BATCH)
+        ]
     return np.concatenate(parts)
 
 

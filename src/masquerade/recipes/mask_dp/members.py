@@ -32,14 +32,14 @@ def case_of(plan: MaskDpTables, name: str, epsilon: float, rows: Rows, classes: 
     method = plan.method(name, epsilon)
     own = rows if method.HAS_PUBLIC else replace(rows, public=None)
     training = ShadowTraining(rows=own, method=method, network=plan.begun(), classes=classes)
-    _, whose = units_in(rows)
+    at, whose = units_in(rows)
     learned = rows.units if method.HAS_PUBLIC else rows.units // 2
     run = planned(method, learned)
     allowed = None
     if run.noise_multiplier > 0:
         allowed = membership.allowed_by(run.event(), epsilon=epsilon, delta=method.delta)
     return ModelCase(
-        targets=rows.targets.cpu().numpy(),
+        targets=rows.targets.cpu().numpy()[at],
         whose=whose,
         learn=training,
         overfit=training.overfitted(),
