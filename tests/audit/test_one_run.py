@@ -57,7 +57,7 @@ def tail_by_hand(guesses: Guesses, q: Fraction, delta: Fraction) -> Fraction:
     """The same bound in whole numbers: every term of every sum."""
     made, v = guesses.made, guesses.right
     mass = [math.comb(made, k) * q**k * (1 - q) ** (made - k) for k in range(made + 1)]
-    worst = max((sum(mass[max(v - i, 0) : v]) / i for i in range(1, guesses.canaries + 1)))
+    worst = max(sum(mass[max(v - i, 0) : v]) / i for i in range(1, guesses.canaries + 1))
     return sum(mass[v:]) + 2 * guesses.canaries * delta * worst
 
 
@@ -99,11 +99,10 @@ def most_likely(guesses: Guesses, mu: float) -> float:
     count = np.arange(made + 1)
     bounds, limits = [], []
     for at in norm.cdf(np.linspace(-8, 8, 400)):
-        slope = math.exp(mu * norm.ppf(1 - at) - mu * mu / 2)  # f(a) >= f(at) - slope (a - at)
+        slope = math.exp(mu * norm.ppf(1 - at) - mu * mu / 2)  # of the tangent at this rate
         height = norm.cdf(norm.ppf(1 - at) - mu)
         for j in range(1, made + 1):
             right, wrong = (count >= j) * count / m, (count >= j - 1) * (made - count) / m
-            # wrong >= height - slope (1 - right - at)
             bounds.append(slope * right - wrong)
             limits.append(slope * (1 - at) - height)
     found = linprog(
