@@ -23,7 +23,7 @@ from masquerade.audit.one_run import (
     guessed,
     is_refuted,
     mu_at_least,
-    one_run,
+    one_run_coins,
     one_run_gaussian,
     one_run_poisson,
 )
@@ -173,7 +173,7 @@ def test_a_bound_that_is_too_sure_of_itself_would_be_noticed() -> None:
 def test_a_whole_curve_shows_more_than_one_point_of_it() -> None:
     scores = gaussian(1.7, 2000, np.random.default_rng(3))
     truth = gaussian_epsilon(1.7, 1e-5)
-    plain, whole = (bound(scores, delta=1e-5) for bound in (one_run, one_run_gaussian))
+    plain, whole = (bound(scores, delta=1e-5) for bound in (one_run_coins, one_run_gaussian))
     assert 2.0 < plain.epsilon_at_least < whole.epsilon_at_least < truth
     assert whole.epsilon_at_least > truth / 2
     assert "mu" in whole.assumes and plain.assumes == "nothing but fair coins"
@@ -200,7 +200,7 @@ def test_scores_that_tell_nothing_prove_nothing() -> None:
     nothing = gaussian(0.0, 2000, np.random.default_rng(5))
     same = Scores(without=np.zeros(500), within=np.zeros(500), attack="a constant")
     for scores in (nothing, same):
-        for bound in (one_run, one_run_gaussian):
+        for bound in (one_run_coins, one_run_gaussian):
             assert bound(scores, delta=1e-5).epsilon_at_least < 0.2
     assert guessed(same, share=0.5).right == 0, "equal scores are guessed wrong"
 
@@ -219,6 +219,6 @@ def test_bad_guesses_are_refused() -> None:
     with pytest.raises(ValueError, match="right <= made"):
         Guesses(right=5, made=4, canaries=10)
     with pytest.raises(ValueError, match="take fewer"):
-        one_run(scores, delta=0.1)
+        one_run_coins(scores, delta=0.1)
     with pytest.raises(ValueError, match="confidence"):
         one_run_gaussian(scores, delta=1e-5, confidence=1.0)

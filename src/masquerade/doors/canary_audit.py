@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from masquerade import _check, _json
 from masquerade._round import shown, shown_below
 from masquerade.audit.bounds import poisson_tradeoff
 from masquerade.audit.game import Claim
-from masquerade.audit.one_run import one_run, one_run_poisson
+from masquerade.audit.one_run import one_run_coins, one_run_poisson
 from masquerade.collection import Medium
 from masquerade.doors import Answer
 from masquerade.doors.canaries import Flock, Sung, sing
@@ -36,6 +35,7 @@ _BOUNDS = {  # how each is called in a line
     "coins": "coins alone",
     "independent": "as independent trials",
 }
+_FEWEST = 48  # units, of which a quarter are films
 _NO_RECORDING = "No private recording was read and no ledger charged; the model was thrown away."
 
 
@@ -103,12 +103,12 @@ def of_model(path: Path) -> Claimant:
 
 def claim_of(method: Method, sung: Sung) -> Claim:
     """What the method promises for that many units; of a published form, what its paper does."""
-    guarantee, plan = method.guarantee(sung.plan), sung.plan
-    is_published = guarantee.published_claim is not None
+    plan = sung.plan
+    is_published = method.shares_batch  # whose paper takes the batch to be secret
     return Claim(
-        epsilon=method.epsilon if is_published else guarantee.epsilon or math.inf,
+        epsilon=method.epsilon if is_published else plan.epsilon(method.met),
         delta=plan.delta,
-        unit=f"{guarantee.unit}, {guarantee.relation.value}",
+        unit=f"{method.unit}, {method.met.value}",
         source=f"{method.name}{', as published' if is_published else ''}: {plan.sampler.units} "
         f"units, {plan.steps} steps, noise multiplier {plan.noise_multiplier:.4g}",
     )
@@ -127,7 +127,7 @@ def evidence_of(sung: Sung, method: Method, *, confidence: float) -> dict[str, d
     for name, scores in sung.scores.items():
         found[name] = {
             "curve": one_run_poisson(scores, **run),
-            "coins": one_run(scores, delta=delta, confidence=confidence),
+            "coins": one_run_coins(scores, delta=delta, confidence=confidence),
         }
     found["planted"]["independent"] = poisson_tradeoff(sung.scores["planted"], **run)
     return found
@@ -158,8 +158,14 @@ def audited(
     method = replace(method, class_weights=())  # which change no promise
     films = 0 if method.shares_batch else films
     if claimant.units is not None:
+        if claimant.units < _FEWEST:
+            raise ValueError(
+                f"Expected at least {_FEWEST} units, got {claimant.units}: so few coins tell "
+                "nothing. Audit the method by its name."
+            )
         films = min(films, claimant.units // 4)
         canaries = min(canaries, claimant.units - films)
+    films = films if films >= _FEWEST // 4 else 0
     flock = Flock(
         planted=canaries,
         films=MadeUpFilms(count=films) if films else None,

@@ -19,7 +19,7 @@ from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.scores import Scores
-from masquerade.train.ensemble import teach
+from masquerade.train.ensemble import teach, teachers
 from masquerade.train.ensemble.method import Ensemble
 
 _CHANNELS, _RATE_HZ = 3, 20.0
@@ -116,11 +116,13 @@ class VoteCanary(Game):
         """How often the labels agree with what the person taught: all that they say."""
         votes = [school.votes(lambda number: _NearestMean()) for school in self._schools]
         school = self._schools[0]
-        differs = (votes[0] != votes[1]).any(axis=0)
+        counts = [teachers.counts_of(each, school.classes) for each in votes]
+        ballot = self.method.ballot(school.reach)
         taught = _most_voted(votes[1] != votes[0], votes[1])
+        differs = taught >= 0
 
         def score(world: int, size: int) -> np.ndarray:
-            drawn = np.stack([school.labels(votes[world], noise) for _ in range(size)])
+            drawn = np.stack([ballot.answers(counts[world], noise) for _ in range(size)])
             return np.asarray((drawn == taught)[:, differs].sum(axis=1), dtype=np.float64)
 
         return in_chunks(score, (0, 1), trials, chunk=1000, attack="label counts, one person")
