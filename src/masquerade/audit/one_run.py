@@ -186,7 +186,7 @@ def one_run_gaussian(
     confidence: float = 0.95,
     shares: Sequence[float] = SHARES,
 ) -> Evidence:
-    """Evidence against "this mechanism is mu-GDP"; arguments as in `one_run_coins` [mahloujifar2024]."""
+    """Evidence against "this mechanism is mu-GDP" [mahloujifar2024]; as in `one_run_coins`."""
     _check.delta(delta=delta)
     each = _each_confidence(confidence, shares)
     mu = max(mu_at_least(guessed(scores, share=share), confidence=each) for share in shares)
