@@ -39,7 +39,7 @@ _FEWEST = 48  # units, of which a quarter are films
 _NO_RECORDING = "No private recording was read and no ledger charged; the model was thrown away."
 
 
-class Run(TypedDict):
+class SampledRun(TypedDict):
     """What a bound by Poisson-sampled steps is told."""
 
     sampling_prob: float
@@ -117,7 +117,7 @@ def claim_of(method: Method, sung: Sung) -> Claim:
 def evidence_of(sung: Sung, method: Method, *, confidence: float) -> dict[str, dict[str, Evidence]]:
     """Every bound on what every attack showed, each at that confidence by itself."""
     delta, found = sung.plan.delta, dict[str, dict[str, Evidence]]()
-    run: Run = {
+    run: SampledRun = {
         "sampling_prob": sung.plan.sampler.sampling_prob,
         "steps": sung.plan.steps,
         "relation": method.met,
