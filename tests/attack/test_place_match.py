@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from masquerade.attack.place_adaptation import learned
-from masquerade.attack.place_gallery import Gallery, among_first, groups, hardest
-from masquerade.attack.place_match import Asked, Match
-from masquerade.attack.place_seen import Seen
+from masquerade.attack.place_gallery import PlaceGallery, among_first, groups, hardest
+from masquerade.attack.place_match import PlacesAsked, Match
+from masquerade.attack.place_seen import PlacesSeen
 from masquerade.errors import BadInput
 
 
@@ -17,12 +17,12 @@ def unit(rows: object) -> np.ndarray:
     return np.asarray(array / np.linalg.norm(array, axis=-1, keepdims=True))
 
 
-def seen(places: list[str]) -> Seen:
-    return Seen(chosen=list(range(len(places))), places=places, features={})
+def seen(places: list[str]) -> PlacesSeen:
+    return PlacesSeen(chosen=list(range(len(places))), places=places, features={})
 
 
-def asked(known: list[str], wanted: list[str], count: int | None = None) -> Asked:
-    return Asked.of(seen(known), seen(wanted), count=count or len(wanted))
+def asked(known: list[str], wanted: list[str], count: int | None = None) -> PlacesAsked:
+    return PlacesAsked.of(seen(known), seen(wanted), count=count or len(wanted))
 
 
 def match(known: list[str], wanted: list[str], anchor: np.ndarray, *sizes: int) -> Match:
@@ -30,7 +30,7 @@ def match(known: list[str], wanted: list[str], anchor: np.ndarray, *sizes: int) 
 
 
 def test_a_place_scores_by_its_likest_picture() -> None:
-    gallery = Gallery(features=unit([[1, 0], [0, 1], [1, 1]]), owner=np.array([0, 0, 1]))
+    gallery = PlaceGallery(features=unit([[1, 0], [0, 1], [1, 1]]), owner=np.array([0, 0, 1]))
     scores = gallery.scores(unit([[1, 0], [1, 1]]), np.array([0, 1]))
     np.testing.assert_allclose(scores, [[1, 2**-0.5], [2**-0.5, 1]])
 
@@ -46,7 +46,7 @@ def test_shares_by_hand_and_ties_fall_at_random() -> None:
 
 def test_distractors_are_the_places_likest_to_any_that_is_asked_for() -> None:
     angles = np.deg2rad([0, 90, 80, 40, 5, 44])
-    gallery = Gallery(
+    gallery = PlaceGallery(
         features=np.stack([np.cos(angles), np.sin(angles)], 1), owner=np.array([0, 1, 2, 3, 4, 3])
     )
     paired = np.array([0, 1])  # at 0 and 90 degrees
@@ -89,7 +89,7 @@ def test_hard_distractors_make_a_gallery_harder_than_its_size_says() -> None:
     found = {
         each.measure: each.value for each in one.successes(queries, features, is_adaptive=False)
     }
-    easy = Gallery(features=features, owner=np.arange(60)).scores(queries, np.r_[:12, 42:54])
+    easy = PlaceGallery(features=features, owner=np.arange(60)).scores(queries, np.r_[:12, 42:54])
     assert found["Top-1 of 12"] == 1 > found["Top-1 of 24"] + 0.2
     assert among_first(easy, np.arange(12), count=1).mean() > found["Top-1 of 24"] + 0.2
 

@@ -10,7 +10,7 @@ from masquerade import _check
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Gallery:
+class PlaceGallery:
     """Pictures of places.
 
     Args:
@@ -38,7 +38,7 @@ class Gallery:
         return found
 
 
-def hardest(gallery: Gallery, *, paired: np.ndarray, count: int) -> np.ndarray:
+def hardest(gallery: PlaceGallery, *, paired: np.ndarray, count: int) -> np.ndarray:
     """The ``count`` other places whose pictures are likest to those of the paired ones.
 
     As [ma2026, Sec. 3.1] takes its distractors: by the largest similarity to any paired place.

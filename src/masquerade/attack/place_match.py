@@ -9,8 +9,8 @@ import numpy as np
 
 from masquerade.attack.interval import bootstrap
 from masquerade.attack.place_adaptation import FeatureMap, learned
-from masquerade.attack.place_gallery import Gallery, among_first, groups, hardest
-from masquerade.attack.place_seen import Seen
+from masquerade.attack.place_gallery import PlaceGallery, among_first, groups, hardest
+from masquerade.attack.place_seen import PlacesSeen
 from masquerade.errors import BadInput
 from masquerade.scores import Success
 
@@ -21,7 +21,7 @@ _LEARNING = 8  # recordings of other places below which nothing can be learned
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Asked:
+class PlacesAsked:
     """Places by number, on both sides.
 
     Args:
@@ -37,7 +37,7 @@ class Asked:
     left_out: int
 
     @classmethod
-    def of(cls, known: Seen, asked: Seen, *, count: int) -> Asked:
+    def of(cls, known: PlacesSeen, asked: PlacesSeen, *, count: int) -> PlacesAsked:
         """All that was looked at and is at a known place, of ``count`` published recordings.
 
         Raises:
@@ -80,7 +80,7 @@ class Match:
         seed: of what is random.
     """
 
-    asked: Asked
+    asked: PlacesAsked
     sizes: tuple[int, ...]
     anchor: np.ndarray
     seed: int
@@ -126,7 +126,7 @@ class Match:
         self, queries: np.ndarray, held: np.ndarray, *, size: int, is_adaptive: bool
     ) -> dict[int, np.ndarray]:
         """For each number of places that may be named, (Q,) whether the right one is among them."""
-        anchor = Gallery(features=self.anchor, owner=self.asked.owner)
+        anchor = PlaceGallery(features=self.anchor, owner=self.asked.owner)
         hits = {count: np.zeros(len(queries)) for count in _FIRST}
         for group in self._groups:
             rows = np.isin(self.asked.truth, group)
@@ -136,7 +136,7 @@ class Match:
                 asked, known = change(asked), change(known)
             others = hardest(anchor, paired=group, count=size - len(group))
             places = np.sort(np.concatenate([group, others]))
-            gallery = Gallery(features=known, owner=self.asked.owner)
+            gallery = PlaceGallery(features=known, owner=self.asked.owner)
             scores = gallery.scores(asked, places)
             right = np.searchsorted(places, self.asked.truth[rows])
             for count in _FIRST:

@@ -11,7 +11,7 @@ import numpy as np
 from masquerade import _check
 from masquerade.attack.attack import Attack, Told, Whose
 from masquerade.attack.case import Case
-from masquerade.attack.place_match import Asked, Match
+from masquerade.attack.place_match import PlacesAsked, Match
 from masquerade.attack.place_pictures import Looking, Motion, Rule
 from masquerade.attack.place_seen import Eyes
 from masquerade.collection import Medium
@@ -93,7 +93,7 @@ class PlaceRetrieval(Attack):
         )
         eyes = Eyes(networks={name: networks[name] for name in self.backbones}, told=told)
         raw = eyes.look(case.raw, self.looking, what="raw")
-        asked = Asked.of(known, raw, count=len(case.raw))
+        asked = PlacesAsked.of(known, raw, count=len(case.raw))
         sides = {"known": known, "raw": raw}
         others = {"published": (raw, case.targets), "random": (raw, case.random)}
         if self.attacker != "raw":

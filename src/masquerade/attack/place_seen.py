@@ -19,7 +19,7 @@ _LEAST = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Seen:
+class PlacesSeen:
     """Recordings that were looked at.
 
     Args:
@@ -42,7 +42,7 @@ class Eyes:
 
     def look(
         self, recordings: Sequence[Recording], looking: Looking, *, what: str, most: int = 0
-    ) -> Seen:
+    ) -> PlacesSeen:
         """Look at recordings whose place is known; at up to ``most`` of a place, if it is given."""
         rows: list[list[np.ndarray]] = []
         chosen, places, counts = [], [], Counter[str]()
@@ -54,17 +54,17 @@ class Eyes:
                 places.append(place)
                 counts[place] += 1
             self.told(f"look at {what}", number + 1, len(recordings))
-        return Seen(chosen=chosen, places=places, features=self._named(rows))
+        return PlacesSeen(chosen=chosen, places=places, features=self._named(rows))
 
     def again(
-        self, same: Seen, recordings: Sequence[Recording], looking: Looking, *, what: str
-    ) -> Seen:
+        self, same: PlacesSeen, recordings: Sequence[Recording], looking: Looking, *, what: str
+    ) -> PlacesSeen:
         """Look at another form of recordings that were looked at; their places are known."""
         rows = []
         for number, each in enumerate(same.chosen):
             rows.append(self._features(recordings[each], looking))
             self.told(f"look at {what}", number + 1, len(same.chosen))
-        return Seen(chosen=same.chosen, places=same.places, features=self._named(rows))
+        return PlacesSeen(chosen=same.chosen, places=same.places, features=self._named(rows))
 
     def _features(self, recording: Recording, looking: Looking) -> list[np.ndarray]:
         pictures = looking.pictures(recording)

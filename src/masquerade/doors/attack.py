@@ -66,9 +66,9 @@ def attack_files(
     several = [published] if isinstance(published, Path | str) else published
     paths = [Path(each) for each in several]
     if isinstance(attack, ModelAttack):
-        from masquerade.doors.attack_model import of_model  # torch: not for recordings
+        from masquerade.doors.attack_model import model_case  # torch: not for recordings
 
-        model = of_model(_only_model(paths), collection, seed=seed)
+        model = model_case(_only_model(paths), collection, seed=seed, told=progress)
         return attack.run(model, told=progress)
     data = _of_its_kind(attack, collection)
     case = of_files(paths, data, _knowledge(attack, holds, seed))
