@@ -120,6 +120,11 @@ class Reidentify(Attack):
                 f"Of {len(raw.rows)} recordings the published ones show somebody in {seen}, the "
                 f"raw ones in {clear}; elsewhere the attacker guesses."
             )
+        if seen < clear:
+            notes.append(
+                "Where eyes made for raw pictures find nobody, somebody with better eyes may; "
+                "--joints truth says where to look, if labels know it."
+            )
         if self.joints == "truth":
             notes.append(
                 "The labels told where people and joints are: an upper bound, not an attack."
