@@ -25,6 +25,7 @@ from masquerade.train.memory import Memory
 from masquerade.train.method import Method, planned
 from masquerade.train.model_file import Trained, load_model
 from masquerade.train.rows import Rows
+from masquerade.train.units import count_units
 
 
 def model_case(
@@ -53,7 +54,7 @@ def model_case(
     receipt, trained = check_receipt(path), load_model(path)
     method = _method_of(receipt, trained)
     taught, tested = (split_of(data.part(name), name) for name in ("train", "test"))
-    _check_same(taught, trained, receipt)
+    _check_same(taught, trained, receipt, method)
     inside, outside = (_rows(each, method, trained, told) for each in (taught, tested))
     rng = np.random.default_rng(seed)
     rows, always = _halved(inside, outside, rng=rng)
@@ -89,7 +90,9 @@ def _method_of(receipt: Receipt, trained: Trained) -> Method:
     return method
 
 
-def _check_same(taught: Collection[Any], trained: Trained, receipt: Receipt) -> None:
+def _check_same(
+    taught: Collection[Any], trained: Trained, receipt: Receipt, method: Method
+) -> None:
     said, own = trained.said.get("learned"), public_part_of(taught)
     if said and own and said != own:
         raise BadInput(
@@ -98,10 +101,11 @@ def _check_same(taught: Collection[Any], trained: Trained, receipt: Receipt) -> 
         )
     if trained.classes != taught.activities:
         raise BadInput("Expected the classes of the model, got a data set with others.")
-    if receipt.shapes[0][0] != len(taught):
+    units = count_units(taught, str(method.unit))
+    if receipt.shapes[0][0] != units:
         raise BadInput(
-            f"Expected the {receipt.shapes[0][0]} recordings that the model learned from, got a "
-            f"data set with {len(taught)}; check --data and its fields."
+            f"Expected the {receipt.shapes[0][0]} units that the model learned from, got a data "
+            f"set with {units}; check --data and its fields."
         )
 
 
