@@ -7,7 +7,7 @@ import pytest
 
 from masquerade.attack.place_adaptation import learned
 from masquerade.attack.place_gallery import PlaceGallery, among_first, groups, hardest
-from masquerade.attack.place_match import PlacesAsked, Match
+from masquerade.attack.place_match import Match, PlacesAsked
 from masquerade.attack.place_seen import PlacesSeen
 from masquerade.errors import BadInput
 

@@ -54,9 +54,9 @@ def halves(units: int, count: int, *, rng: np.random.Generator) -> np.ndarray:
     """(count, units) bool: random halves in pairs of opposites, so each unit is in half of them.
 
     Example:
-        >>> found = halves(6, 4, rng=np.random.default_rng(0))
+        >>> found = halves(4, 6, rng=np.random.default_rng(0))
         >>> found.sum(axis=0).tolist(), found.sum(axis=1).tolist()
-        ([2, 2, 2, 2, 2, 2], [3, 3, 3, 3])
+        ([3, 3, 3, 3], [2, 2, 2, 2, 2, 2])
     """
     if count % 2 or count < 6:
         raise ValueError(f"Expected an even number of shadow models, 6 or more, got {count}.")

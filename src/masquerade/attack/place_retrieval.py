@@ -11,7 +11,7 @@ import numpy as np
 from masquerade import _check
 from masquerade.attack.attack import Attack, Told, Whose
 from masquerade.attack.case import Case
-from masquerade.attack.place_match import PlacesAsked, Match
+from masquerade.attack.place_match import Match, PlacesAsked
 from masquerade.attack.place_pictures import Looking, Motion, Rule
 from masquerade.attack.place_seen import Eyes
 from masquerade.collection import Medium
