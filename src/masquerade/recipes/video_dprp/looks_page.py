@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from masquerade.recipes import bench
+from masquerade.recipes.verdict import Runs
 from masquerade.recipes.video_dprp.results import LooksTold, ResultRow
 from masquerade.recipes.video_dprp.rows import CLAIMED
+from masquerade.report import frontier, plot
 from masquerade.scores import Success
 
 TITLE = "What attackers tell of the people in releases"
@@ -56,6 +58,36 @@ def looks_findings(rows: Sequence[ResultRow]) -> list[str]:
         kinds.setdefault(told.strongest.verdict.partition(":")[0], []).append(f"`{name}`")
     listed = ". ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
     return [f"What people look like, by the stronger of two attackers. {listed}."]
+
+
+def plots(rows: Sequence[ResultRow]) -> dict[str, str]:
+    """What Table 1's releases are good for against what they give away; nothing without figures."""
+    dots = [_dot(row, row.raw, row.looks) for row in rows if row.spec.table == 1 and row.looks]
+    known = [dot for dot in dots if dot is not None]
+    if not known:
+        return {}
+    axes = plot.Axes(
+        title="Table 1: what is kept against what is told of people",
+        x_label="cMAP of the stronger attacker, % (less is better)",
+        y_label="Top-1, raw test, %",
+    )
+    return {"video_dprp_looks": frontier.svg(known, axes)}
+
+
+def _dot(row: ResultRow, use: Runs | None, looks: LooksTold) -> frontier.Dot | None:
+    if use is None:
+        return None
+    told, epsilon = looks.strongest.published[0], row.promise.epsilon
+    said = "" if epsilon is None else f", eps {epsilon:.3g}, {row.promise.unit}"
+    return frontier.Dot(
+        name=f"{row.spec.line}{said}",
+        given_away=100 * told.value,
+        low=100 * told.low,
+        high=100 * told.high,
+        kept=100 * use.mean,
+        spread=0.0 if len(use.shares) < 2 else 100 * use.spread,
+        is_proved=epsilon is not None,
+    )
 
 
 def _by_release(rows: Sequence[ResultRow]) -> dict[str, LooksTold]:

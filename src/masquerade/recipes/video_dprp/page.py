@@ -257,7 +257,7 @@ def plots(found: Measured) -> dict[str, str]:
         if lines := [line for line in bench.curves(points) if len(line.x) > 1]:
             axes = plot.Axes(title=TITLES[table], x_label=label, y_label="Top-1, raw test, %")
             drawn[f"video_dprp_{table}"] = plot.svg(lines, axes)
-    return _bars(found.rows) | drawn | _seconds(found)
+    return _bars(found.rows) | drawn | _seconds(found) | looks_page.plots(found.rows)
 
 
 def _bars(rows: Sequence[ResultRow]) -> dict[str, str]:
