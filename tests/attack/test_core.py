@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from masquerade.attack.case import Case, noise_like
+from masquerade.attack.case import Case, Nothing, noise_like
 from masquerade.attack.interval import bootstrap
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Signal, Video
@@ -97,3 +97,15 @@ def test_a_case_wants_as_many_raw_as_published_and_a_receipt_to_adapt() -> None:
         Case(known=[], targets=[film], raw=[])
     with pytest.raises(BadInput, match="receipt"):
         _ = Case(known=[film], targets=[film], raw=[film]).known_released
+
+
+def test_every_floor_recording_is_another_nothing_and_streams_share_none() -> None:
+    film = Video(frames=np.zeros((1, 8, 8, 3), np.uint8), rate_hz=1)
+    drawn = [
+        np.asarray(Nothing([film, film], stream=stream)[index].frames).tobytes()
+        for stream in (0, 1)
+        for index in (0, 1)
+    ]
+    assert len(set(drawn)) == 4
+    again = Nothing([film, film])[-1]
+    assert isinstance(again, Video) and again.frames.tobytes() == drawn[1]

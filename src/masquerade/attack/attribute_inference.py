@@ -21,7 +21,7 @@ from masquerade import _check, assets
 from masquerade._torch import nn, torch
 from masquerade.attack.attack import Attack, Told, Whose
 from masquerade.attack.attribute_labels import LooksQuestion, questions
-from masquerade.attack.case import Case, Each, Recording, noise_like
+from masquerade.attack.case import Case, Nothing, Recording
 from masquerade.attack.interval import bootstrap
 from masquerade.attack.label_measures import average_precisions, class_f1, prevalence
 from masquerade.attack.looked_at import Pictures, pictures, shows_where
@@ -83,7 +83,7 @@ class AttributeInference(Attack):
         random = look.at("random targets", case.random, told)
         floors = {"raw": exam.marks(learned, random)}
         if self.attacker != "raw":
-            nothing = look.at("known, random", Each(case.known, noise_like), told)
+            nothing = look.at("known, random", Nothing(case.known, stream=1), told)
             floors["adaptive"] = exam.marks(exam.taught(nothing, "random", told), random)
         ceiling = exam.marks(learned, raw)
         return PreparedAttack(exam=exam, learned=learned, ceiling=ceiling, floors=floors)

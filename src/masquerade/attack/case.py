@@ -47,7 +47,7 @@ class Case:
     @property
     def random(self) -> Sequence[Recording]:
         """The floor: recordings of the targets' shapes and labels that show nothing."""
-        return Each(self.raw, noise_like)
+        return Nothing(self.raw)
 
     @property
     def known_released(self) -> Sequence[Recording]:
@@ -80,21 +80,39 @@ class Each(Sequence[Recording]):
         return (self[index] for index in range(len(self)))
 
 
-def noise_like(recording: Recording) -> Recording:
-    """The same labels on pixels or samples that show nothing.
+class Nothing(Sequence[Recording]):
+    """The same labels on recordings that show nothing, each another nothing.
 
-    The seed is of the shape alone, so nothing of the recording stays.
+    Args:
+        of: recordings, whose shapes and labels stay.
+        stream: other numbers give other nothings.
     """
+
+    def __init__(self, of: Sequence[Recording], *, stream: int = 0) -> None:
+        self._of, self._stream = of, stream
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __getitem__(self, index: int) -> Recording:  # type: ignore[override]  # no slices
+        return noise_like(self._of[index], seed=(self._stream, index % len(self)))
+
+    def __iter__(self) -> Iterator[Recording]:
+        return (self[index] for index in range(len(self)))
+
+
+def noise_like(recording: Recording, *, seed: tuple[int, ...] = ()) -> Recording:
+    """The same labels on pixels or samples that show nothing: of the seed and the shape alone."""
     match recording:
         case Video():
-            return replace(recording, frames=_bytes(recording.frames.shape))
+            return replace(recording, frames=_bytes(recording.frames.shape, seed))
         case Photo():
-            return replace(recording, image=_bytes(recording.image.shape))
+            return replace(recording, image=_bytes(recording.image.shape, seed))
         case Signal():
             shape = recording.values.shape
-            values = np.random.default_rng(shape).uniform(-1, 1, shape)
+            values = np.random.default_rng((*seed, *shape)).uniform(-1, 1, shape)
             return replace(recording, values=values.astype(np.float32))
 
 
-def _bytes(shape: tuple[int, ...]) -> np.ndarray:
-    return np.random.default_rng(shape).integers(0, 256, shape, np.uint8)
+def _bytes(shape: tuple[int, ...], seed: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng((*seed, *shape)).integers(0, 256, shape, np.uint8)

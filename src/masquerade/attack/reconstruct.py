@@ -12,7 +12,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.attack.attack import Attack, Told, Whose
-from masquerade.attack.case import Case, Each, Recording, noise_like
+from masquerade.attack.case import Case, Nothing, Recording
 from masquerade.attack.interval import bootstrap
 from masquerade.attack.reconstruct_filters import (
     LearnedRegression,
@@ -62,7 +62,7 @@ class Reconstruct(Attack):
         worlds = {
             "published": (known, case.targets),
             "raw": (case.known, case.raw),
-            "random": (Each(case.known, noise_like), case.random),
+            "random": (Nothing(case.known, stream=1), case.random),
         }
         found = {}
         for name, (lessons, targets) in worlds.items():
