@@ -370,12 +370,13 @@ not protect, stands in every receipt."""
     return "\n\n".join(parts) + "\n"
 
 
-def main(out: Path | None = None, full: bool = False) -> None:
+def main(out: Path | None = None, full: bool = False, jobs: int = 2) -> None:
     """Measure, and print or write the page.
 
     Args:
         out: where the page goes; by default it is printed.
         full: run the published form at full size.
+        jobs: processes.
     """
     order = sorted(CLIPS, key=lambda clip: -clip.width * clip.height)  # the longest first
     named = {clip.name: clip for clip in CLIPS}
@@ -385,7 +386,7 @@ def main(out: Path | None = None, full: bool = False) -> None:
     work += [delayed(measure_published)(clip, FRAMES, full) for clip in order]
     work += [delayed(measure_published)(WHOLE, 230, full)]
     warnings.filterwarnings("ignore", message="A worker stopped")  # joblib, after large work
-    found = itertools.chain.from_iterable(Parallel(n_jobs=2)(work))
+    found = itertools.chain.from_iterable(Parallel(n_jobs=jobs)(work))
     text = page({figure[:4]: figure for figure in found}, full)
     if out is not None:
         out.write_text(text)

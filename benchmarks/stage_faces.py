@@ -1,10 +1,11 @@
 """Claim: a face detector finds 90 % of the faces that look at the camera in Stage's preset faces.
 
-The detector is that of ``face_blur``, as it is by default, on every fifth frame alone. A face can
-be seen where nothing hides nose and eyes, and looks at the camera where the eyes are a tenth of the
-head's height apart at least (within about 70 degrees); it is found if a box holds the nose. All
-that can be seen, profiles too, are counted as well. Peer: the usual pictures of 96 x 96 pixels.
-A minute or two.
+The detector is that of ``face_blur``, as it is by default, on every fifth frame alone. A face is
+visible where nothing lies 5 cm or more in front of nose and eyes, and looks at the camera where the
+eyes are also a tenth of the head's height apart (within about 70 degrees); it is found if a box
+holds the nose. All that are visible, profiles too, are counted as well, and also in films that
+``face_blur`` released, where a face stays covered between two finds. Peer: the usual pictures of 96
+x 96 pixels. Three minutes.
 """
 
 import time
@@ -13,6 +14,7 @@ import numpy as np
 
 from masquerade.data.stage import Stage
 from masquerade.people import bodies
+from masquerade.recipes.video_dprp.faces import counted
 from masquerade.release.face_blur import FaceBlur
 
 FACE = [bodies.JOINTS.index(name) for name in ("nose", "left_eye", "right_eye")]
@@ -53,5 +55,9 @@ def tell(name: str, stage: Stage) -> float:
 
 if __name__ == "__main__":
     tell("small", Stage(split="test"))
-    share = tell("faces", Stage(preset="faces"))
+    near = Stage(preset="faces")
+    share = tell("faces", near)
+    films = counted(near, FaceBlur(), most=len(near.part("test")))
+    if films is not None:
+        print(f"  in released films {films.found / films.visible:.1%} of {films.visible} visible")
     print(f"  target >= {GOAL:.0%}: {'pass' if share >= GOAL else 'MISS'}")

@@ -1,5 +1,9 @@
+from masquerade.attack.attack import Attack as Attack
 from masquerade.audit.game import MechanismGame as MechanismGame
 from masquerade.collection import Collection as Collection
+from masquerade.doors.attack import attack_files as attack_files
+from masquerade.doors.attack import attack_mechanism as attack_mechanism
+from masquerade.doors.attack import make_attack as make_attack
 from masquerade.doors.audit import audit_game as audit_game
 from masquerade.doors.audit import find_game as find_game
 from masquerade.doors.data import make_collection as make_collection
@@ -42,8 +46,10 @@ from masquerade.receipt import Release as Release
 from masquerade.recordings import Photo as Photo
 from masquerade.recordings import Signal as Signal
 from masquerade.recordings import Video as Video
+from masquerade.scores import Attacked as Attacked
 from masquerade.scores import Evidence as Evidence
 from masquerade.scores import Scores as Scores
+from masquerade.scores import Success as Success
 from masquerade.scores import Utility as Utility
 from masquerade.wording import explain as explain
 

@@ -14,7 +14,7 @@ Example:
 from __future__ import annotations
 
 import ast
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ _KINDS = {
     "data": "data set",
     "nets": "network",
     "train": "method",
+    "attack": "attack",
 }
 
 
@@ -57,19 +58,44 @@ def example(room: str, name: str) -> Any:
 def is_a(room: str, name: str, base: str) -> bool:
     """Whether an entry's file defines a class on ``base``, without importing it.
 
+    It may be on ``base`` by way of other classes, in the same file or in others of its room.
+
     Example:
         >>> is_a("release", "blur", "Heuristic"), is_a("release", "gaussian_noise", "Heuristic")
         (True, False)
+        >>> is_a("release", "alf", "Heuristic")  # which is a Redrawn, which is one
+        True
     """
-    path = _ROOT.joinpath(*room.split("."), f"{name}.py")
-    tree = _tree(path if path.is_file() else path.with_suffix("") / "__init__.py")
-    parents = [one for node in tree.body if isinstance(node, ast.ClassDef) for one in node.bases]
-    return any(isinstance(parent, ast.Name) and parent.id == base for parent in parents)
+    waiting = [(name, own) for own in _parents(room, name)]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        file, own = waiting.pop()
+        if (file, own) in seen:
+            continue
+        seen.add((file, own))
+        parents = _parents(room, file).get(own, [])
+        if base in parents:
+            return True
+        elsewhere = _taken(room, file)
+        waiting += [elsewhere.get(parent, (file, parent)) for parent in parents]
+    return False
 
 
 def name_of(entry: object) -> str:
     """The name of an entry's instance: its file's, or its folder's."""
     return type(entry).__module__.rpartition(".")[2]
+
+
+def summary(room: str, name: str) -> str:
+    """The first line of an entry's file, without importing it.
+
+    Example:
+        >>> summary("release", "blur")
+        'Gaussian blur of whole frames.'
+    """
+    path = _ROOT.joinpath(*room.split("."), f"{name}.py")
+    tree = _tree(path if path.is_file() else path.with_suffix("") / "__init__.py")
+    return (ast.get_docstring(tree) or "").partition("\n")[0]
 
 
 def assigned(tree: ast.Module) -> set[str]:
@@ -85,5 +111,32 @@ def _is_entry(path: Path) -> bool:
     return "EXAMPLE" in assigned(_tree(path))
 
 
+def _parents(room: str, file: str) -> dict[str, list[str]]:
+    """The classes of a room's file, and the names that each is built on."""
+    return {
+        node.name: [parent.id for parent in node.bases if isinstance(parent, ast.Name)]
+        for node in _tree(_path(room, file)).body
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def _taken(room: str, file: str) -> dict[str, tuple[str, str]]:
+    """What a file takes from others of its room: its name here, their file and its name there."""
+    home = f"masquerade.{room}."
+    return {
+        one.asname or one.name: (node.module.removeprefix(home), one.name)
+        for node in _tree(_path(room, file)).body
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(home)
+        for one in node.names
+    }
+
+
+def _path(room: str, file: str) -> Path:
+    path = _ROOT.joinpath(*room.split("."), *file.split("."))
+    alone = path.with_suffix(".py")
+    return alone if alone.is_file() else path / "__init__.py"
+
+
+@lru_cache(maxsize=4)  # the files of one question, not of the whole house
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))

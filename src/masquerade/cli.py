@@ -12,7 +12,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+import typing
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -139,21 +140,25 @@ def _parsed(program: str, command: Any, rest: list[str]) -> tuple[Any, list[Any]
     fields: list[Any] = [("options", command)]
     about = [command.__doc__.strip().splitlines()[0]]
     wanted = getattr(command, "ENTRIES", (command.ENTRY,) if hasattr(command, "ENTRY") else ())
-    for place, (flag, room, *usual) in enumerate(wanted):
+    for place, (flag, room, *usual) in enumerate(wanted):  # usually None: it may be left out
         name, rest = _take(rest, f"--{flag}") if flag else _first(rest)
         name = usual[0] if name is None and usual else name
         spelled = f"--{flag} NAME" if flag else "NAME"
-        if name is None and not {"-h", "--help"} & set(rest):
+        if name is None and not usual and not {"-h", "--help"} & set(rest):
             raise ValueError(f"Expected {spelled}; choose from {', '.join(catalog.names(room))}.")
         about.append(f"{spelled} is one of: {', '.join(catalog.names(room))}.")
         if name is not None:
             entry = type(catalog.example(room, name))
-            _refuse_shared([held for _, held in fields], entry, name)
-            fields.append((f"entry_{place}", entry))
             about.append(f"{name}: {_summary(entry)}")
+            taken = _field_names(held for _, held in fields)
+            if word := getattr(command, "PREFIXES", {}).get(room):
+                entry = _prefixed(entry, taken, word)
+            _refuse_shared(taken, entry, name)
+            fields.append((f"entry_{place}", entry))
     fields.append(("json", bool, dataclasses.field(default=False)))
     chosen = _parse(program, dataclasses.make_dataclass("Arguments", fields), rest, about)
-    return chosen.options, [getattr(chosen, field[0]) for field in fields[1:-1]]
+    found = [getattr(chosen, f"entry_{place}", None) for place in range(len(wanted))]
+    return chosen.options, [_as_named(entry) for entry in found]
 
 
 def _text(answer: Answer, *, as_json: bool) -> str:
@@ -162,14 +167,50 @@ def _text(answer: Answer, *, as_json: bool) -> str:
     return "\n".join(printable(line) for line in answer.lines)
 
 
-def _refuse_shared(others: list[Any], entry: Any, name: str) -> None:
+def _field_names(several: Iterable[Any]) -> set[str]:
+    return {field.name for held in several for field in dataclasses.fields(held)}
+
+
+def _refuse_shared(taken: set[str], entry: Any, name: str) -> None:
     """A flag has one meaning."""
-    taken = {field.name for held in others for field in dataclasses.fields(held)}
-    if both := sorted(taken & {field.name for field in dataclasses.fields(entry)}):
+    if both := sorted(taken & _field_names([entry])):
         raise ValueError(
             f"Expected flags with one meaning, got --{both[0]}, which {name} has as well; they "
             "cannot be used together here, only from Python."
         )
+
+
+def _prefixed(entry: Any, taken: set[str], word: str) -> Any:
+    """The same fields, of which those that are taken get a word in front of their names."""
+    own = dataclasses.fields(entry)
+    names = {each.name: f"{word}_{each.name}" for each in own if each.name in taken}
+    if not names:
+        return entry
+    hints, about = typing.get_type_hints(entry, include_extras=True), entry.__doc__ or ""
+    for name, longer in names.items():
+        about = re.sub(rf"^( +){name}(?=:)", rf"\1{longer}", about, flags=re.MULTILINE)
+    made = dataclasses.make_dataclass(
+        entry.__name__,
+        [(names.get(each.name, each.name), hints[each.name], _same_default(each)) for each in own],
+        kw_only=True,
+        namespace={"__doc__": about, "NAMED": (entry, names)},
+    )
+    return made
+
+
+def _same_default(each: dataclasses.Field[Any]) -> Any:
+    if each.default_factory is not dataclasses.MISSING:
+        return dataclasses.field(default_factory=each.default_factory)
+    return dataclasses.field(default=each.default)
+
+
+def _as_named(entry: Any) -> Any:
+    """What `_prefixed` renamed, under its own names."""
+    if not hasattr(entry, "NAMED"):
+        return entry
+    made, names = entry.NAMED
+    own = [each.name for each in dataclasses.fields(made)]
+    return made(**{name: getattr(entry, names.get(name, name)) for name in own})
 
 
 def _parse(program: str, cls: Any, rest: list[str], about: list[str]) -> Any:

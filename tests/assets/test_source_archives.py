@@ -111,6 +111,7 @@ def as_it_came(world: World, monkeypatch: Patch, data: bytes) -> None:
         (b"<html>", r"a whole sdist of Toy.Face"),
         (packed({}), r"no such file among its 0"),
     ],
+    ids=("poisoned", "a link", "elsewhere", "cut off", "a page", "empty"),
 )
 def test_what_is_not_the_file_on_the_list_is_refused(
     world: World, monkeypatch: Patch, data: bytes, rule: str

@@ -41,7 +41,7 @@ def test_an_angle_that_is_no_share_is_refused(share: float) -> None:
 
 def test_the_preset_for_faces_is_balanced_and_nearer() -> None:
     world = PRESETS["faces"]
-    assert world.angle_share < plan.USUAL_ANGLE and world.height == world.width == 256
+    assert world.angle_share < plan.USUAL_ANGLE and world.height == world.width == 320
     assert all(len(plan.members(split, world.videos)) % 12 == 0 for split in plan.SPLITS)
 
 

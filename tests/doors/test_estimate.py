@@ -130,3 +130,9 @@ except SystemExit as done:
     print("code", done.code, *(name for name in {LIGHT!r} if name in sys.modules))
 """
     assert python(code).strip().endswith("code 0")
+
+
+def test_a_segmenter_takes_longer_than_a_face_detector() -> None:
+    shapes = ((10, 720, 1280, 3),)
+    faces, people = (make_mechanism("selective_privacy", region=one) for one in ("faces", "people"))
+    assert 1.5 < estimate.seconds(people, shapes) / estimate.seconds(faces, shapes) < 3

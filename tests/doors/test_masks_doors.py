@@ -146,7 +146,7 @@ def test_a_segmenter_without_its_networks_stops_the_run_by_name(
     words = ("train", model, *FREE, "--data", "ucf101", "--root", roots["ucf101"])
     done = command(*words, "--masks", "segmenter")
     assert done.code == 4 and "mediapipe 0.10.21" in done.err and not model.exists()
-    assert "give --masks a folder of masks instead" in done.err
+    assert "give masks instead, with --masks" in done.err
 
 
 def test_a_receipt_whose_masks_are_said_to_come_from_elsewhere_is_refused(

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 import pytest
+from test_guarantee import formal
 
 import masquerade as mq
 from masquerade.account.power import power_of
 from masquerade.doors.receipt import _covers
 from masquerade.events import GaussianDpEvent, RevealedSampledDpEvent, SelfComposedDpEvent
-from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName
+from masquerade.guarantee import Accountant, Guarantee, Relation, Unit, UnitName
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.mask_dp import MaskDp
 from masquerade.train.pate import Pate
@@ -22,18 +23,8 @@ FILM = (8, 12, 16, 3)
 
 
 def promise(**changes: Any) -> Guarantee:
-    fields: dict[str, Any] = dict(
-        kind=Kind.FORMAL,
-        unit=Unit(name=UnitName.SUBJECT),
-        relation=Relation.REPLACE_ONE,
-        released="a model",
-        numerics="exact",
-        composition="alone",
-        epsilon=8.0,
-        delta=1e-5,
-        accountant=Accountant.PLD_POISSON,
-    )
-    return Guarantee(**(fields | changes))
+    trained = {"released": "a model", "delta": 1e-5, "accountant": Accountant.PLD_POISSON}
+    return formal(**({"unit": Unit(name=UnitName.SUBJECT)} | trained | changes))
 
 
 def of_video(unit: str, pixels: int | None = None) -> Guarantee:

@@ -63,8 +63,8 @@ def test_pretraining_needs_few_packages_and_no_cuda() -> None:
         "import sys\n"
         "for name in ('av', 'tyro', 'rich', 'sqlalchemy', 'cryptography', 'dp_accounting'):\n"
         "    sys.modules[name] = None\n"
-        "from masquerade.recipes import pretrain, without_privacy\n"
-        "from masquerade.nets import mvit, torchvision\n"
+        "from masquerade.recipes import pretrain\n"
+        "from masquerade.nets import mvit, torchvision, without_privacy\n"
         "print(torchvision.MViT.__name__, torchvision._LIBRARY)\n"
     )
     name, library = python(code).split(maxsplit=1)

@@ -10,8 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from masquerade.nets import conv  # noqa: E402
-from masquerade.recipes import without_privacy  # noqa: E402
+from masquerade.nets import conv, without_privacy  # noqa: E402
 from masquerade.recipes.stage.figures import films, people, places  # noqa: E402
 from masquerade.recipes.stage.figures.rows import FIGURES, keeps  # noqa: E402
 from masquerade.recipes.stage.figures.run import WORK  # noqa: E402
@@ -89,14 +88,6 @@ def test_bytes_become_minus_one_to_one_and_shifts_move_pixels() -> None:
     moved = without_privacy._jittered(batch.clone(), course, np.random.default_rng(3))
     assert sorted(moved.flatten().tolist()) == batch.flatten().tolist()
     assert not torch.equal(moved, batch)
-
-
-def test_average_precision_is_one_for_a_perfect_order_and_low_for_the_reverse() -> None:
-    right = np.array([[1], [1], [0], [0]])
-    assert without_privacy.mean_average_precision(np.array([[4], [3], [2], [1]]), right) == 1
-    assert without_privacy.mean_average_precision(
-        np.array([[1], [2], [3], [4]]), right
-    ) == pytest.approx((1 / 3 + 2 / 4) / 2)
 
 
 def test_rank_1_needs_the_nearest_known_take_to_be_the_same_person() -> None:

@@ -20,6 +20,16 @@ def test_the_standard_error_counts_runs_and_tested_recordings() -> None:
     assert runs.error == pytest.approx(np.sqrt(0.1**2 / 3 + 0.25 / 100))
 
 
+def test_shares_that_are_no_counts_scatter_by_their_runs_alone() -> None:
+    one, other = (
+        Runs(shares, tested=np.inf) for shares in ((0.75, 0.77, 0.76), (0.72, 0.74, 0.73))
+    )
+    assert one.error == pytest.approx(0.01 / np.sqrt(3))
+    assert compared(one, other) == "ahead"
+    assert compared(Runs(one.shares, 1000), Runs(other.shares, 1000)) == "not told apart"
+    assert compared(Runs((0.9,), np.inf), other) == "not known from one run"
+
+
 def test_equal_methods_are_seldom_told_apart() -> None:
     """Two standard errors: at most one in twenty, and the count of recordings is on top."""
     rng, false = np.random.default_rng(0), 0

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.errors import BadInput
+from masquerade import assets
+from masquerade.errors import BadInput, MissingExtra
 from masquerade.mechanism import as_video
 from masquerade.noise import Noise
 from masquerade.recordings import Video
 from masquerade.release import selective_privacy
 from masquerade.release.selective_privacy import SelectivePrivacy
+from masquerade.video import read
 
 SHAPE = (60, 90)
 
@@ -85,7 +87,7 @@ def test_a_video_with_masks_of_its_own_is_hidden_inside_those() -> None:
 
 
 def test_without_masks_nothing_is_released() -> None:
-    with pytest.raises(BadInput, match=r"got none; name a file with --masks, or let a detector"):
+    with pytest.raises(BadInput, match=r"got none; name a file with --masks, or let a network"):
         SelectivePrivacy(region="given").apply(some_video(), Noise())
     video = Video(frames=some_video(), rate_hz=10.0)
     with pytest.raises(BadInput, match="got none"):
@@ -136,6 +138,75 @@ def test_bodies_reach_from_above_the_face_to_the_feet(found: Any) -> None:
     assert not changed[:, : int(left)].any() and not changed[int(bottom) + 1 :].any()
 
 
+class Segmenter:
+    """Finds somebody in the upper left corner of each frame, and notes what is asked of it."""
+
+    private = ""
+    seen = 0
+    is_ready = False
+
+    def __init__(self, *, private: str) -> None:
+        Segmenter.private, Segmenter.seen, Segmenter.is_ready = private, 0, False
+
+    def ready(self) -> None:
+        Segmenter.is_ready = True
+
+    def mask(self, frame: np.ndarray) -> np.ndarray:
+        Segmenter.seen += 1
+        mask = np.zeros(frame.shape[:2], bool)
+        mask[:40, :30] = True
+        return mask
+
+
+@pytest.fixture
+def people(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("ai_edge_litert")
+    home = "masquerade.sight.person_segmenter.PersonSegmenter"
+    return lambda segmenter: monkeypatch.setattr(home, segmenter)
+
+
+def test_people_are_hidden_frame_by_frame_with_doubt_on_their_side(people: Any) -> None:
+    people(Segmenter)
+    frames, inside = some_video(4), np.zeros(SHAPE, bool)
+    inside[:43, :33] = True
+    mechanism = SelectivePrivacy(region="people", grow=3)
+    shown = mechanism.stream(iter(frames), as_video(frames.shape), Noise())
+    assert Segmenter.private == "person" and Segmenter.is_ready and Segmenter.seen == 0
+    for number, (out, frame) in enumerate(zip(shown, frames, strict=True)):
+        assert Segmenter.seen == number + 1
+        changed = np.any(out != frame, axis=-1)
+        assert not np.any(changed[~inside]) and np.mean(changed[inside]) > 0.95
+    assert "the people that a segmenter finds look" in mechanism.hides
+
+
+def test_without_its_networks_a_segmenter_takes_no_frame(people: Any) -> None:
+    class Missing(Segmenter):
+        def ready(self) -> None:
+            raise BadInput("no network")
+
+    def source() -> Iterator[np.ndarray]:
+        raise AssertionError("a frame was taken")
+        yield
+
+    people(Missing)
+    with pytest.raises(BadInput, match="no network"):
+        SelectivePrivacy(region="people").stream(source(), as_video((4, *SHAPE, 3)), Noise())
+
+
+def test_a_real_walker_is_hidden_and_most_of_the_rest_is_not() -> None:
+    segmenters = pytest.importorskip("masquerade.sight.person_segmenter", exc_type=MissingExtra)
+    try:
+        for name in segmenters.NETWORKS:
+            assets.fetch(name)
+        frame = read.segment(assets.fetch("sports2d_demo"), 80, 81)[:, 480:980, 1000:1500]
+    except (OSError, BadInput) as error:
+        pytest.skip(f"a network or the film cannot be had: {error}")
+    out = np.asarray(SelectivePrivacy(region="people").apply(frame, Noise()))
+    changed = np.any(out[0] != frame[0], axis=-1)
+    sure = segmenters.PersonSegmenter(private="background").mask(frame[0])
+    assert sure.sum() > 500 and changed[sure].mean() > 0.95 and changed.mean() < 0.5
+
+
 def test_a_detector_that_fails_ends_the_release(found: Any) -> None:
     class Failing(Finder):
         def __call__(self, frame: np.ndarray) -> np.ndarray:
@@ -173,7 +244,7 @@ def test_no_receipt_says_where_the_masks_lie(tmp_path: Path, command: Any) -> No
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"region": "hands"}, "choose from faces, bodies, given"),
+        ({"region": "hands"}, "choose from faces, bodies, people, given"),
         ({"masks": "a.npy"}, "masks with region given, got region=faces"),
         ({"grow": -1}, "grow=-1"),
         ({"grow": 1.5}, r"whole number, got grow=1\.5"),

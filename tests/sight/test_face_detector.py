@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+import onnx_by_hand as onnx
 from masquerade import assets
 from masquerade.compute import device
 from masquerade.errors import BadInput, MissingExtra
@@ -96,41 +97,17 @@ def test_boxes_with_scores_are_decoded_whatever_axes_stand_in_front(scores: list
     assert decode_boxes([np.zeros((1, 0, 4)), np.zeros((1, 0))], thresh=0.5).shape == (0, 5)
 
 
-def _varint(number: int) -> bytes:
-    low = []
-    while number > 127:
-        low.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*low, number])
-
-
-def _number(field: int, number: int) -> bytes:
-    return _varint(field << 3) + _varint(number)
-
-
-def _message(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
-
-
-def network(size: tuple[int | str, ...], **outputs: np.ndarray) -> bytes:
+def network(size: tuple[onnx.Side, ...], **outputs: np.ndarray) -> bytes:
     """An ONNX file by hand: whatever the picture, these tensors come out."""
-
-    def tensor(name: str, shape: tuple[int | str, ...]) -> bytes:
-        dims = b"".join(
-            _message(1, _number(1, s) if isinstance(s, int) else _message(2, s.encode()))
-            for s in shape
-        )
-        typed = _message(1, _number(1, 1) + _message(2, dims))
-        return _message(1, name.encode()) + _message(2, typed)
-
-    graph = _message(2, b"by hand") + _message(11, tensor("picture", (1, 3, *size)))
+    graph = onnx.message(2, b"by hand") + onnx.message(11, onnx.tensor("picture", (1, 3, *size)))
     for name, values in outputs.items():
-        stored = b"".join(_number(1, side) for side in values.shape) + _number(2, 1)
-        stored += _message(8, b"_" + name.encode()) + _message(9, values.astype("<f4").tobytes())
-        node = _message(1, b"_" + name.encode()) + _message(2, name.encode())
-        graph += _message(1, node + _message(4, b"Identity")) + _message(5, stored)
-        graph += _message(12, tensor(name, values.shape))
-    return _number(1, 8) + _message(7, graph) + _message(8, _number(2, 13))
+        stored = b"".join(onnx.number(1, side) for side in values.shape) + onnx.number(2, 1)
+        stored += onnx.message(8, b"_" + name.encode())
+        stored += onnx.message(9, values.astype("<f4").tobytes())
+        node = onnx.message(1, b"_" + name.encode()) + onnx.message(2, name.encode())
+        graph += onnx.message(1, node + onnx.message(4, b"Identity")) + onnx.message(5, stored)
+        graph += onnx.message(12, onnx.tensor(name, values.shape))
+    return onnx.number(1, 8) + onnx.message(7, graph) + onnx.message(8, onnx.number(2, 13))
 
 
 @pytest.mark.parametrize("size", [(64, 32), ("height", "width")])

@@ -7,6 +7,7 @@ whole curve says how often a change is really noticed.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +25,8 @@ from masquerade.tradeoff import power
 _DELTAS = np.geomspace(1e-9, 0.5, 32)
 _LOST = 1e-9  # chance that the grids may leave out
 _CLOSE = 1e-4  # change of the rate at which a finer grid is not worth it
+_RATES, _SAME = (0.01, 0.5, 0.99, 0.999), 3e-3  # where a whole curve is looked at, and how closely
+_LINES = 1000  # that a curve is made of at most
 
 
 def power_of(event: DpEvent, *, relation: Relation, epsilon: float, delta: float) -> float:
@@ -63,18 +66,50 @@ def false_negative_rate(false_positive: float, event: DpEvent, *, relation: Rela
     if mu is not None:
         return float(ndtr(-ndtri(false_positive) - mu)) * (1 - 1e-9)
     best = 0.0
+    for epsilons, deltas in _finer_lines(event, relation):
+        found = _above(false_positive, epsilons, deltas)
+        moved, best = found - best, max(best, found)
+        if moved <= _CLOSE * best and math.isfinite(moved):
+            break
+    return best
+
+
+def tradeoff_curve(event: DpEvent, *, relation: Relation) -> Callable[[float], float]:
+    """`false_negative_rate` at any false-alarm rate, for whoever asks many times.
+
+    Example:
+        >>> from masquerade.events import GaussianDpEvent
+        >>> round(tradeoff_curve(GaussianDpEvent(1.0), relation=Relation.ZERO_OUT)(0.5), 4)
+        0.1587
+    """
+    is_open = any(is_not_private(part) for part, _ in parts_of(event))
+    if is_open or gaussian_mu_of(event, relation=relation) is not None:
+        return lambda rate: false_negative_rate(rate, event, relation=relation)
+    before = np.zeros(len(_RATES))
+    lines = np.zeros(1), np.ones(1)  # which say nothing
+    for lines in _finer_lines(event, relation):
+        found = np.array([_above(rate, *lines) for rate in _RATES])
+        if np.all(found - before <= _SAME * found):
+            break
+        before = found
+    some = slice(None, None, len(lines[0]) // _LINES + 1)  # fewer lines: no higher, and quicker
+    return lambda rate: _above(rate, lines[0][some], lines[1][some])
+
+
+def _finer_lines(event: DpEvent, relation: Relation) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Epsilons and upper bounds on their deltas, on finer and finer grids, while they fit."""
     try:
         for sums in finer(parts_of(event), relation, delta=_LOST):
             curves = [each.at(0.0) for each in sums]
             epsilons = np.unique(np.maximum(np.concatenate([c.losses for c in curves]), 0.0))
             epsilons = epsilons[epsilons < 700]
-            deltas = np.max([curve.delta(epsilons) for curve in curves], axis=0)
-            first = 1 - deltas - np.exp(epsilons) * false_positive
-            second = np.exp(-epsilons) * (1 - deltas - false_positive)
-            found = float(np.max(np.maximum(np.maximum(first, second), 0.0)))
-            moved, best = found - best, max(best, found)
-            if moved <= _CLOSE * best and math.isfinite(moved):
-                break
+            yield epsilons, np.max([curve.delta(epsilons) for curve in curves], axis=0)
     except TooFine:
         pass
-    return best
+
+
+def _above(false_positive: float, epsilons: np.ndarray, deltas: np.ndarray) -> float:
+    """The upper envelope of the lines there, and of those of the mirrored curve."""
+    first = 1 - deltas - np.exp(epsilons) * false_positive
+    second = np.exp(-epsilons) * (1 - deltas - false_positive)
+    return float(np.max(np.maximum(np.maximum(first, second), 0.0)))

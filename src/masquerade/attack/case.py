@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from masquerade.errors import BadInput
+from masquerade.mechanism import Mechanism
 from masquerade.recordings import Photo, Signal, Video
 
 Recording: TypeAlias = Video | Photo | Signal
@@ -25,6 +26,7 @@ class Case:
         raw: the same recordings before they were released, in the same order.
         release: what was done to the targets, to be done by the attacker to their own recordings,
             since mechanisms are public; None if that is not known.
+        mechanism: the same as it stands in a receipt; None if that is not known.
         seed: of everything random in the attack.
     """
 
@@ -32,6 +34,7 @@ class Case:
     targets: Sequence[Recording]
     raw: Sequence[Recording]
     release: Released | None = None
+    mechanism: Mechanism | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:

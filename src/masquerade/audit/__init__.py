@@ -7,6 +7,7 @@ others take it to be what it says it is.
 
 from masquerade.audit.bounds import clopper_pearson, gaussian_tradeoff, poisson_tradeoff
 from masquerade.audit.game import Claim, Game, MechanismGame
+from masquerade.audit.one_run import one_run_coins, one_run_gaussian, one_run_poisson
 
 __all__ = [
     "Claim",
@@ -14,5 +15,8 @@ __all__ = [
     "MechanismGame",
     "clopper_pearson",
     "gaussian_tradeoff",
+    "one_run_coins",
+    "one_run_gaussian",
+    "one_run_poisson",
     "poisson_tradeoff",
 ]

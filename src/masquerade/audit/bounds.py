@@ -18,7 +18,7 @@ from scipy.stats import beta
 from masquerade import _check
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.compose import epsilon
-from masquerade.account.power import false_negative_rate
+from masquerade.account.power import tradeoff_curve
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.scores import Evidence, Scores
@@ -150,7 +150,7 @@ def poisson_tradeoff(
         return sampled_gaussian(math.exp(log_z), sampling_prob=sampling_prob, steps=steps)
 
     def excess(log_z: float) -> float:
-        return false_negative_rate(alarms, event(log_z), relation=relation) - misses
+        return tradeoff_curve(event(log_z), relation=relation)(alarms) - misses
 
     low, high = math.log(0.3), math.log(1e3)
     value = 0.0  # where even nearly endless noise explains what was seen

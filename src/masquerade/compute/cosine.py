@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from masquerade.compute.device import Array
+from masquerade.compute.device import Array, empty
 
 _UNIT = 2.0**-53
 
@@ -70,14 +70,50 @@ def _along(matrix: Array, block: Array) -> Array:
     return (matrix @ flat).reshape(-1, first, last)
 
 
-def plane_forward(planes: Array, high: Array, wide: Array) -> Array:
-    """Coefficients (G, T, K) of planes (T, H, W); the axis of height comes out first."""
-    frames, height, width = planes.shape
-    return _along(high, (planes.reshape(-1, width) @ wide.T).reshape(frames, height, -1))
+@lru_cache(maxsize=16)
+def halves(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The left halves of even and of odd rows, for a line whose ends were added or subtracted.
+
+    Even rows are the same from both ends and odd ones change sign, so x_i + x_(n-1-i) and
+    x_i - x_(n-1-i) times half a row are what x times a whole row is, at half the cost. The middle
+    of an odd line meets itself, so its weight is halved.
+    """
+    left = matrix(size, size)[:, : -(-size // 2)].copy()
+    if size % 2:
+        left[:, -1] /= 2
+    for rows in (even_odd := (np.ascontiguousarray(left[0::2]), np.ascontiguousarray(left[1::2]))):
+        rows.setflags(write=False)
+    return even_odd
+
+
+def folded_place(frequency: np.ndarray, size: int) -> np.ndarray:
+    """Where `plane_forward` puts frequencies along the width: even ones first.
+
+    Example:
+        >>> folded_place(np.arange(5), 5).tolist()
+        [0, 3, 1, 4, 2]
+    """
+    return np.asarray(frequency // 2 + (frequency % 2) * -(-size // 2))
+
+
+def plane_forward(added: Array, apart: Array, high: Array, even: Array, odd: Array) -> Array:
+    """Coefficients (G, T, W) of planes (T, H, W) whose lines were folded; see `halves`.
+
+    The axis of height comes out first, and frequencies along the width as `folded_place` says.
+    """
+    frames, height, _ = added.shape
+    mixed = empty((height, frames, len(even) + len(odd)), np.float64)
+    for line, rows, place in (
+        (added, even, slice(len(even))),
+        (apart, odd, slice(len(even), None)),
+    ):
+        done = (line.reshape(frames * height, -1) @ rows.T).reshape(frames, height, -1)
+        mixed[:, :, place] = done.swapaxes(0, 1)
+    return (high @ mixed.reshape(height, -1)).reshape(-1, frames, mixed.shape[2])
 
 
 def plane_backward(bands: Array, high: Array, wide: Array) -> Array:
-    """Planes (T, H, W) of coefficients (G, T, K); the transpose of `plane_forward`."""
+    """Planes (T, H, W) of coefficients (G, T, K), whose order is the plain one."""
     rows, frames, _ = bands.shape
     done = (bands.reshape(-1, bands.shape[2]) @ wide).reshape(rows, frames, -1)
     return _along(high.T, done.swapaxes(0, 1)).swapaxes(0, 1)

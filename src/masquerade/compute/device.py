@@ -172,6 +172,30 @@ def zeros(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
     return torch.zeros(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
 
 
+def empty(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
+    """An array on the chosen device whose numbers are still to be written."""
+    if is_cpu():
+        return np.empty(shape, kind)
+    return torch.empty(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
+
+
+def backwards(array: Array) -> Array:
+    """The same from the end of its last axis to the beginning."""
+    return array[..., ::-1] if isinstance(array, np.ndarray) else array.flip(-1)
+
+
+def block_sums(array: Array, axis: int, step: int, kind: type[np.integer]) -> Array:
+    """Sums of every ``step`` neighbours along an axis of a tensor; the last may be of fewer."""
+    name = getattr(torch, np.dtype(kind).name)
+    blocks, rest = divmod(array.shape[axis], step)
+    whole = array.narrow(axis, 0, blocks * step).unflatten(axis, (blocks, step))
+    sums = whole.sum(axis + 1, dtype=name)
+    if not rest:
+        return sums
+    last = array.narrow(axis, blocks * step, rest).sum(axis, keepdim=True, dtype=name)
+    return torch.cat([sums, last], axis)
+
+
 def concat(arrays: list[Array]) -> Array:
     """The arrays one after the other, along the first axis."""
     if isinstance(arrays[0], np.ndarray):

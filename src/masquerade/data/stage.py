@@ -26,7 +26,7 @@ PRESETS = {
     "large": WorldPlan(
         subjects=210, videos=10_080, photos=10_080, height=128, width=128, wearers=420
     ),
-    "faces": WorldPlan(videos=432, height=256, width=256, angle_share=0.5),
+    "faces": WorldPlan(videos=432, height=320, width=320, angle_share=0.5),
 }
 _OVERRIDES = tuple(field.name for field in fields(WorldPlan) if field.name != "seed")
 
@@ -46,7 +46,7 @@ class Stage(Collection[Recording]):
     Args:
         kind: what is wanted.
         split: public, train, test or all; that of the command if not given, else all.
-        preset: small (648 videos), medium (2,592) or large (10,080); faces (432 of 256 x 256
+        preset: small (648 videos), medium (2,592) or large (10,080); faces (432 of 320 x 320
             pixels, from nearer) for what needs faces that a detector can find.
         seed: another number is another world.
         joints: which body points and in which order: mpii (16), coco (17) or all (21).

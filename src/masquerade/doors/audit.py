@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeVar
 
 from tyro.conf import Positional
@@ -12,13 +13,16 @@ from tyro.conf import Positional
 from masquerade import _check, _json, catalog
 from masquerade._round import shown, shown_below
 from masquerade.audit.game import Game, MechanismGame
-from masquerade.compute.progress import waiting
+from masquerade.compute.progress import bars, teller, waiting
 from masquerade.doors import Answer
 from masquerade.mechanism import VideoMechanism
 from masquerade.noise import Noise
 from masquerade.scores import Evidence
+from masquerade.train.ensemble.method import Ensemble
 
 Entry = TypeVar("Entry")
+_METHODS = tuple(name for name in catalog.names("train") if name != "public_part")
+_MODEL = ".safetensors"
 
 
 def games() -> dict[str, str]:
@@ -33,7 +37,7 @@ def games() -> dict[str, str]:
 def find_game(name: str) -> Game:
     """The game of that name: an entry of the audit room, or a mechanism's own worst case."""
     if name not in games():
-        raise ValueError(_check.unknown("game", name, games()))
+        raise ValueError(_check.unknown("game", name, (*games(), *_METHODS)))
     example = catalog.example(games()[name], name)
     if games()[name] == "audit":
         game: Game = example
@@ -59,14 +63,18 @@ def audit_game(
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """Play a game; exits with 5 when the evidence exceeds the claim.
+    """Play a game, or train once with canaries; exits with 5 when the evidence exceeds the claim.
 
     Args:
-        name: a mechanism, or a game of the audit room; left out, they are listed.
+        name: a mechanism, a game of the audit room, a method of training, or a model that was
+            trained (its receipt beside it); left out, they are listed.
         trials: in each world; by default enough to see most of the claim.
         confidence: that the lower bound holds.
         form: for games and mechanisms that have several (published, sound, as_published, ...).
         sees: video, to let the attacker see a mechanism's released frames alone.
+        canaries: for methods and models: planted in one run; more show more of the claim.
+        films: for methods and models: canaries that are films, which show what a last model tells.
+        epsilon: for methods: of the claim, by default 8, and 2 for votes.
     """
 
     name: Positional[str] = ""
@@ -74,18 +82,53 @@ class Audit:
     confidence: float = 0.95
     form: str | None = None
     sees: Literal["numbers", "video"] = "numbers"
+    canaries: int = 2000
+    films: int = 200
+    epsilon: float | None = None
 
     def __post_init__(self) -> None:
         _check.delta(confidence=self.confidence)
+        _check.count(canaries=self.canaries)
+        _check.not_negative(films=self.films)
         if self.trials is not None:
             _check.count(trials=self.trials)
 
     def run(self) -> Answer:
         """Play it."""
         if not self.name:
-            raise ValueError(f"Expected a game; choose from {', '.join(games())}.")
-        game = find_game(self.name)
-        if self.form is not None:
+            raise ValueError(f"Expected a game; choose from {', '.join((*games(), *_METHODS))}.")
+        if self.name in _METHODS or self.name.endswith(_MODEL):
+            return self._by_canaries()
+        if self.epsilon is not None:
+            raise ValueError("Expected no --epsilon for this game: it has its own.")
+        return self._played(find_game(self.name))
+
+    def _by_canaries(self) -> Answer:
+        """Train once more, with canaries; votes are played like any game."""
+        from masquerade.doors import canary_audit  # only this needs torch
+        from masquerade.doors.canary_votes import VoteCanary
+
+        if self.name in _METHODS:
+            found = canary_audit.of_method(self.name, epsilon=self.epsilon, form=self.form)
+        elif self.epsilon is not None or self.form is not None:
+            raise ValueError("Expected no --epsilon and no --form with a model: it has its own.")
+        else:
+            found = canary_audit.of_model(Path(self.name))
+        if isinstance(found.method, Ensemble):
+            return self._played(VoteCanary(method=found.method))
+        with bars() as progress:
+            claim, evidence = canary_audit.audited(
+                found,
+                canaries=self.canaries,
+                films=self.films,
+                confidence=self.confidence,
+                tell=teller(progress),
+            )
+        planted = evidence["planted"]["curve"]
+        return canary_audit.answer(self.name, claim, evidence, canaries=2 * planted.trials)
+
+    def _played(self, game: Game) -> Answer:
+        if self.form is not None and self.name not in _METHODS:
             game = _in_form(game, self.form)
         if isinstance(game, MechanismGame):
             game = dataclasses.replace(game, sees=self.sees)

@@ -14,6 +14,7 @@ from masquerade.collection import Collection, Count, Medium, cite
 from masquerade.compute.progress import bars
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer, showing
+from masquerade.doors.data_writing import WriteData
 from masquerade.doors.mask_making import MakeMasks
 from masquerade.people import bodies
 from masquerade.recordings import Video
@@ -249,5 +250,6 @@ COMMANDS = {
     "show": ShowData,
     "masks": MakeMasks,
     "make": Make,
+    "write": WriteData,
     "probe": Probe,
 }

@@ -122,7 +122,7 @@ def _said(shapes: Shapes) -> str:
 def _compared_with_mechanism(receipt: Receipt) -> Receipt:
     """The receipt, in the words of this version, if it promises what the mechanism does."""
     try:
-        stated = _promise(receipt).stated(receipt.shapes)
+        stated = promise_of(receipt).stated(receipt.shapes)
     except ImportError:
         raise
     except Exception as error:  # its fields may be anything
@@ -146,7 +146,7 @@ def _compared_with_mechanism(receipt: Receipt) -> Receipt:
     return receipt if is_ours else replace(receipt, guarantee=guarantee)
 
 
-def _promise(receipt: Receipt) -> Any:
+def promise_of(receipt: Receipt) -> Any:
     """The mechanism, or the method of training, that has the receipt's name and fields."""
     room = "train" if receipt.mechanism in catalog.names("train") else "release"
     make = type(catalog.example(room, receipt.mechanism))

@@ -14,6 +14,7 @@ safetensors = require("safetensors", extra="train")
 files = require("safetensors.torch", extra="train")
 
 HEAD = ("head.1.weight", "head.1.bias")
+_COUNT = ".num_batches_tracked"
 
 
 def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> bool:
@@ -31,7 +32,7 @@ def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> bool
     Raises:
         BadInput: if the file is not whole, or not this network's.
     """
-    found, name = _read(path)
+    found, name = read_tensors(path)
     wanted = net.state_dict()
     if name not in (None, net.name):
         raise BadInput(f"Expected the weights of {net.name}, got those of {name}: {path}.")
@@ -44,12 +45,39 @@ def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> bool
             f"Expected the weights of {net.name} for {len(wanted[HEAD[0]])} classes, got {path} "
             f"with other shapes of {_listed(other)}: {shapes}."
         )
-    bad = [key for key, value in found.items() if not torch.isfinite(value).all()]
-    if bad:
-        raise BadInput(f"Expected finite weights, got {path} with others in {_listed(bad)}.")
+    _check_finite(found, path)
     kept = {key: wanted[key] for key in HEAD} if is_swapped else {}
     net.load_state_dict(found | kept, strict=True)
     return not is_swapped
+
+
+def fill(net: nn.Module, found: Mapping[str, Tensor], *, name: str, path: Path) -> None:
+    """Put the tensors of a file into a network of others; all of them must fit.
+
+    How many batches a norm has seen plays no part, and older files do not say it.
+
+    Raises:
+        BadInput: if they are not this network's.
+    """
+    wanted = net.state_dict()
+    counts = {key: value for key, value in wanted.items() if key.endswith(_COUNT)}
+    found = {key: value for key, value in found.items() if not key.endswith(_COUNT)} | counts
+    _check_keys(found, wanted, name, path)
+    other = [key for key in wanted if found[key].shape != wanted[key].shape]
+    if other:
+        shapes = f"{tuple(found[other[0]].shape)}, not {tuple(wanted[other[0]].shape)}"
+        raise BadInput(
+            f"Expected the weights of {name}, got {path} with other shapes of {_listed(other)}: "
+            f"{shapes}."
+        )
+    _check_finite(found, path)
+    net.load_state_dict(found, strict=True)
+
+
+def _check_finite(found: Mapping[str, Tensor], path: Path) -> None:
+    bad = [key for key, value in found.items() if not torch.isfinite(value).all()]
+    if bad:
+        raise BadInput(f"Expected finite weights, got {path} with others in {_listed(bad)}.")
 
 
 def _check_keys(
@@ -74,7 +102,7 @@ def _is_head_of_other_classes(
 
 def classes(path: Path) -> int:
     """How many classes the head of a file has."""
-    found, _ = _read(path)
+    found, _ = read_tensors(path)
     if HEAD[0] not in found or found[HEAD[0]].ndim == 0:
         raise BadInput(f"Expected a head in {path}, got a file without {HEAD[0]}.")
     return len(found[HEAD[0]])
@@ -85,8 +113,12 @@ def _listed(keys: list[str]) -> str:
     return f"{len(keys)} tensors ({', '.join(keys[:3])}{more})" if keys else "none"
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], str | None]:
-    """The tensors of a file, and the network's name where the file says it."""
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], str | None]:
+    """The tensors of a file, and the network's name where the file says it.
+
+    Raises:
+        BadInput: if the file is not whole, or holds anything else.
+    """
     try:
         with path.open("rb") as stream:
             is_safe = stream.read(9)[8:] == b"{"  # after the length of the header

@@ -25,7 +25,6 @@ _WORLD, _SUBJECTS = 1_296, 216  # films and people of one
 _PX, _FRAMES = 96, 16
 _LEAST, _MOST = 48, _WORLD * len(_SEEDS)
 _ATTRIBUTES = ("skin_tone", "gender", "build", "hair", "clothing", "face")
-_AROUND = 1.4  # sides of a square around somebody's joints
 _EPOCHS, _LOOKS_EPOCHS = 2, 6
 BEARABLE = {"spact": 0.4, "alf": 0.8}  # what made the weights that come along
 STEPS = {"spact": 1_251, "alf": 872}
@@ -122,7 +121,8 @@ def tenth(people: np.ndarray, number: int) -> np.ndarray:
 
 def public_films(videos: int, device: str, progress: Progress) -> PublicFilms:
     """Films of what only public people do, of as many people as there are."""
-    from masquerade.recipes.minimax import PublicFilms  # torch: not to list the flags
+    from masquerade.nets.person_crops import around  # torch: not to list the flags
+    from masquerade.recipes.minimax import PublicFilms
 
     frames = np.empty((videos, _FRAMES, _PX, _PX, 3), np.uint8)
     boxes = np.empty((videos, _FRAMES, 3), np.float32)
@@ -160,18 +160,6 @@ def _drawn(videos: int, device: str) -> Iterator[tuple[int, Video]]:
         )
         for video in stage.drawn(min(_WORLD, videos - number * _WORLD), device=device):
             yield seed, video
-
-
-def around(joints: np.ndarray, side_px: int) -> np.ndarray:
-    """Squares around joints (T, J, 2): middle and side (T, 3), as shares of a frame's side.
-
-    Example:
-        >>> around(np.array([[[10.0, 20.0], [30.0, 60.0]]]), 100).round(2).tolist()
-        [[0.2, 0.4, 0.56]]
-    """
-    low, high = np.nanmin(joints, axis=1), np.nanmax(joints, axis=1)  # (T, 2)
-    side = _AROUND * (high - low).max(axis=1, keepdims=True)
-    return np.asarray(np.hstack([(low + high) / 2, side]) / side_px)
 
 
 def plain(told: Told) -> dict[str, Any]:

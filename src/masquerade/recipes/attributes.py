@@ -16,9 +16,10 @@ from functools import partial
 import numpy as np
 
 from masquerade._torch import Tensor, nn, torch
-from masquerade.nets import unet
+from masquerade.nets import unet, without_privacy
 from masquerade.nets.conv import classifier
-from masquerade.recipes import minimax, without_privacy
+from masquerade.nets.person_crops import CROP_PX, cropped
+from masquerade.recipes import minimax
 from masquerade.recipes.minimax import Progress, PublicFilms
 from masquerade.recipes.verdict import Runs
 
@@ -89,7 +90,7 @@ def seen(films: PublicFilms, redraw: Redraw, *, where: str) -> ReleasedFilms:
     count, length = films.frames.shape[:2]
     some = np.linspace(0, length - 1, _FRAMES).round().astype(int)
     small = np.empty((count, 3, length, _READ_PX, _READ_PX), np.uint8)
-    crops = np.empty((count, _FRAMES, 3, minimax.CROP_PX, minimax.CROP_PX), np.uint8)
+    crops = np.empty((count, _FRAMES, 3, CROP_PX, CROP_PX), np.uint8)
     for start in range(0, count, _TOGETHER):
         rows = slice(start, start + _TOGETHER)
         pictures = torch.from_numpy(films.frames[rows]).to(where).permute(0, 1, 4, 2, 3)
@@ -102,7 +103,7 @@ def seen(films: PublicFilms, redraw: Redraw, *, where: str) -> ReleasedFilms:
             ).unflatten(0, pictures.shape[:2])
             boxes = torch.from_numpy(films.boxes[rows][:, some]).to(where)
             near = drawn.unflatten(0, pictures.shape[:2])[:, some].flatten(0, 1)
-            near = minimax.cropped(near, boxes.flatten(0, 1)).unflatten(0, boxes.shape[:2])
+            near = cropped(near, boxes.flatten(0, 1)).unflatten(0, boxes.shape[:2])
         small[rows] = unet.as_levels(read).transpose(1, 2).cpu().numpy()
         crops[rows] = unet.as_levels(near).cpu().numpy()
     return ReleasedFilms(films=small, crops=crops, known=films)

@@ -23,6 +23,7 @@ from masquerade.files import atomic
 from masquerade.recipes import bench
 from masquerade.scores import Evidence
 
+SECTION = "## Training, with canaries"  # which benchmarks/audit_one_run.py writes
 HEADING = ("game", "claim", "evidence: at least", "trials a world", "verdict", "assumes")
 
 
@@ -118,6 +119,13 @@ def markdown(found: dict[str, tuple[Claim, Evidence]]) -> str:
     )
 
 
+def kept(page: Path) -> str:
+    """The section of a page that stands already and is written by another."""
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    _, heading, rest = text.partition(SECTION)
+    return f"\n{heading}{rest}" if heading else ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Audits:
     """Play every game and write the docs page.
@@ -135,7 +143,7 @@ class Audits:
         chosen = games(is_long=self.long)
         with bench.telling() as told:
             found = play_all(chosen, told)
-        atomic.write_whole(self.out, markdown(found).encode())
+        atomic.write_whole(self.out, (markdown(found) + kept(self.out)).encode())
         data = {name: dataclasses.asdict(pair[1]) for name, pair in found.items()}
         return Answer(data={"page": str(self.out), "evidence": data}, lines=[f"Wrote {self.out}."])
 

@@ -25,11 +25,11 @@ import numpy as np
 from masquerade._torch import Tensor, nn, torch
 from masquerade.nets import mvit
 from masquerade.nets.conv import classifier
+from masquerade.nets.person_crops import cropped
 from masquerade.nets.unet import UNet
 
 Progress = Callable[[int, int], None]
 
-CROP_PX = 64  # what is seen of a person
 _CALM = 0.1  # temperature of the contrast
 _SIDES = (64, 96)  # pixels; films are shown in several sizes
 _EMBEDDED = 64  # numbers that a frame is known by
@@ -249,17 +249,6 @@ def _step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
     optimiser.zero_grad(set_to_none=True)
     loss.backward()
     optimiser.step()
-
-
-def cropped(frames: Tensor, boxes: Tensor) -> Tensor:
-    """Squares (N, 3, 64, 64) of frames (N, 3, H, W), where boxes (N, 3) say; edges continue."""
-    x, y, side = boxes.unbind(dim=1)
-    none = torch.zeros_like(x)
-    rows = [torch.stack(row, dim=1) for row in ((side, none, 2 * x - 1), (none, side, 2 * y - 1))]
-    grid = _functional.affine_grid(
-        torch.stack(rows, dim=1), [len(frames), 3, CROP_PX, CROP_PX], align_corners=False
-    )
-    return _functional.grid_sample(frames, grid, padding_mode="border", align_corners=False)
 
 
 def contrast(first: Tensor, second: Tensor) -> Tensor:

@@ -79,8 +79,10 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
 
     Needs torch, torchvision and safetensors beside numpy, scipy and joblib, and nothing else.
     """
-    from masquerade.nets import mvit  # torch: not to list the flags
-    from masquerade.recipes import without_privacy
+    from masquerade.nets import (
+        mvit,  # torch: not to list the flags
+        without_privacy,
+    )
 
     _refuse_impossible(plan, has_gpu=without_privacy.torch.cuda.is_available())
     without_privacy.torch.manual_seed(0)

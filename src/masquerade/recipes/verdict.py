@@ -20,11 +20,13 @@ Word = Literal["ahead", "behind", "not told apart", "not known from one run"]
 
 @dataclass(frozen=True)
 class Runs:
-    """Shares of right answers, one a run.
+    """Shares of right answers, one a run; or other shares that scatter from run to run.
 
     Args:
         shares: 0 to 1.
-        tested: recordings that each run was tested on.
+        tested: recordings that each run was tested on; infinity for shares that are no counts
+            of right answers, and for which each run drew recordings of its own, so that the spread
+            over runs has those too.
 
     Example:
         >>> str(Runs((0.5, 0.52, 0.54), tested=1200)), str(Runs((0.5,), tested=1200))
@@ -32,7 +34,7 @@ class Runs:
     """
 
     shares: Sequence[float]
-    tested: int
+    tested: float
 
     @property
     def mean(self) -> float:

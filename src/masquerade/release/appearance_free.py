@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
 from masquerade.mechanism import Frames, Heuristic, Shape, as_video
 from masquerade.noise import Noise
+from masquerade.sight.flow import FlowPreset, OpticalFlow
 
-cv2 = require("cv2", extra="vision")
-
-_SMALLEST = 64  # the flow estimator reads past its buffers on narrower frames
 _GOLDEN = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 with p^3 = p + 1
-
-
-class FlowPreset(StrEnum):
-    """How carefully the optical flow is estimated."""
-
-    FAST = "fast"
-    MEDIUM = "medium"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,19 +47,14 @@ class AppearanceFree(Heuristic):
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """Noise frames with the motion of ``frames``."""
         _, height, width, _ = as_video(shape)
-        flow = cv2.DISOpticalFlow_create(
-            cv2.DISOPTICAL_FLOW_PRESET_FAST
-            if self.preset == FlowPreset.FAST
-            else cv2.DISOPTICAL_FLOW_PRESET_MEDIUM
-        )
+        flow = OpticalFlow(preset=self.preset)
         image, before = _grains(height * width, noise).reshape(height, width, 3), None
         for number, frame in enumerate(frames):
-            now = _grey(frame)
             if before is not None:
-                back = flow.calc(now, before, None)[:height, :width]  # now(x) = before(x + back)
+                back = flow.back(frame, before)  # frame(x) = before(x + back)
                 offset = ((0.5 + number * _GOLDEN) % 1).astype(np.float32) % 1  # never 1
                 image = _carried(image, back + offset, noise)
-            before = now
+            before = frame
             yield image
 
 
@@ -104,13 +88,6 @@ def _grains(count: int, noise: Noise) -> np.ndarray:
     """``count`` random colours, (count, 3) uint8; a secret word is eight uniform bytes."""
     octets = noise.words(-(-3 * count // 8)).view(np.uint8)
     return np.array(octets[: 3 * count]).reshape(count, 3)
-
-
-def _grey(frame: np.ndarray) -> np.ndarray:
-    """The brightness, on a frame that is large enough for the flow estimator."""
-    grey = cv2.cvtColor(np.ascontiguousarray(frame), cv2.COLOR_RGB2GRAY)
-    below, right = (max(0, _SMALLEST - size) for size in grey.shape)
-    return np.pad(grey, ((0, below), (0, right)), mode="edge")
 
 
 EXAMPLE = AppearanceFree()

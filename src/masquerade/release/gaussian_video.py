@@ -113,6 +113,10 @@ class GaussianVideo(VideoMechanism):
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The vector of one chunk, in float64, on the chosen device."""
 
+    def measure_together(self, frames: Array, chunk: Chunk) -> Array:
+        """The same of frames (T, H, W, 3) that are on the device already."""
+        return self.measure(iter(frames), chunk)
+
     @abstractmethod
     def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """Blocks of uint8 frames (B, H, W, 3) from the noisy vector.
@@ -197,11 +201,11 @@ class GaussianVideo(VideoMechanism):
         """
         sigma, alike = self.scale(chunk.shape).sigma, replace(chunk, start=0)
         if self.DRAWS:
-            measured = self.noisy(self.measure(iter(frames), alike), chunk.shape, noise)
+            measured = self.noisy(self.measure_together(frames, alike), chunk.shape, noise)
             return self.rebuild(measured, alike, sigma, noise)
         [exact] = replayed(
             ("measure", self, alike),
-            lambda given, _: [self.measure(iter(given), alike)],
+            lambda given, _: [self.measure_together(given, alike)],
             frames,
             noise,
         )

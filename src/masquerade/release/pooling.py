@@ -57,6 +57,8 @@ def gathered(frames: list[Array], steps: Size) -> Array:
 
 def _summed(wide: Array, axis: int, step: int, reach: int, kind: type[np.integer]) -> Array:
     """Along one axis; ``reach`` is the longest block."""
+    if not isinstance(wide, np.ndarray):
+        return device.block_sums(wide, axis, step, kind)
     before = (slice(None),) * axis
     total = device.cast(wide[(*before, slice(0, None, step))], kind)
     if total.dtype == wide.dtype:

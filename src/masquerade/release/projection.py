@@ -153,21 +153,33 @@ class OrthonormalProjection(Projection):
         return device.send(public.signs(self._seed, (3, *self.frame[:2])))
 
     @cached_property
-    def _places(self) -> list[tuple[Array, Array, Array]]:
-        """For each channel: which of the k numbers, and their rows and columns."""
+    def _places(self) -> list[tuple[Array, Array, Array, Array]]:
+        """For each channel: which of the k numbers, their rows, columns and folded columns."""
         chosen = public.choice(self._seed, self.columns, math.prod(self.frame))
         channel, row, column = np.unravel_index(chosen, (3, *self.frame[:2]))
         mine = [np.flatnonzero(channel == c) for c in range(3)]
-        return [(device.send(m), device.send(row[m]), device.send(column[m])) for m in mine]
+        folded = cosine.folded_place(column, self.frame[1])
+        return [
+            (device.send(m), *(device.send(each[m]) for each in (row, column, folded)))
+            for m in mine
+        ]
 
     def forward(self, frames: Array, *, middle: float) -> Array:
         """Signs, then two products a channel; k of the results are kept."""
-        high, wide = (device.constant(cosine.matrix(n, n)) for n in self.frame[:2])
+        height, width = self.frame[:2]
+        high = device.constant(cosine.matrix(height, height))
+        even, odd = (device.constant(rows) for rows in cosine.halves(width))
         found = device.zeros((self.columns, len(frames)), np.float64)
-        for c, (mine, row, column) in enumerate(self._places):
-            centred = device.cast(frames[..., c] * self._signs[c], np.float64)  # exact, as is
-            centred -= self._signs[c] * middle  # this: whole and half numbers
-            found[mine] = cosine.plane_forward(centred, high, wide)[row, :, column]
+        near_signs, far_signs = _ends(self._signs)
+        grey_added = device.cast(near_signs + far_signs, np.float64) * middle
+        grey_apart = device.cast(near_signs - far_signs, np.float64) * middle
+        for c, (mine, row, _, folded) in enumerate(self._places):
+            near, far = _ends(frames[..., c] * self._signs[c])  # whole numbers below 2^9
+            added = device.cast(near + far, np.float64)
+            added -= grey_added[c]  # whole and half numbers: exact
+            apart = device.cast(near - far, np.float64)
+            apart -= grey_apart[c]
+            found[mine] = cosine.plane_forward(added, apart, high, even, odd)[row, :, folded]
         return found.T
 
     def backward(self, rows: Array) -> Array:
@@ -182,7 +194,7 @@ class OrthonormalProjection(Projection):
         high, wide = (device.constant(cosine.matrix(n, n, np.float32)) for n in self.frame[:2])
         values = device.cast(rows, np.float32).T
         back = []
-        for c, (mine, row, column) in enumerate(self._places):
+        for c, (mine, row, column, _) in enumerate(self._places):
             bands = device.zeros((self.frame[0], len(rows), self.frame[1]), np.float32)
             bands[row, :, column] = values[mine]
             with device.coarse():
@@ -192,5 +204,11 @@ class OrthonormalProjection(Projection):
         return back
 
     def error_bound(self) -> float:
-        """Of two products of numbers up to 128."""
+        """Of two products of numbers up to 128; folding lines is exact and shortens their sums."""
         return 128 * cosine.error_bound((1, self.frame[0], self.frame[1]))
+
+
+def _ends(planes: Array) -> tuple[Array, Array]:
+    """Both halves of every line, from its ends to its middle, which an odd one has in both."""
+    half = -(-planes.shape[-1] // 2)
+    return planes[..., :half], device.backwards(planes[..., planes.shape[-1] - half :])

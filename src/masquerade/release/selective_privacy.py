@@ -36,6 +36,7 @@ class Region(StrEnum):
 
     FACES = "faces"
     BODIES = "bodies"
+    PEOPLE = "people"
     GIVEN = "given"
 
 
@@ -46,15 +47,16 @@ class SelectivePrivacy(Heuristic):
     The baseline "selective privacy" of [nken2025, Sec. 4.2], after [ilic2024]: inside the region
     the frames are those of `appearance_free`, so gestures can still be read. There, features of
     a public network are compared with chosen patches to find the region; here it is what a face
-    detector finds, the bodies below, or masks that you give.
+    detector finds, the bodies below, the people that a segmenter finds, or masks that you give.
 
     Guarantee:
-        none: all outside the region is published as it is, people whom the detector misses among
+        none: all outside the region is published as it is, people whom the networks miss among
             it; inside, outlines, gait and gestures can be read.
 
     Args:
         region: faces (the heads around those that a detector finds), bodies (an upright person's
-            box around each such face) or given (masks).
+            box around each such face), people (their outlines by a segmenter, in each frame by
+            itself; this needs the extra masks) or given (masks).
         masks: with region given, a .npy or .npz with one array (T, H, W), not 0 where something is
             hidden; in Python a `Video` brings its own. It is private; no receipt names it.
         grow: the region is larger by so many pixels all around.
@@ -91,6 +93,7 @@ class SelectivePrivacy(Heuristic):
         where = {
             Region.FACES: "the faces that a detector finds",
             Region.BODIES: "the people around the faces that a detector finds",
+            Region.PEOPLE: "the people that a segmenter finds",
             Region.GIVEN: "what lies inside given masks",
         }
         return f"how {where[Region(self.region)]} look{'s' * (self.region == Region.GIVEN)}"
@@ -112,11 +115,13 @@ class SelectivePrivacy(Heuristic):
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames with noise in the region.
 
-        Whatever the detector raises ends the stream: no frame passes unseen.
+        Whatever the networks raise ends the stream: no frame passes unseen.
         """
         shape = as_video(shape)
         if self.region == Region.GIVEN:
             return self._mixed(zip(frames, self._given(shape), strict=True), shape, noise)
+        if self.region == Region.PEOPLE:
+            return self._mixed(_people(frames), shape, noise)
         return self._mixed(self._found(frames, shape), shape, noise)
 
     def _mixed(
@@ -159,7 +164,7 @@ class SelectivePrivacy(Heuristic):
         if self.masks is None:
             raise BadInput(
                 "Expected masks for region given, got none; name a file with --masks, or let a "
-                "detector find faces or bodies (--region)."
+                "network find faces, bodies or people (--region)."
             )
         found = _read(Path(self.masks))
         if found.shape != shape[:3]:
@@ -168,6 +173,15 @@ class SelectivePrivacy(Heuristic):
                 f"got {found.shape}."
             )
         return (mask != 0 for mask in found)
+
+
+def _people(frames: Frames) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each frame with the people that a segmenter finds in it."""
+    from masquerade.sight.person_segmenter import PersonSegmenter  # needs an extra
+
+    segmenter = PersonSegmenter(private="person")
+    segmenter.ready()  # before any frame is taken
+    return ((frame, segmenter.mask(frame)) for frame in frames)
 
 
 def _head(face: np.ndarray) -> np.ndarray:

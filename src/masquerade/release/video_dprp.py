@@ -296,14 +296,29 @@ class VideoDprp(GaussianVideo):
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The projected rows of a chunk, flat; for truncated, the covariance behind them."""
+        size = self._together(chunk)
+        return self._vector(
+            (
+                gathered(list(itertools.islice(frames, size)), chunk, start=start, count=size)
+                for start in range(0, chunk.length, size)
+            ),
+            chunk,
+        )
+
+    def measure_together(self, frames: Array, chunk: Chunk) -> Array:
+        """The same of frames that are on the device already."""
+        size = self._together(chunk)
+        return self._vector(
+            (frames[start : start + size] for start in range(0, chunk.length, size)), chunk
+        )
+
+    def _together(self, chunk: Chunk) -> int:
+        """Frames that are projected at once."""
+        return _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
+
+    def _vector(self, batches: Iterator[Array], chunk: Chunk) -> Array:
         drawn, middle = self._projection(chunk.seed, chunk.shape), self._middle()
-        size = _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
-        rows = []
-        for start in range(0, chunk.length, size):
-            taken = list(itertools.islice(frames, size))
-            batch = gathered(taken, chunk, start=start, count=size)
-            rows.append(drawn.forward(batch, middle=middle))
-        projected = concat(rows)
+        projected = concat([drawn.forward(batch, middle=middle) for batch in batches])
         if not self._has_covariance:
             return projected.reshape(-1)
         if self.form == "as_published":
@@ -321,7 +336,7 @@ class VideoDprp(GaussianVideo):
         if self._has_covariance:
             measured = self._directed(measured, chunk, drawn)
         rows = send(measured).reshape(chunk.length, self.k(chunk.shape))
-        size = _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
+        size = self._together(chunk)
         for start in range(0, chunk.length, size):
             yield drawn.frames(rows[start : start + size], middle=self._middle())
 

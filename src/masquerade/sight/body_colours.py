@@ -43,6 +43,7 @@ class ColourLayout:
             masks: (N, H, W) how much each pixel counts for each person, 0 to 1; None: all alike.
         """
         rows = []
+        check_masks(frame, boxes, masks)
         for number, place in enumerate(places(frame, boxes)):
             weights = np.ones(frame[place].shape[:2]) if masks is None else masks[number][place]
             rows.append(self._row(frame[place], weights))
@@ -84,3 +85,10 @@ def places(frame: np.ndarray, boxes: np.ndarray) -> list[tuple[slice, slice]]:
         columns = slice(max(int(left), 0), min(int(np.ceil(right)), width))
         found.append((rows, columns))
     return found
+
+
+def check_masks(frame: np.ndarray, boxes: np.ndarray, masks: np.ndarray | None) -> None:
+    """Refuse masks that do not belong to the boxes and the frame."""
+    wanted = (len(boxes), *frame.shape[:2])
+    if masks is not None and masks.shape != wanted:
+        raise ValueError(f"Expected masks as (N, H, W) = {wanted}, got {masks.shape}.")

@@ -1,34 +1,27 @@
-"""EfficientNet-Lite0 for torch: a small network that has seen ImageNet, used to compare pictures.
+"""EfficientNet-Lite for torch: small networks that have seen ImageNet, used to compare pictures.
 
-The stages are those of EfficientNet-B0 [tan2019] as the Lite variant changes them: ReLU6
+The stages are those of EfficientNet-B0 [tan2019] as the Lite variants change them: ReLU6
 instead of swish, no squeeze-and-excitation, stem and head of fixed width. The published weights
 were trained with TensorFlow, so strided convolutions pad as it does: more below and to the right.
 """
 
 from __future__ import annotations
 
-import pickle
+import functools
+import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from masquerade import _check
-from masquerade._optional import require
-from masquerade.errors import BadInput
+from masquerade._torch import Tensor, nn
+from masquerade.sight.backbone import HALF, Backbone, plain
 
-torch = require("torch", extra="train")
-nn = torch.nn
-Module: Any = nn.Module
+Network = nn.Module
 
-Tensor = Any  # torch.Tensor
-Network = Any  # torch.nn.Module
-
-SIZE_PX = 224
 NUM_FEATURES = 1280
 NUM_CLASSES = 1000
 _EPSILON = 1e-3  # of every batch norm, as in training
-# (blocks, kernel, stride of the first, expansion, channels out)
+# (blocks, kernel, stride of the first, expansion, channels out) of Lite0
 _STAGES = (
     (1, 3, 1, 1, 16),
     (2, 3, 2, 6, 24),
@@ -38,13 +31,16 @@ _STAGES = (
     (4, 5, 2, 6, 192),
     (1, 3, 1, 6, 320),
 )
+# times as wide, times as deep, and the side of the picture, by variant
+_VARIANTS = ((1.0, 1.0, 224), (1.0, 1.1, 240), (1.1, 1.2, 260))
+_STEP = 8  # channels come in multiples of it
 
 
-def _convolution(size_in: int, size_out: int, **options: int) -> Network:
-    return nn.Conv2d(size_in, size_out, bias=False, **options)
+def _convolution(size_in: int, size_out: int, **options: int) -> nn.Conv2d:
+    return nn.Conv2d(size_in, size_out, bias=False, **options)  # type: ignore[arg-type]
 
 
-def _norm(size: int) -> Network:
+def _norm(size: int) -> nn.BatchNorm2d:
     return nn.BatchNorm2d(size, eps=_EPSILON)
 
 
@@ -57,7 +53,7 @@ def _padded(values: Tensor, *, kernel: int, stride: int) -> Tensor:
     return nn.functional.pad(values, edges)
 
 
-class Block(Module):  # type: ignore[misc]  # the checker does not see torch
+class Block(nn.Module):
     """Expand, filter each channel, project; the input is added where the shapes agree.
 
     The names of the parts are those of the published weights.
@@ -81,7 +77,7 @@ class Block(Module):  # type: ignore[misc]  # the checker does not see torch
 
     def forward(self, values: Tensor) -> Tensor:
         """Pass (N, C, H, W) through the block."""
-        inner = values
+        inner: Tensor = values
         if self.has_expansion:
             inner = nn.functional.relu6(self._bn0(self._expand_conv(inner)))
         inner = _padded(inner, kernel=self.kernel, stride=self.stride)
@@ -90,16 +86,23 @@ class Block(Module):  # type: ignore[misc]  # the checker does not see torch
         return values + inner if self.has_skip else inner
 
 
-class EfficientNetLite0(Module):  # type: ignore[misc]
-    """The whole network; ``features`` is what comes before its last layer, which names classes."""
+class EfficientNetLite(nn.Module):
+    """The whole network; it gives what comes before its last layer, which names classes.
 
-    def __init__(self) -> None:
+    Args:
+        width: times as many channels as Lite0 has; stem and head keep theirs.
+        depth: times as many blocks; the first and last stage keep theirs.
+    """
+
+    def __init__(self, *, width: float = 1.0, depth: float = 1.0) -> None:
         super().__init__()
         self._conv_stem = _convolution(3, 32, kernel_size=3, stride=2)
         self._bn0 = _norm(32)
         blocks, size = [], 32
-        for count, kernel, stride, expand, size_out in _STAGES:
-            for number in range(count):
+        for stage, (count, kernel, stride, expand, channels) in enumerate(_STAGES):
+            is_end = stage in (0, len(_STAGES) - 1)
+            size_out = _widened(channels, width)
+            for number in range(count if is_end else math.ceil(depth * count)):
                 step = stride if number == 0 else 1
                 blocks.append(Block(size, size_out, kernel=kernel, stride=step, expand=expand))
                 size = size_out
@@ -108,7 +111,7 @@ class EfficientNetLite0(Module):  # type: ignore[misc]
         self._bn1 = _norm(NUM_FEATURES)
         self._fc = nn.Linear(NUM_FEATURES, NUM_CLASSES)
 
-    def features(self, values: Tensor) -> Tensor:
+    def forward(self, values: Tensor) -> Tensor:
         """Mean-pooled features (N, 1280) of pictures (N, 3, H, W) with values in [-1, 1]."""
         values = self._conv_stem(_padded(values, kernel=3, stride=2))
         values = nn.functional.relu6(self._bn0(values))
@@ -118,44 +121,39 @@ class EfficientNetLite0(Module):  # type: ignore[misc]
         return values.mean(dim=(2, 3))
 
 
-def load(path: Path) -> Network:
-    """The network with the published weights, ready to be asked and not to be trained.
+def _widened(channels: int, width: float) -> int:
+    """The nearest multiple of eight; one more where that takes away a tenth.
 
-    Args:
-        path: the asset ``efficientnet_lite0``.
-
-    Raises:
-        BadInput: if the file is not a list of weights, or not this network's.
+    Example:
+        >>> [_widened(channels, 1.1) for channels in (16, 24, 40, 112)]
+        [16, 24, 48, 120]
     """
-    try:
-        weights = torch.load(path, map_location="cpu", weights_only=True)
-        net = EfficientNetLite0()
-        net.load_state_dict(weights, strict=True)
-    except (pickle.UnpicklingError, RuntimeError, TypeError, EOFError, KeyError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BadInput(
-            f"Expected the weights of EfficientNet-Lite0, got {path.name}: {first} "
-            "Fetch the asset efficientnet_lite0."
-        ) from error
-    return net.eval().requires_grad_(False)
+    wanted = channels * width
+    near = max(_STEP, int(wanted + _STEP / 2) // _STEP * _STEP)
+    return near if near >= 0.9 * wanted else near + _STEP
 
 
-def embed(images: np.ndarray, *, net: Network, batch: int = 64) -> np.ndarray:
-    """Features (N, 1280) float32 of pictures (N, H, W, 3) uint8, on the network's device."""
-    _check.count(batch=batch)
-    if images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8 or not images.size:
-        raise ValueError(
-            "Expected images to be (N, H, W, 3) uint8 with N >= 1, "
-            f"got {images.shape} {images.dtype}."
-        )
-    device = next(net.parameters()).device
-    answers = []
-    with torch.inference_mode():
-        for start in range(0, len(images), batch):
-            part = torch.from_numpy(np.ascontiguousarray(images[start : start + batch]))
-            part = part.to(device).permute(0, 3, 1, 2).float() / 255  # (N, 3, H, W)
-            part = nn.functional.interpolate(
-                part, size=(SIZE_PX, SIZE_PX), mode="bilinear", align_corners=False, antialias=True
-            )
-            answers.append(net.features((part - 0.5) / 0.5).float().cpu().numpy())
-    return np.concatenate(answers)
+def _variant(number: int) -> Backbone:
+    width, depth, size_px = _VARIANTS[number]
+    return Backbone(
+        name=f"efficientnet_lite{number}",
+        make=functools.partial(EfficientNetLite, width=width, depth=depth),
+        read=plain(),
+        published=f"EfficientNet-Lite{number} as the package efficientnet-lite-pytorch has it",
+        asset=f"efficientnet_lite{number}",
+        size_px=size_px,
+        colours=HALF,
+    )
+
+
+BACKBONES = tuple(_variant(number) for number in range(len(_VARIANTS)))
+
+
+def load(path: Path) -> nn.Module:
+    """Lite0 with the published weights, the asset ``efficientnet_lite0``."""
+    return BACKBONES[0].load(path)
+
+
+def embed(images: np.ndarray, *, net: nn.Module, batch: int = 64) -> np.ndarray:
+    """Features (N, 1280) float32 of pictures (N, H, W, 3) uint8, by Lite0 on its device."""
+    return BACKBONES[0].features(images, net=net, batch=batch)

@@ -144,5 +144,5 @@ def _fetched(name: str) -> Path:
     try:
         return assets.fetch(name)
     except (OSError, BadInput) as error:
-        error.add_note("Without it there is no segmenter; give --masks a folder of masks instead.")
+        error.add_note("Without it there is no segmenter; give masks instead, with --masks.")
         raise

@@ -1,9 +1,9 @@
 """Follow people over frames by their joints, so that one person's movement can be had.
 
-In each frame the people found are given to the tracks whose constant velocity foretells their
-joints best, all at once, so that the sum of distances is least. What is too far from every track
-begins a new one. Frames in which somebody was missed are filled in between; a track that was missed
-for longer ends where it was last seen.
+In each frame the people found are given to the tracks whose joints are nearest, where they were
+last or where their velocity leads; all at once, so that the sum of distances is least. What is too
+far from every track begins a new one. Frames in which somebody was missed are filled in between; a
+track that was missed for longer ends where it was last seen.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Followed:
     poses: list[Pose] = field(default_factory=list)
 
     def foretold(self, frame: int) -> np.ndarray:
-        """(33, 2): where the joints of the last pose are in ``frame`` if nothing else changes."""
+        """(33, 2): where the last joints are in ``frame`` if they go on as fast as before."""
         times = np.array(self.frames[-_MEMORY:], float)
         hips = np.array([pose.hips for pose in self.poses[-_MEMORY:]])
         since = times - times.mean()
@@ -106,16 +106,21 @@ def _best_pairs(live: list[_Followed], poses: Sequence[Pose], frame: int) -> dic
     if not live or not poses:
         return {}
     foretold = np.array([one.foretold(frame) for one in live])  # (M, 33, 2)
+    last = np.array([one.poses[-1].joints[:, :2] for one in live])
     found = np.array([pose.joints[:, :2] for pose in poses])  # (N, 33, 2)
-    sizes, others = _sizes(foretold)[:, None], _sizes(found)[None]  # (M, 1), (1, N)
-    apart = np.linalg.norm(foretold[:, None] - found[None], axis=3).mean(axis=2)
-    apart /= np.maximum(sizes, others)
+    sizes, others = _sizes(last)[:, None], _sizes(found)[None]  # (M, 1), (1, N)
+    apart = np.minimum(_apart(foretold, found), _apart(last, found)) / np.maximum(sizes, others)
     missed = np.array([frame - one.frames[-1] - 1 for one in live])
     may_be = np.maximum(sizes, others) <= _LIKE * np.minimum(sizes, others)
     may_be &= apart <= np.minimum(_FAR + _FARTHER * missed, _FARTHEST)[:, None]
     never = 1e3  # so many pairs as possible, then the nearest
     rows, columns = linear_sum_assignment(np.where(may_be, apart, never))
     return {int(n): int(m) for m, n in zip(rows, columns, strict=True) if may_be[m, n]}
+
+
+def _apart(joints: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """(M, N): how far bodies (M, 33, 2) and (N, 33, 2) are apart, in the mean over joints."""
+    return np.asarray(np.linalg.norm(joints[:, None] - others[None], axis=3).mean(axis=2))
 
 
 def _sizes(joints: np.ndarray) -> np.ndarray:

@@ -2,11 +2,14 @@
 
 A detector gives the hips of each person, the size of the body and how it is turned. A square
 around it, turned upright, is shown to a second network, which gives 33 joints in the picture, the
-same joints in metres about the middle of the hips, and which pixels are the person's.
+same joints in metres about the middle of the hips, which pixels are the person's, and a better
+square: that is shown again, and whoever is not seen there either is nobody. In a film the square of
+one frame is shown in the next, and the detector, which takes most of the time, looks now and then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -32,11 +35,14 @@ JOINTS = tuple(
 HIPS = (23, 24)
 _SIZE_PX = 256  # of the picture that the network takes
 _AROUND = 1.25  # of the circle around a body: what the network is shown
-_POINTS = 39  # that it gives; those after the joints are not used
+_POINTS = 39  # that it gives: the joints, two about the whole body, and four that are not used
+_HUB, _RIM = 33, 34  # the middle of the hips, and a point on the circle around the body
 _OUTPUTS = ((1, 5 * _POINTS), (1, 1), (1, 256, 256, 1), (1, 64, 64, _POINTS), (1, 3 * _POINTS))
 _REACH = 3  # cells of the heatmap about a joint that say where it is
 _CLEAR = 0.5  # and how likely the likeliest of them must be
-_SAME = 0.1  # of the larger body's height: two whose joints are nearer on average are one
+_SAME = 0.15  # of the larger body's size: two whose hips are nearer are one,
+_LIKE = 1.6  # if neither is larger than the other by more than this ratio
+_LEAST_PX = 8  # a narrower frame shows nobody
 _LEAST_SEEN = 5  # joints in the frame, likelier seen than not, of somebody who counts
 _MOST_TIMES = 4  # as large is a picture first cut out that is then made smaller by means
 
@@ -78,6 +84,14 @@ class Pose:
         )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Sight:
+    """Somebody, and the square (2, 3) in which to look for them next."""
+
+    pose: Pose
+    square: np.ndarray
+
+
 @dataclass(frozen=True, kw_only=True)
 class PoseLandmarks:
     """Finds people and their joints.
@@ -112,15 +126,26 @@ class PoseLandmarks:
 
     def people(self, frame: np.ndarray) -> tuple[Pose, ...]:
         """Everybody in a frame (H, W, 3) uint8, the surest first; nobody is an empty tuple."""
-        _check.shape("H W 3", frame=frame)
-        if frame.dtype != np.uint8 or not frame.size:
-            raise ValueError(f"Expected frame as uint8 pixels, got {frame.shape} {frame.dtype}.")
-        found: list[Pose] = []
-        for x, y, radius, _, turn in self._detect.with_turns(frame):
-            pose = self._in_square(frame, _square(x, y, max(_AROUND * radius, 1.0), turn))
-            if pose.score >= self.thresh and _num_seen(pose, frame) >= _LEAST_SEEN:
-                found.append(pose)
-        return _without_twins(found)
+        _check_frame(frame)
+        return tuple(sight.pose for sight in self._sights(frame, self._squares(frame)))
+
+    def film(self, frames: Iterable[np.ndarray], *, every: int = 5) -> Iterator[tuple[Pose, ...]]:
+        """Everybody in each of some frames that follow each other, the surest first.
+
+        Args:
+            frames: each (H, W, 3) uint8, all of one size.
+            every: of so many frames the detector searches one; in the others only those are
+                looked for who were there before.
+        """
+        _check.count(every=every)
+        before: list[_Sight] = []
+        for number, frame in enumerate(frames):
+            _check_frame(frame)
+            squares = [sight.square for sight in before]
+            if number % every == 0:
+                squares += self._squares(frame)
+            before = self._sights(frame, squares)
+            yield tuple(sight.pose for sight in before)
 
     @property
     def in_words(self) -> str:
@@ -129,20 +154,42 @@ class PoseLandmarks:
         said = [f"{name} SHA-256 {assets.find(name).sha256}" for name in names]
         return ", ".join([*said, *([] if self.model is None else [self.model.name])])
 
-    def _in_square(self, frame: np.ndarray, to_frame: np.ndarray) -> Pose:
-        points, score, mask, heat, world = self._look(_shown(frame, to_frame) / 255.0)
-        points = _sharpened(points.reshape(_POINTS, 5), heat)[:NUM_JOINTS]
-        places = points[:, :2] @ to_frame[:, :2].T + to_frame[:, 2]
-        turn = to_frame[:, :2] / np.sqrt(np.linalg.det(to_frame[:, :2]))
+    def _squares(self, frame: np.ndarray) -> list[np.ndarray]:
+        """Where the detector thinks that somebody is; seen once, each is put right."""
+        found: list[np.ndarray] = []
+        if min(frame.shape[:2]) < _LEAST_PX:
+            return found
+        for x, y, radius, _, turn in self._detect.with_turns(frame):
+            sight = self._sight(frame, _square(x, y, radius, turn))
+            if self._is_somebody(sight.pose, frame):
+                found.append(sight.square)
+        return found
+
+    def _sights(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[_Sight]:
+        sights = [self._sight(frame, square) for square in squares]
+        return _without_twins([one for one in sights if self._is_somebody(one.pose, frame)])
+
+    def _is_somebody(self, pose: Pose, frame: np.ndarray) -> bool:
+        return pose.score >= self.thresh and _num_seen(pose, frame) >= _LEAST_SEEN
+
+    def _sight(self, frame: np.ndarray, square: np.ndarray) -> _Sight:
+        """What is in a square of the frame."""
+        raw, score, mask, heat, world = self._look(_shown(frame, square) / 255.0)
+        points = _sharpened(raw.reshape(_POINTS, 5), heat)
+        places = points[:, :2] @ square[:, :2].T + square[:, 2]
+        turned = square[:, :2] / np.sqrt(np.linalg.det(square[:, :2]))
         metres = world.reshape(_POINTS, 3)[:NUM_JOINTS].astype(float)
-        metres[:, :2] = metres[:, :2] @ turn.T
-        return Pose(
-            joints=np.column_stack([places, _sigmoid(points[:, 3:])]),
+        metres[:, :2] = metres[:, :2] @ turned.T
+        (x, y), (right, down) = places[_HUB], places[_RIM] - places[_HUB]
+        again = _square(x, y, np.hypot(right, down), np.arctan2(right, -down))
+        pose = Pose(
+            joints=np.column_stack([places, _sigmoid(points[:, 3:])])[:NUM_JOINTS],
             world=metres,
             score=float(score[0]),
             likely=_sigmoid(mask[..., 0]).astype(np.float32),
-            to_frame=to_frame,
+            to_frame=square,
         )
+        return _Sight(pose=pose, square=again)
 
     @cached_property
     def _detect(self) -> PersonDetector:
@@ -154,9 +201,15 @@ class PoseLandmarks:
         return LiteNetwork(path, outputs=_OUTPUTS)
 
 
-def _square(x: float, y: float, reach: float, turn: float) -> np.ndarray:
+def _check_frame(frame: np.ndarray) -> None:
+    _check.shape("H W 3", frame=frame)
+    if frame.dtype != np.uint8 or not frame.size:
+        raise ValueError(f"Expected frame as uint8 pixels, got {frame.shape} {frame.dtype}.")
+
+
+def _square(x: float, y: float, radius: float, turn: float) -> np.ndarray:
     """(2, 3): from pixels of the network's picture to pixels of the frame."""
-    scale = 2 * reach / _SIZE_PX
+    scale = 2 * max(_AROUND * radius, 1.0) / _SIZE_PX
     right, down = scale * np.cos(turn), scale * np.sin(turn)
     middle = _SIZE_PX / 2
     return np.array(
@@ -206,19 +259,20 @@ def _num_seen(pose: Pose, frame: np.ndarray) -> int:
     return int(np.sum(is_inside & (seen > 0.5)))
 
 
-def _without_twins(poses: list[Pose]) -> tuple[Pose, ...]:
+def _without_twins(sights: list[_Sight]) -> list[_Sight]:
     """The surest of each person, the surest first."""
-    kept: list[Pose] = []
-    for one in sorted(poses, key=lambda pose: -pose.score):
-        if all(not _is_same(one, other) for other in kept):
+    kept: list[_Sight] = []
+    for one in sorted(sights, key=lambda sight: -sight.pose.score):
+        if all(not _is_same(one.pose, other.pose) for other in kept):
             kept.append(one)
-    return tuple(kept)
+    return kept
 
 
 def _is_same(one: Pose, other: Pose) -> bool:
-    apart = np.linalg.norm(one.joints[:, :2] - other.joints[:, :2], axis=1).mean()
+    """Whether hips and sizes agree; left and right may have been mistaken for each other."""
     sizes = [np.ptp(each.joints[:, :2], axis=0).max() for each in (one, other)]
-    return bool(apart <= _SAME * max(sizes))
+    is_near = np.linalg.norm(one.hips - other.hips) <= _SAME * max(sizes)
+    return bool(is_near and max(sizes) <= _LIKE * min(sizes))
 
 
 def _sigmoid(values: np.ndarray) -> np.ndarray:

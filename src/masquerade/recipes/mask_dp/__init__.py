@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from masquerade import _check
 from masquerade._torch import torch
+from masquerade.attack.membership import Membership
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer
@@ -66,6 +67,7 @@ class MaskDpTables:
         correlations: of Stage: chances that an activity happens at its own places, a block of the
             tables for each, in the rows that show where the private part pays.
         from_scratch: whether the whole network is also trained from random weights.
+        membership: shadow models for an attack on who was learned from; 0 for none.
         device: where it is trained.
         jobs: processes on a processor; 0 for one a core.
         quick: a small world, three epsilons, the head alone, two seeds; from scratch two epochs.
@@ -105,6 +107,7 @@ class MaskDpTables:
     relations: tuple[Literal["replace_one", "zero_out"], ...] = ("replace_one",)
     correlations: tuple[float, ...] = ()
     from_scratch: bool = False
+    membership: int = 0
     device: Literal["cpu", "cuda"] = "cpu"
     jobs: int = 0
     quick: bool = False
@@ -116,6 +119,8 @@ class MaskDpTables:
         for names, check in ((counts, _check.count), (sizes, _check.positive)):
             given = {name: getattr(self, name) for name in names}
             check(**{name: value for name, value in given.items() if value is not None})
+        if self.membership:
+            Membership(shadows=self.membership)  # says so if it is odd
         self._check_columns()
         network = self.network or presets(None)[self.setting].values["network"]
         if self.from_scratch and network != "mvit_small":

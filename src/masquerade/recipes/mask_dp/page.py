@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from masquerade import _json
 from masquerade._round import shown
-from masquerade.recipes import bench
+from masquerade.recipes import bench, membership
 from masquerade.recipes.mask_dp.rows import (
     ALONE,
     DP,
@@ -42,6 +43,7 @@ _SHARED = (
         "private",
         "relations",
         "correlations",
+        "membership",
         "device",
     ),
 )
@@ -71,6 +73,7 @@ def plain(found: Found) -> dict[str, Any]:
         "cells": [cell.plain() for cell in found.cells],
         "comparisons": comparisons(found),
         "sentences": sentences(found),
+        "members": [_json.encode(one) for one in found.members],
     }
 
 
@@ -83,6 +86,7 @@ def markdown(found: Found) -> str:
         if not is_even(found):
             parts += [f"### Mean over classes, {said}", table(found, relation, PER_CLASS)]
     parts += ["### What they show", bench.listing(sentences(found))]
+    parts += membership.section(found.members)
     return "\n\n".join(parts) + "\n"
 
 
@@ -311,6 +315,8 @@ def plots(found: Found) -> dict[str, str]:
         end = "" if relation == "replace_one" else f"_{relation}"
         drawn[f"{stem}_top_1{end}"] = _top_1(found, relation)
         drawn[f"{stem}_figure_5{end}"] = class_bars(found, relation=relation)
+    if found.members:
+        drawn[f"{stem}_members"] = membership.drawn(found.members)
     return drawn
 
 

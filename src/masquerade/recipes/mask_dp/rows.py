@@ -11,6 +11,7 @@ import numpy as np
 
 from masquerade import _json
 from masquerade.guarantee import Relation
+from masquerade.recipes.membership import MembersFound
 from masquerade.recipes.verdict import Runs
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.mask_dp import MaskDp
@@ -152,6 +153,7 @@ class Found:
         about: the data, in words.
         units: that were learned from.
         tested: recordings that were tested on.
+        members: what an attacker found of who was learned from, if one tried.
     """
 
     cells: tuple[Cell, ...]
@@ -159,6 +161,7 @@ class Found:
     about: str
     units: int
     tested: int
+    members: tuple[MembersFound, ...] = ()
 
     def __post_init__(self) -> None:
         if not any(cell.method == PUBLIC for cell in self.cells):

@@ -20,6 +20,7 @@ from masquerade import _json
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.recipes import bench, public_alone, seen
+from masquerade.recipes.mask_dp import members
 from masquerade.recipes.mask_dp.copies import copied
 from masquerade.recipes.mask_dp.rows import (
     ALONE,
@@ -34,6 +35,7 @@ from masquerade.recipes.mask_dp.rows import (
     Cell,
     Found,
 )
+from masquerade.recipes.membership import MembersFound
 from masquerade.train.method import planned
 from masquerade.train.rows import Rows
 
@@ -108,11 +110,22 @@ def measure(
     units, tested = (len(part) for part in bench.parts(data))
     return Found(
         cells=tuple(cells),
+        members=_members(plan, data, journal, told) if plan.membership else (),
         plan=plan,
         about=_about(data, plan),
         units=min(units, plan.taught or units),
         tested=tested,
     )
+
+
+def _members(
+    plan: MaskDpTables, data: Collection[Any], journal: bench.Journal, told: bench.Told
+) -> tuple[MembersFound, ...]:
+    """Some recordings are read again, in the view that all rows share."""
+    taught, _ = bench.parts(_world(data, (*plan.correlations, None)[0]))
+    most = min(members.MOST, plan.taught or members.MOST)
+    rows = read(plan, taught, {MASK_DP}, told, most=most)[MASK_DP]
+    return members.measured(plan, rows, taught, journal=journal, told=told)
 
 
 def _world(data: Collection[Any], correlation: float | None) -> Collection[Any]:

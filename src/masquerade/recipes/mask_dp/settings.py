@@ -40,6 +40,11 @@ STAGE = Preset(
         "seeds": 3,
         "copies": 1,
     },
+    left_open=(
+        "What could be chosen (rates, batches, lambda) was, once for each method, on Stage's world "
+        "2000 with the background private and under replace_one; it was chosen anew neither for "
+        "zero_out, where there is less noise at the same epsilon, nor for people private.",
+    ),
 )
 _OPEN = (
     "The paper does not say which tokens are private: here those with any private pixel, a token "

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check, catalog
+from masquerade.attack.membership import Membership
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer
@@ -52,10 +53,13 @@ class TempdiffPlan:
     seeds: int
     device: Literal["cpu", "cuda"] = "cpu"
     num_processes: int = -1
+    membership: int = 0
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check.count(seeds=self.seeds, labelled=self.labelled, person_queries=self.person_queries)
+        if self.membership:
+            Membership(shadows=self.membership)  # says so if it is odd
         for number in (*self.sizes, *self.queries):
             _check.count(size_or_queries=number)
         if not self.windows or any(n % len(self.windows) for n in self.sizes):
@@ -138,6 +142,7 @@ class TempdiffTables:
         test_subjects: likewise.
         device: where LSTM teachers and DP-SGD learn: cpu or cuda.
         num_processes: students at a time; -1 for all cores.
+        membership: shadow models for an attack on who was learned from; 0 for none.
         quick: two numbers of teachers, two gammas, two epsilons, one teaching.
     """
 
@@ -170,6 +175,7 @@ class TempdiffTables:
     test_subjects: str = ""
     device: Literal["cpu", "cuda"] = "cpu"
     num_processes: int = -1
+    membership: int = 0
     quick: bool = False
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.recipes import bench
+from masquerade.recipes import bench, membership
 from masquerade.recipes.tempdiff.rows import COMPARED, Examined, Marks, Pupils, mean
 from masquerade.recipes.tempdiff.says import between, operating, sentences
 from masquerade.report import plot
@@ -39,6 +39,7 @@ def markdown(found: Examined) -> str:
             _shipped(found),
         ]
     parts += ["### What they show", bench.listing(sentences(found))]
+    parts += membership.section(found.members)
     return "\n\n".join(parts) + "\n"
 
 
@@ -124,6 +125,8 @@ def plots(found: Examined, stem: str) -> dict[str, str]:
     drawn = {f"{stem}_published": _published_plot(found)}
     if found.values("epsilon"):
         drawn[f"{stem}_person"] = _person_plot(found)
+    if found.members:
+        drawn[f"{stem}_members"] = membership.drawn(found.members)
     return drawn
 
 

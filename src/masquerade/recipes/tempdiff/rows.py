@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from masquerade.recipes.membership import MembersFound
 from masquerade.recipes.tempdiff.exam import Claimed
 from masquerade.recipes.verdict import Runs
 
@@ -102,6 +103,7 @@ class Examined:
         delta: of every epsilon.
         seeds: teachings.
         notes: what the setting leaves open, and the rest that a reader should know.
+        members: what an attacker found of who was learned from, if one tried.
     """
 
     ensembles: Mapping[tuple[str, str, int], Facts]
@@ -114,6 +116,7 @@ class Examined:
     delta: float
     seeds: int
     notes: Sequence[str] = field(default_factory=tuple)
+    members: tuple[MembersFound, ...] = ()
 
     def runs(self, cell: Pupils | None) -> Runs | None:
         """Its students, if there were any."""
@@ -156,6 +159,7 @@ class Examined:
             "labelled": self.labelled,
             "delta": self.delta,
             "seeds": self.seeds,
+            "members": [asdict(one) for one in self.members],
         }
 
 

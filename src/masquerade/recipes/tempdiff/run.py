@@ -12,7 +12,7 @@ import numpy as np
 
 from masquerade.noise import Noise
 from masquerade.recipes import bench
-from masquerade.recipes.tempdiff import cells
+from masquerade.recipes.tempdiff import cells, members
 from masquerade.recipes.tempdiff import exam as exams
 from masquerade.recipes.tempdiff.exam import Claimed, Exam, Taught
 from masquerade.recipes.tempdiff.parts import SignalParts
@@ -54,6 +54,9 @@ def measure(
         delta=plan.delta,
         seeds=plan.seeds,
         notes=plan.notes,
+        members=members.measured(plan, world.dealt(0), held[0], exam, journal=journal, told=told)
+        if plan.membership
+        else (),
     )
 
 

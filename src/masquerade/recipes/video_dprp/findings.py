@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from masquerade.recipes.verdict import ERRORS, Runs, Word, compared, overall
+from masquerade.recipes.video_dprp.looks_page import looks_findings
 from masquerade.recipes.video_dprp.results import Measured, ResultRow, Setting
 from masquerade.recipes.video_dprp.rows import (
     ALONE,
@@ -52,7 +53,7 @@ def findings(found: Measured, setting: Setting) -> list[str]:
     ]
     for table, letter in ((3, "k"), (4, "b")):
         said += _trend([row for row in rows if row.spec.table == table], letter)
-    return said + _cut(rows) + _times(found)
+    return said + _cut(rows) + looks_findings(rows) + _times(found)
 
 
 def _of(rows: Sequence[ResultRow], table: int) -> dict[tuple[str, float], ResultRow]:

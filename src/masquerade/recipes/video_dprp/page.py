@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from masquerade import _json
 from masquerade._round import shown
 from masquerade.recipes import bench
 from masquerade.recipes.verdict import Runs
+from masquerade.recipes.video_dprp import looks_page
 from masquerade.recipes.video_dprp.findings import findings
 from masquerade.recipes.video_dprp.results import Measured, ResultRow, Setting
 from masquerade.report import bars, plot
@@ -72,6 +74,7 @@ def _plain(row: ResultRow) -> dict[str, Any]:
         **{f"top_1_{name}": list(runs.shares) if runs else [] for name, runs in tests.items()},
         **{f"tested_{name}": runs.tested if runs else None for name, runs in tests.items()},
         "changed": row.changed,
+        "looks": None if row.looks is None else _json.encode(row.looks.attacks),
         **promise,
         "missing": row.missing,
     }
@@ -87,6 +90,7 @@ def markdown(found: Measured, setting: Setting) -> str:
         if own or (table == 5 and found.timed):
             parts += [f"### {title}", _words(table, found, setting), _table(table, own, found)]
             parts += [bench.listing(notes)] if (notes := _notes(table, own, found)) else []
+    parts += looks_page.section(found.rows)
     parts += ["### What they show", bench.listing(findings(found, setting))]
     return "\n\n".join(parts) + "\n"
 
@@ -101,8 +105,7 @@ def _about(setting: Setting) -> str:
         f"({setting.course}). n = {setting.seeds} {runs} of each row, on the same recordings, with "
         "a release and models of its own; mean and standard deviation, in per cent. Labels, and "
         "which recording is whose, are public in this experiment. Each epsilon is that of one "
-        "release or one run alone: all rows together cost more. What attacks find in releases is "
-        "not measured here."
+        "release or one run alone: all rows together cost more."
     )
 
 

@@ -8,6 +8,23 @@ from masquerade.mechanism import Shape
 from masquerade.recipes.verdict import Runs
 from masquerade.recipes.video_dprp.promises import RowPromise
 from masquerade.recipes.video_dprp.rows import Spec
+from masquerade.scores import Attacked
+
+
+@dataclass(frozen=True, kw_only=True)
+class LooksTold:
+    """What attackers tell of the people in a release.
+
+    Args:
+        attacks: of the one who has learned from raw recordings, and of the one who adapts.
+    """
+
+    attacks: tuple[Attacked, ...]
+
+    @property
+    def strongest(self) -> Attacked:
+        """The attack of the highest headline."""
+        return max(self.attacks, key=lambda one: one.published[0].value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +38,7 @@ class ResultRow:
         released: on released test recordings (protocol 2), a part of them in each run.
         changed: share of the released recordings' numbers that the release changed.
         missing: why it could not be measured.
+        looks: what attackers tell of the people in the release; None where nothing is released.
     """
 
     spec: Spec
@@ -29,6 +47,7 @@ class ResultRow:
     released: Runs | None = None
     changed: float | None = None
     missing: str | None = None
+    looks: LooksTold | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

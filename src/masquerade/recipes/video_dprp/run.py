@@ -23,7 +23,7 @@ from masquerade.nets import mvit
 from masquerade.noise import Noise
 from masquerade.recipes import bench, seen
 from masquerade.recipes.verdict import Runs
-from masquerade.recipes.video_dprp import alone, promises
+from masquerade.recipes.video_dprp import alone, looks, promises
 from masquerade.recipes.video_dprp import films as recordings
 from masquerade.recipes.video_dprp.films import Kept
 from masquerade.recipes.video_dprp.promises import RowPromise
@@ -341,11 +341,31 @@ def measure(
         ]
         for number, spec in enumerate(group.specs):
             found[spec] = _row(plan, group, number, held, splits)
+    _add_looks(plan, work, found, splits, journal=journal, told=told)
     for spec in specs:
         if not spec.method:
             known = journal.measured("public weights", partial(alone.known, plan, test, raw))
             found[spec] = alone.row(spec, known, len(test))
     return [found[spec] for spec in specs if spec in found]
+
+
+def _add_looks(
+    plan: VideoDprpTables,
+    work: ReleasePlan,
+    found: dict[Spec, ResultRow],
+    splits: tuple[Kept, Kept],
+    *,
+    journal: bench.Journal,
+    told: bench.Told,
+) -> None:
+    """What attackers tell of the people in each row's release, where people's looks are known."""
+    made = {repr(group.mechanism): group.mechanism for group in work.groups if group.mechanism}
+    data, shape = splits[0].origin, splits[0][0].frames.shape
+    every = list(made.values())
+    known = looks.told_of(plan, data, every, shape, journal=journal, told=told)
+    for group in work.groups:
+        for spec in group.specs:
+            found[spec] = replace(found[spec], looks=known.get(repr(group.mechanism)))
 
 
 def _row(

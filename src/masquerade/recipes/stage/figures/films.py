@@ -6,8 +6,8 @@ import numpy as np
 
 from masquerade.data.stage import Stage
 from masquerade.nets import conv
+from masquerade.nets.without_privacy import Course, Progress, taught_top_1
 from masquerade.recipes.bench import recordings
-from masquerade.recipes.without_privacy import Course, Progress, taught_top_1
 
 Learned = tuple[np.ndarray, np.ndarray]  # inputs, and the class of each
 _PX = 64  # of a film, made that small

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from masquerade._optional import require
+from masquerade.attack.label_measures import class_mean_average_precision
 from masquerade.collection import Medium
 from masquerade.data.stage import Stage
-from masquerade.nets import conv
-from masquerade.recipes import without_privacy
+from masquerade.nets import conv, without_privacy
+from masquerade.nets.without_privacy import Course, Progress, fit
 from masquerade.recipes.bench import recordings
-from masquerade.recipes.without_privacy import Course, Progress, fit, mean_average_precision
 
 torch = require("torch", extra="train")
 _SIZE, _LARGE = (64, 48), (96, 72)  # height and width of a person cut out of a frame
@@ -77,10 +77,10 @@ def attributes_from_video(progress: Progress) -> dict[str, float]:
         .mean(axis=1)
     )
     right = _asked(wanted[:: stage.world.frames], values)
-    found = {"cmap": mean_average_precision(out, right)}
+    found = {"cmap": class_mean_average_precision(out, right)}
     for key in ATTRIBUTES:
         columns = [place for place, (name, _) in enumerate(values) if name == key]
-        found[key] = mean_average_precision(out[:, columns], right[:, columns])
+        found[key] = class_mean_average_precision(out[:, columns], right[:, columns])
     return found
 
 

@@ -11,8 +11,8 @@ from masquerade.collection import Medium
 from masquerade.data.stage import Stage
 from masquerade.data.world import plan, takes
 from masquerade.nets import conv
+from masquerade.nets.without_privacy import Course, Progress, taught_top_1
 from masquerade.recipes.bench import recordings
-from masquerade.recipes.without_privacy import Course, Progress, taught_top_1
 from masquerade.sight import efficientnet_lite
 
 _WINDOW, _STEP = 128, 64  # samples at 50 Hz

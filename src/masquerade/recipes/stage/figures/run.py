@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from masquerade.nets.without_privacy import Progress
 from masquerade.recipes.stage.figures import films, people, places
-from masquerade.recipes.without_privacy import Progress
 
 WORK: dict[str, Callable[[Progress], dict[str, float]]] = {
     "video": films.activity_from_video,

@@ -122,22 +122,6 @@ def top_1(out: np.ndarray, target: np.ndarray) -> float:
     return float(np.mean(out.argmax(axis=1) == target))
 
 
-def mean_average_precision(out: np.ndarray, target: np.ndarray) -> float:
-    """cMAP: the mean over labels of the area under precision and recall.
-
-    Example:
-        >>> mean_average_precision(np.array([[0.9], [0.8], [0.1]]), np.array([[1], [0], [1]]))
-        0.8333333333333333
-    """
-    found = []
-    for scores, right in zip(out.T, target.T, strict=True):
-        if 0 < right.sum() < len(right):
-            ranked = right[np.argsort(-scores, kind="stable")]
-            precision = np.cumsum(ranked) / np.arange(1, len(ranked) + 1)
-            found.append(precision[ranked == 1].mean())
-    return float(np.mean(found))
-
-
 def taught_top_1(
     net: Network,
     learned: tuple[np.ndarray, np.ndarray],

@@ -1,0 +1,179 @@
+"""Audits with canaries: claim and evidence of every method, and of a quarter of its noise.
+
+    python benchmarks/audit_one_run.py [--canaries 500] [--films 60] [--only NAME ...]
+
+Writes one JSON line a row to --out as it goes; --page writes the section of docs/audits.md from
+all rows that stand there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade._round import shown, shown_below
+from masquerade.audit.game import Claim
+from masquerade.doors.audit import audit_game
+from masquerade.doors.canaries import Flock, sing
+from masquerade.doors.canary_audit import claim_of, evidence_of
+from masquerade.doors.canary_films import MadeUpFilms
+from masquerade.doors.canary_votes import VoteCanary
+from masquerade.doors.models import make_method
+from masquerade.noise import Noise
+from masquerade.recipes import audits, bench
+from masquerade.scores import Evidence
+
+HEADING = (
+    *("method", "claim", "white-box: whole curve", "white-box: coins alone"),
+    *("white-box: independent trials", "films, every update", "black-box: films, last model"),
+    *("canaries (films)", "verdict"),
+)
+ABOUT = """\
+`masquerade audit dp_sgd` (or `multi_clip`, `mask_dp`, `pate`, `tempdiff`), and `masquerade audit
+MODEL.safetensors` with the settings of its receipt, train once more with *canaries*: records that
+are in or out by fair coins. Nothing private is read, no ledger is charged, and the model is thrown
+away. Whoever sees the result guesses the coins; how often that is right bounds epsilon from below
+although all canaries share one run. The command exits with 5 when the evidence exceeds the claim.
+
+- *White-box*: every update is seen. A planted canary pulls, as hard as clipping allows, at a
+  weight of its own on which no output depends; sampler, clipping, sum and noise are the loop's.
+  *Whole curve* [Mahloujifar, Melis, Chaudhuri 2024] is evidence against the trade-off curve of
+  Poisson-sampled Gaussian steps and decides the verdict; *coins alone* [Steinke, Nasr, Jagielski
+  2023] assumes nothing but fair coins, and m canaries cannot show more than about log(m / 4) by
+  it; *independent trials* takes planted canaries for that, which they are if the code does what it
+  says, and so comes closest.
+- *Films*: canaries that are films with random labels; of `mask_dp` a film that is out has another
+  one's private pixels, and the same public ones and label. *Every update* tells apart as well as a
+  linear test can what films contribute, which overlaps. *Black-box* sees the last model's loss
+  alone.
+- *Votes*: one person turns round what they teach while all others stand level; labels are drawn
+  again and again. A run with many such people would show less: each moves every query, so they
+  hide one another.
+- In all but the shared batch that `mask_dp` was published with, evidence stays below the claim; at
+  a quarter of the noise it is above.
+
+Each bound holds with confidence 95 % by itself. Written by `benchmarks/audit_one_run.py`; two
+cores, no GPU, other jobs running."""
+ROWS = {  # name: method, its fields, whether a quarter of the noise is drawn
+    "dp_sgd": ("dp_sgd", {}, False),
+    "dp_sgd, a quarter of the noise": ("dp_sgd", {}, True),
+    "multi_clip": ("multi_clip", {}, False),
+    "multi_clip, a quarter of the noise": ("multi_clip", {}, True),
+    "mask_dp": ("mask_dp", {}, False),
+    "mask_dp, a quarter of the noise": ("mask_dp", {}, True),
+    "mask_dp, as published": ("mask_dp", {"form": "as_published"}, False),
+}
+VOTES = {
+    "pate": ("pate", {}, False),
+    "tempdiff": ("tempdiff", {}, False),
+    "tempdiff, a quarter of the noise": ("tempdiff", {}, True),
+}
+
+
+class QuarterNoise(Noise):
+    """A liar: draws a quarter of the scale that it is asked for."""
+
+    def gaussian(self, sigma: float, shape: Any, *, grid: float | None = None) -> np.ndarray:
+        """Too little."""
+        drawn = super().gaussian(sigma, shape, grid=grid) / 4
+        return drawn if grid is None else np.rint(drawn / grid) * grid
+
+
+def trained_row(name: str, *, canaries: int, films: int) -> dict[str, Any]:
+    """One run with canaries, and every bound on what it showed."""
+    kind, fields, is_quarter = ROWS[name]
+    method = make_method(kind, epsilon=8.0, unit="video", **fields)
+    has_films = films and not method.shares_batch
+    flock = Flock(planted=canaries, films=MadeUpFilms(count=films) if has_films else None)
+    sung = sing(method, flock, noise=QuarterNoise() if is_quarter else None)
+    claim, evidence = claim_of(method, sung), evidence_of(sung, method, confidence=0.95)
+    return _said(claim, evidence) | {"canaries": canaries, "films": flock.filmed}
+
+
+def votes_row(name: str, *, trials: int) -> dict[str, Any]:
+    """One person in or out, many draws of the noise."""
+    kind, fields, is_quarter = VOTES[name]
+    game = VoteCanary(method=make_method(kind, epsilon=2.0, unit="subject", **fields))
+    found = audit_game(game, trials=trials, noise=QuarterNoise() if is_quarter else None)
+    return _said(game.claim(), {"loss": {"coins": found}}) | {"trials": trials}
+
+
+def _said(claim: Claim, evidence: dict[str, dict[str, Evidence]]) -> dict[str, Any]:
+    found = {
+        attack: {bound: each.epsilon_at_least for bound, each in bounds.items()}
+        for attack, bounds in evidence.items()
+    }
+    return {"claim": dataclasses.asdict(claim), "evidence": found}
+
+
+def cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
+    """One line of the table."""
+    claim, found = row["claim"], row["evidence"]
+
+    def said(attack: str, bound: str) -> str:
+        value = found.get(attack, {}).get(bound)
+        return "-" if value is None else shown_below(value, 3)
+
+    deciding = found.get("planted", {}).get("curve", found.get("loss", {}).get("coins", 0.0))
+    count = f"{row['canaries']} ({row['films']})" if "canaries" in row else f"{row['trials']} draws"
+    return (
+        name,
+        f"({shown(claim['epsilon'])}, {shown(claim['delta'])}), {claim['unit']}",
+        *(said("planted", bound) for bound in ("curve", "coins", "independent")),
+        said("updates", "curve"),
+        said("loss", "curve") if "planted" in found else said("loss", "coins"),
+        count,
+        "REFUTED" if deciding > claim["epsilon"] else "not refuted",
+    )
+
+
+def measured(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every row that is wanted."""
+    for name in given.only or (*ROWS, *VOTES):
+        begun = time.process_time()
+        if name in ROWS:
+            row = trained_row(name, canaries=given.canaries, films=given.films)
+        else:
+            row = votes_row(name, trials=given.trials)
+        yield name, row | {"cpu_s": round(time.process_time() - begun, 1)}
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--canaries", type=int, default=500)
+    parser.add_argument("--films", type=int, default=60)
+    parser.add_argument("--trials", type=int, default=10_000)
+    parser.add_argument("--only", nargs="*", choices=(*ROWS, *VOTES))
+    parser.add_argument("--out", type=Path, default=Path("out/audit_one_run.jsonl"))
+    parser.add_argument("--page", type=Path)
+    given = parser.parse_args()
+    if given.page is not None:
+        write_page(given.page, given.out)
+        return
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    with given.out.open("a") as stream:
+        for name, row in measured(given):
+            stream.write(json.dumps({"name": name} | row) + "\n")
+            stream.flush()
+            print(name, json.dumps(row["evidence"]), row["cpu_s"], flush=True)
+
+
+def write_page(page: Path, out: Path) -> None:
+    """Put the table in place of the section that stands there."""
+    rows = {row["name"]: row for row in map(json.loads, out.read_text().splitlines())}
+    lines = [cells(name, rows[name]) for name in (*ROWS, *VOTES) if name in rows]
+    before = page.read_text(encoding="utf-8").partition(audits.SECTION)[0].rstrip()
+    text = f"{before}\n\n{audits.SECTION}\n\n{ABOUT}\n\n{bench.table(HEADING, lines)}\n"
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

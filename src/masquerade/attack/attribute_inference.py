@@ -1,0 +1,254 @@
+"""Tell what people look like: gender, skin tone, face, build, clothing, and what else is labelled.
+
+A network looks at the person in several frames and answers yes or no to many questions at once, as
+papers on visual privacy have it [orekondy2017, nken2025]. One attacker has learned from raw
+recordings of other people; the other releases them in the way of the targets first, and learns
+from that. Both are told where the person is, where that is known.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from masquerade import _check, assets
+from masquerade._torch import nn, torch
+from masquerade.attack.attack import Attack, Told, Whose
+from masquerade.attack.attribute_labels import LooksQuestion, questions
+from masquerade.attack.case import Case, Each, Recording, noise_like
+from masquerade.attack.interval import bootstrap
+from masquerade.attack.label_measures import average_precisions, class_f1, prevalence
+from masquerade.attack.looked_at import Pictures, pictures, shows_where
+from masquerade.collection import Medium
+from masquerade.compute import device
+from masquerade.errors import BadInput
+from masquerade.nets import without_privacy
+from masquerade.nets.conv import classifier
+from masquerade.nets.without_privacy import Course
+from masquerade.scores import Attacked, Success
+from masquerade.sight import efficientnet_lite
+
+_BATCH = 64
+_WORDS = {
+    "raw": "has learned from raw recordings of other people",
+    "adaptive": "has learned from other people's recordings, released in the same way",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeInference(Attack):
+    """Tell attributes of people: cMAP and class-wise F1 over yes-or-no labels.
+
+    Args:
+        attacker: raw has learned from raw recordings; adaptive releases them first; or both.
+        network: conv is small and learns from nothing; efficientnet_lite0 has seen ImageNet and
+            stays as it is, and only what follows learns.
+        looks_at: person, where it is known where that is, or the whole frame.
+        pictures: of each video, spread over its frames; their answers are averaged.
+        attributes: which; all that are known of both sides if none is named.
+        steps: of learning, in batches of 64 pictures.
+    """
+
+    ON: ClassVar[tuple[Medium, ...]] = (Medium.VIDEOS, Medium.PHOTOS)
+    KNOWN: ClassVar[Whose] = "other people"
+
+    attacker: Literal["raw", "adaptive", "both"] = "both"
+    network: Literal["conv", "efficientnet_lite0"] = "conv"
+    looks_at: Literal["person", "frame"] = "person"
+    pictures: int = 4
+    attributes: tuple[str, ...] = ()
+    steps: int = 800
+
+    def __post_init__(self) -> None:
+        _check.count(pictures=self.pictures, steps=self.steps)
+
+    def run(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
+        """Look, learn and tell, on what was published, raw and random."""
+        return self.prepared(case, told=told).against(case, told=told)
+
+    def prepared(self, case: Case, *, told: Told) -> PreparedAttack:
+        """All that does not depend on how recordings are released: networks, ceiling and floors."""
+        look = _Look.of(self, case)
+        raw = look.at("raw targets", case.raw, told)
+        known = look.at("known", case.known, told)
+        asked = questions(known.told, raw.told, self.attributes)
+        exam = _Exam(look=look, asked=asked, seed=case.seed)
+        learned = exam.taught(known, "raw", told)
+        random = look.at("random targets", case.random, told)
+        floors = {"raw": exam.marks(learned, random)}
+        if self.attacker != "raw":
+            nothing = look.at("known, random", Each(case.known, noise_like), told)
+            floors["adaptive"] = exam.marks(exam.taught(nothing, "random", told), random)
+        ceiling = exam.marks(learned, raw)
+        return PreparedAttack(exam=exam, learned=learned, ceiling=ceiling, floors=floors)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Look:
+    """How recordings are looked at."""
+
+    plan: AttributeInference
+    is_near: bool
+
+    @classmethod
+    def of(cls, plan: AttributeInference, case: Case) -> _Look:
+        if len(case.known) == 0:
+            raise BadInput("Expected recordings that the attacker has learned from, got none.")
+        is_near = plan.looks_at == "person" and all(
+            shows_where(side[0]) for side in (case.known, case.targets, case.raw)
+        )
+        return cls(plan=plan, is_near=is_near)
+
+    def at(self, what: str, recordings: Sequence[Recording], told: Told) -> Pictures:
+        """Some squares of each."""
+        return pictures(
+            recordings,
+            each=self.plan.pictures,
+            is_near=self.is_near,
+            progress=lambda done: told(f"looking: {what}", done, len(recordings)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Exam:
+    """Questions, those who learn the answers, and their marks."""
+
+    look: _Look
+    asked: list[LooksQuestion]
+    seed: int
+
+    def taught(self, known: Pictures, what: str, told: Told) -> nn.Module:
+        """A network that has learned to answer, on the chosen device; it comes back from there."""
+        plan = self.look.plan
+        inputs, targets = self._inputs(known), self._right(known)
+        course = Course(
+            epochs=math.ceil(plan.steps / math.ceil(len(inputs) / _BATCH)),
+            batch=_BATCH,
+            rate=3e-3,
+            flips=plan.network == "conv",
+            shifts=4 if plan.network == "conv" else 0,
+            seed=self.seed,
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            net = _network(plan.network, inputs.shape[1:], len(self.asked)).to(device.chosen())
+            without_privacy.fit(
+                net,
+                inputs,
+                targets.astype(np.float32),
+                course=course,
+                progress=partial(told, f"learning: {what}"),
+                loss=without_privacy.binary,
+            )
+        return net.cpu()
+
+    def marks(self, net: nn.Module, seen: Pictures) -> tuple[Success, ...]:
+        """CMAP and F1, with their intervals over people."""
+        out, right = without_privacy.predict(net, self._inputs(seen)), self._right(seen)
+        whose = np.array(seen.whose)
+        if not self._is_by_frame(seen):
+            _, first = np.unique(seen.of, return_index=True)
+            out = np.stack([out[seen.of == seen.of[row]].mean(axis=0) for row in first])
+            right, whose = right[first], whose[first]
+        of = "recordings" if str(whose[0]).startswith("recording ") else "people"
+        whole = average_precisions(out, right)
+        measures = {
+            "cMAP": lambda rows: _cmap(out[rows], right[rows], whole),
+            "F1": lambda rows: class_f1(out[rows] > 0, right[rows]),
+        }
+        chances = {"cMAP": prevalence(right), "F1": None}
+        return tuple(
+            bootstrap(
+                name,
+                measure,
+                whose.tolist(),
+                of=of,
+                seed=self.seed + zlib.crc32(name.encode()),
+                chance=chances[name],
+            )
+            for name, measure in measures.items()
+        )
+
+    def _right(self, seen: Pictures) -> np.ndarray:
+        return np.array([[one.holds(told) for one in self.asked] for told in seen.told])
+
+    def _is_by_frame(self, seen: Pictures) -> bool:
+        """Whether a label changes within a recording."""
+        right = self._right(seen)
+        return any(len(np.unique(right[seen.of == at], axis=0)) > 1 for at in np.unique(seen.of))
+
+    def _inputs(self, seen: Pictures) -> np.ndarray:
+        if self.look.plan.network == "conv":
+            return seen.squares
+        return efficientnet_lite.embed(seen.squares.transpose(0, 2, 3, 1), net=_imagenet())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreparedAttack:
+    """Attackers who know the questions and have learned from raw recordings.
+
+    Args:
+        exam: the questions.
+        learned: the network that has learned from raw recordings.
+        ceiling: its marks on the raw targets.
+        floors: by attacker, the marks on random targets.
+    """
+
+    exam: _Exam
+    learned: nn.Module
+    ceiling: tuple[Success, ...]
+    floors: Mapping[str, tuple[Success, ...]]
+
+    def against(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
+        """What each attacker tells of the targets; those and the known ones are as prepared for."""
+        exam, look = self.exam, self.exam.look
+        published = look.at("published", case.targets, told)
+        found = []
+        if look.plan.attacker != "adaptive":
+            found.append(self._answer("raw", exam.marks(self.learned, published)))
+        if look.plan.attacker != "raw":
+            own = look.at("known, released", case.known_released, told)
+            marks = exam.marks(exam.taught(own, "released", told), published)
+            found.append(self._answer("adaptive", marks))
+        return tuple(found)
+
+    def _answer(self, attacker: str, published: tuple[Success, ...]) -> Attacked:
+        is_near, asked = self.exam.look.is_near, self.exam.asked
+        where = "told where the person is" if is_near else "looks at whole frames"
+        return Attacked(
+            attack="attribute_inference",
+            attacker=f"{_WORDS[attacker]}; {where}",
+            published=published,
+            ceiling=self.ceiling,
+            floor=self.floors[attacker],
+            notes=(f"{len(asked)} labels: {', '.join(map(str, asked))}.",),
+        )
+
+
+def _cmap(scores: np.ndarray, right: np.ndarray, whole: np.ndarray) -> float:
+    """Of people drawn again: a label that they all have or lack counts as among all people.
+
+    To leave it out would leave out rare labels, which are told worst, and so raise the mean.
+    """
+    drawn = average_precisions(scores, right)
+    return float(np.nanmean(np.where(np.isnan(drawn), whole, drawn)))
+
+
+def _imagenet() -> nn.Module:
+    net: nn.Module = efficientnet_lite.load(assets.fetch("efficientnet_lite0"))
+    return net.to(device.chosen())
+
+
+def _network(name: str, shape: tuple[int, ...], labels: int) -> nn.Module:
+    if name == "conv":
+        return classifier(axes=2, channels=3, classes=labels)
+    return nn.Sequential(nn.LayerNorm(shape[0]), nn.Dropout(0.2), nn.Linear(shape[0], labels))
+
+
+EXAMPLE = AttributeInference()

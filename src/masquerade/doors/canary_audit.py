@@ -1,0 +1,219 @@
+"""An audit of training: what a method, or a model's receipt, claims beside what canaries show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypedDict
+
+from masquerade import _check, _json
+from masquerade._round import shown, shown_below
+from masquerade.audit.bounds import poisson_tradeoff
+from masquerade.audit.game import Claim
+from masquerade.audit.one_run import one_run_coins, one_run_poisson
+from masquerade.collection import Medium
+from masquerade.doors import Answer
+from masquerade.doors.canaries import Flock, Sung, sing
+from masquerade.doors.canary_films import MadeUpFilms
+from masquerade.doors.models import make_method
+from masquerade.doors.receipt import check_receipt, promise_of
+from masquerade.errors import BadInput
+from masquerade.guarantee import Relation
+from masquerade.nets.mvit_small import MvitSmall
+from masquerade.nets.network import Network, network_of
+from masquerade.noise import Noise
+from masquerade.scores import Evidence
+from masquerade.train.ensemble.method import Ensemble
+from masquerade.train.learner import Tell
+from masquerade.train.method import Method
+from masquerade.train.model_file import said_of
+from masquerade.train.promise import WithMasks
+
+_BOUNDS = {  # how each is called in a line
+    "curve": "whole curve",
+    "coins": "coins alone",
+    "independent": "as independent trials",
+}
+_FEWEST = 48  # units, of which a quarter are films
+_NO_RECORDING = "No private recording was read and no ledger charged; the model was thrown away."
+
+
+class SampledRun(TypedDict):
+    """What a bound by Poisson-sampled steps is told."""
+
+    sampling_prob: float
+    steps: int
+    relation: Relation
+    delta: float
+    confidence: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimant:
+    """What is audited.
+
+    Args:
+        method: how it learns.
+        units: that it has, if they are known.
+        network: what learns.
+    """
+
+    method: Method | Ensemble
+    units: int | None = None
+    network: Network = field(default_factory=MvitSmall)
+
+
+def of_method(name: str, *, epsilon: float | None, form: str | None) -> Claimant:
+    """A method of that name, with its usual settings but for those given."""
+    usual = make_method(name, epsilon=8.0, unit="subject")
+    unit = "video" if isinstance(usual, Method) else "subject"
+    target = epsilon if epsilon is not None else 8.0 if isinstance(usual, Method) else 2.0
+    given = {} if form is None else {"form": form}
+    if given and not hasattr(usual, "form"):
+        raise ValueError("Expected no --form for this method: it has one only.")
+    return Claimant(method=make_method(name, epsilon=target, unit=unit, **given))
+
+
+def of_model(path: Path) -> Claimant:
+    """The method that a model's receipt tells of, with as many units and the same network.
+
+    Raises:
+        BadInput: if file and receipt do not agree, or it promises nothing.
+    """
+    receipt = check_receipt(path)
+    if receipt.guarantee.epsilon is None:
+        raise BadInput(f"Expected a model with a claim to put to the test, got {path.name}.")
+    promise = promise_of(receipt)
+    method = promise.method if isinstance(promise, WithMasks) else promise
+    if isinstance(method, Ensemble):
+        return Claimant(method=method)
+    if not isinstance(method, Method):
+        raise BadInput(f"Expected a model (.safetensors), got {path.name}; audit its mechanism.")
+    network = network_of(said_of(path))
+    if network.KIND is not Medium.VIDEOS:
+        raise BadInput(
+            f"Expected a network for videos, got {network.name}: its gradients have a way of their "
+            "own, beside which no canary can be planted. Audit its method by name."
+        )
+    if not getattr(network, "HAS_WEIGHTS", False):  # whatever it begins with is public
+        network = replace(network, weights=None, from_scratch=True)  # type: ignore[type-var]
+    return Claimant(method=method, units=receipt.shapes[0][0], network=network)
+
+
+def claim_of(method: Method, sung: Sung) -> Claim:
+    """What the method promises for that many units; of a published form, what its paper does."""
+    plan = sung.plan
+    is_published = method.shares_batch  # whose paper takes the batch to be secret
+    return Claim(
+        epsilon=method.epsilon if is_published else plan.epsilon(method.met),
+        delta=plan.delta,
+        unit=f"{method.unit}, {method.met.value}",
+        source=f"{method.name}{', as published' if is_published else ''}: {plan.sampler.units} "
+        f"units, {plan.steps} steps, noise multiplier {plan.noise_multiplier:.4g}",
+    )
+
+
+def evidence_of(sung: Sung, method: Method, *, confidence: float) -> dict[str, dict[str, Evidence]]:
+    """Every bound on what every attack showed, each at that confidence by itself."""
+    delta, found = sung.plan.delta, dict[str, dict[str, Evidence]]()
+    run: SampledRun = {
+        "sampling_prob": sung.plan.sampler.sampling_prob,
+        "steps": sung.plan.steps,
+        "relation": method.met,
+        "delta": delta,
+        "confidence": confidence,
+    }
+    for name, scores in sung.scores.items():
+        found[name] = {
+            "curve": one_run_poisson(scores, **run),
+            "coins": one_run_coins(scores, delta=delta, confidence=confidence),
+        }
+    found["planted"]["independent"] = poisson_tradeoff(sung.scores["planted"], **run)
+    return found
+
+
+def audited(
+    claimant: Claimant,
+    *,
+    canaries: int,
+    films: int,
+    confidence: float = 0.95,
+    noise: Noise | None = None,
+    tell: Tell = lambda what, done, total: None,
+) -> tuple[Claim, dict[str, dict[str, Evidence]]]:
+    """Claim and evidence: one training run with canaries.
+
+    Args:
+        claimant: what is audited.
+        canaries: that are planted; fewer where there are fewer units.
+        films: that are canaries too.
+        confidence: of each bound.
+        noise: of coins, batches and updates.
+        tell: called with what is done, how far, and of how much.
+    """
+    method = claimant.method
+    if not isinstance(method, Method) or not method.HAS_PRIVATE:
+        raise ValueError(f"Expected a method that learns with noise, got {method.name}.")
+    method = replace(method, class_weights=())  # which change no promise
+    films = 0 if method.shares_batch else films
+    if claimant.units is not None:
+        if claimant.units < _FEWEST:
+            raise ValueError(
+                f"Expected at least {_FEWEST} units, got {claimant.units}: so few coins tell "
+                "nothing. Audit the method by its name."
+            )
+        films = min(films, claimant.units // 4)
+        canaries = min(canaries, claimant.units - films)
+    films = films if films >= _FEWEST // 4 else 0
+    flock = Flock(
+        planted=canaries,
+        films=MadeUpFilms(count=films) if films else None,
+        units=claimant.units,
+    )
+    sung = sing(method, flock, network=claimant.network, noise=noise, tell=tell)
+    return claim_of(method, sung), evidence_of(sung, method, confidence=confidence)
+
+
+def answer(
+    name: str, claim: Claim, evidence: Mapping[str, Mapping[str, Evidence]], *, canaries: int
+) -> Answer:
+    """What the command line prints; the bound that decides is fixed beforehand.
+
+    It is the one by the whole curve, of planted canaries: it holds although they share a run.
+    """
+    _check.count(canaries=canaries)
+    deciding = evidence["planted"]["curve"]
+    is_refuted = deciding.refutes(claim.epsilon)
+    lines = [
+        f"Claim:    epsilon {shown(claim.epsilon)} at delta {shown(claim.delta)} for one "
+        f"{claim.unit} ({claim.source})",
+        f"Evidence: epsilon is at least {shown_below(deciding.epsilon_at_least, 4)} with "
+        f"confidence {deciding.confidence:g} (one run, {deciding.attack})",
+        f"Assumes:  {deciding.assumes}",
+    ]
+    for bounds in evidence.values():
+        said = [
+            f"{_BOUNDS[bound]} {shown_below(found.epsilon_at_least, 4)}"
+            for bound, found in bounds.items()
+        ]
+        attack = next(iter(bounds.values())).attack
+        lines.append(f"  {attack}: {', '.join(said)}")
+    verdict = (
+        "REFUTED: more leaks than is claimed."
+        if is_refuted
+        else "Not refuted. An audit can only refute; it never proves."
+    )
+    return Answer(
+        data={
+            "game": name,
+            "claim": _json.encode(claim),
+            "evidence": _json.encode(deciding),
+            "all_evidence": {key: _json.encode(dict(each)) for key, each in evidence.items()},
+            "canaries": canaries,
+            "is_private": False,
+            "refuted": is_refuted,
+        },
+        lines=[*lines, _NO_RECORDING, verdict],
+        exit_code=5 if is_refuted else 0,
+    )

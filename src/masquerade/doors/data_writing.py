@@ -1,0 +1,72 @@
+"""Write the recordings of Stage as files, to be released, masked or attacked like anybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from masquerade.collection import Collection, Recording
+from masquerade.compute.progress import bars
+from masquerade.data.stage import Stage
+from masquerade.doors import Answer
+from masquerade.files import atomic
+from masquerade.recordings import Photo, Video
+from masquerade.video import write
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteData:
+    """Write recordings of Stage as files: .mp4, .png or .npy, under their names in the data set.
+
+    Args:
+        out: folder for them; it is made. A file that stands there is left alone.
+        exact: keep every value of a video (.mkv); by default it is visually lossless.
+    """
+
+    ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+
+    out: Path = Path("out/stage")
+    exact: bool = False
+
+    def run(self, entry: Collection[Any]) -> Answer:
+        """Draw and write one after the other."""
+        if not isinstance(entry, Stage):
+            raise ValueError("Expected stage: other data sets are files already.")
+        with bars() as progress:
+            task = progress.add_task("writing", total=len(entry))
+            for _ in write_stage(entry, self.out, exact=self.exact):
+                progress.advance(task)
+        return Answer(
+            data={"files": len(entry), "folder": str(self.out)},
+            lines=[f"{len(entry)} {entry.kind} of {entry.part_name} in {self.out}."],
+        )
+
+
+def write_stage(stage: Stage, out: Path, *, exact: bool = False) -> Iterator[Path]:
+    """Write the recordings of a world as files, and give each file's path."""
+    for index, labels in enumerate(stage.labels):
+        bare = out / labels.name
+        suffix = {"videos": ".mkv" if exact else ".mp4", "photos": ".png"}.get(stage.kind, ".npy")
+        path = bare.with_name(bare.name + suffix)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(stage[index], path, exact=exact)
+        yield path
+
+
+def _write(recording: Recording, path: Path, *, exact: bool) -> None:
+    with atomic.staged(path, replaces=False) as part:
+        if isinstance(recording, Video):
+            rate = Fraction(recording.rate_hz).limit_denominator(1_001)
+            write.write(part.stream, recording.frames, suffix=path.suffix, rate=rate, exact=exact)
+        elif isinstance(recording, Photo):
+            write.write(part.stream, recording.image[None], suffix=path.suffix, rate=Fraction(1))
+        else:
+            np.save(part.stream, recording.values)
+        part.seal()
+        part.name()

@@ -1,0 +1,167 @@
+"""Membership in the recipes: tables say what was found beside what epsilon allows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from masquerade import _json
+from masquerade.attack.membership import Membership
+from masquerade.events import GaussianDpEvent
+from masquerade.guarantee import Relation
+from masquerade.recipes import bench, membership
+from masquerade.recipes.membership import MembersFound
+from masquerade.scores import Success
+from masquerade.tradeoff import power
+
+torch = pytest.importorskip("torch")
+
+from few_signals import PRIVATE, PUBLIC  # noqa: E402
+from masquerade.doors.shadow import ShadowTraining  # noqa: E402
+from masquerade.recipes.mask_dp import MaskDpTables, members  # noqa: E402
+from masquerade.recipes.mask_dp.rows import DP, MASK_DP  # noqa: E402
+from masquerade.recipes.tempdiff import TempdiffTables  # noqa: E402
+from masquerade.recipes.tempdiff import run as runs  # noqa: E402
+from masquerade.recipes.tempdiff.parts import SignalParts  # noqa: E402
+from masquerade.train.rows import Rows  # noqa: E402
+
+torch.set_num_threads(1)
+PLAN = MaskDpTables(quick=True, epochs=2.0, batch=12, mask_batch=12, jobs=1).settled()
+RIGHT = np.arange(24) % 2
+
+
+def figures(value: float, spread: float = 0.01) -> tuple[Success, ...]:
+    return tuple(
+        Success(
+            measure=name,
+            value=value,
+            low=value - spread,
+            high=value + spread,
+            count=24,
+            of="recordings",
+        )
+        for name in ("hits", "fewer", "AUC")
+    )
+
+
+def found(row: str, epsilon: float | None, value: float, allowed: float) -> MembersFound:
+    return MembersFound(
+        row=row,
+        epsilon=epsilon,
+        attacker="LiRA, with and without",
+        published=figures(value),
+        ceiling=figures(0.9),
+        floor=figures(0.0),
+        allowed=() if epsilon is None else (allowed, allowed),
+        alarms=(0.001, 0.1, 1.0),
+        hits=(0.01, 0.2, 1.0),
+        shadows=8,
+        protected="whole recording",
+    )
+
+
+def test_a_table_shows_what_is_found_beside_what_epsilon_allows() -> None:
+    rows = [found("DP", 1.0, 0.015, 0.02), found("DP", None, 0.3, 1.0)]
+    text = "\n".join(membership.section(rows))
+    assert "| DP | 1 | whole recording | 1.5 (0.5 to 2.5) | 2.0 |" in text
+    assert "| DP | no noise | whole recording | 30.0 (29.0 to 31.0) | anything |" in text
+    assert "Nowhere is more found than epsilon allows." in text
+    assert "<svg" in membership.drawn(rows) and membership.section([]) == []
+    again = membership.read([_json.encode(one) for one in rows])
+    assert again == rows
+
+
+def test_a_table_says_where_more_is_found_than_epsilon_allows() -> None:
+    text = "\n".join(membership.section([found("DP", 1.0, 0.3, 0.02)]))
+    assert "More is found than epsilon allows: DP at 1." in text
+
+
+def test_what_is_allowed_is_the_curve_of_the_event_and_never_above_epsilon() -> None:
+    most = membership.allowed_by(
+        GaussianDpEvent(2.0), epsilon=4.0, delta=1e-5, relation=Relation.ZERO_OUT
+    )
+    assert most(0.01) == pytest.approx(0.0339, abs=1e-3)  # one half of a standard deviation apart
+    loose = membership.allowed_by(GaussianDpEvent(0.1), epsilon=0.1, delta=1e-5)
+    assert loose(0.01) == power(0.01, epsilon=0.1, delta=1e-5, is_gaussian=False)
+
+
+def test_attacks_are_run_near_one_at_the_largest_and_without_noise() -> None:
+    assert membership.columns((0.1, 1.0, 5.0, math.inf)) == [1.0, 5.0, math.inf]
+    assert membership.columns((8.0,)) == [8.0, math.inf]
+
+
+def rows() -> Rows:
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, 1, (24, 128)).astype(np.float32)
+    return Rows(
+        private=torch.from_numpy(values),
+        public=torch.from_numpy(np.zeros_like(values)),
+        targets=torch.from_numpy(RIGHT),
+        slots=np.arange(24)[:, None],
+    )
+
+
+def test_a_shadow_model_knows_its_members_and_nobody_else() -> None:
+    case = members.case_of(PLAN, DP, math.inf, rows(), 2)
+    inside = np.arange(24) < 12
+    outputs = case.overfit(inside, 0)
+    right = outputs.argmax(axis=1) == RIGHT
+    assert right[inside].all() and right[~inside].mean() < 0.95
+    assert case.allowed is None
+    assert case.learn(inside, 0).shape == (24, 2)
+
+
+def test_whoever_is_no_member_keeps_the_public_view_where_a_method_has_one() -> None:
+    case = members.case_of(PLAN, MASK_DP, 1.0, rows(), 2)
+    assert isinstance(case.learn, ShadowTraining) and case.allowed is not None
+    inside = np.arange(24) < 12
+    learned = case.learn._learned(inside)
+    assert learned.units == 24, "all stay in the run"
+    assert (learned.private[~inside] == 0).all() and (learned.private[inside] != 0).any()
+    assert (rows().private[~inside] != 0).any(), "the rows themselves are left alone"
+    assert 0.01 < case.allowed(0.01) < 0.05
+
+
+def test_an_attack_on_rows_that_are_learned_by_heart_succeeds_and_noise_stops_it() -> None:
+    attack = Membership(shadows=6, few=24, jobs=1)
+    told: list[MembersFound] = []
+    for epsilon in (0.25, math.inf):
+        case = members.case_of(PLAN, DP, epsilon, rows(), 2)
+        if epsilon < math.inf:
+            case = replace(case, overfit=case.learn)  # which is asked for below, once
+        told += membership.read(
+            membership.found_in(case, row=DP, epsilon=None, attack=attack, protected="all")
+        )
+    quiet, loud = told[0], told[4]
+    assert quiet.attacker == loud.attacker == "LiRA, with and without"
+    assert loud.published[2].value > 0.6 and loud.ceiling[2].value > 0.8
+    assert quiet.published[2].low < 0.55
+
+
+@pytest.mark.slow
+def test_students_of_votes_are_attacked_by_teacher() -> None:
+    tables = TempdiffTables(
+        sizes=(2, 4),
+        gammas=(0.5,),
+        queries=(20,),
+        person_queries=10,
+        epsilons=(2.0,),
+        windows=(10, 20),
+        teacher="nearest",
+        hidden=4,
+        seeds=1,
+        num_processes=1,
+        student_epochs=1,
+        membership=6,
+    )
+    parts: dict[str, Any] = {"train": PRIVATE, "public": PUBLIC, "test": PUBLIC}
+    examined = runs.measure(tables.plan, SignalParts.of(parts), journal=bench.Journal())
+    assert {one.epsilon for one in examined.members} == {2.0, None}
+    assert len(examined.members) == 2 * 4
+    assert all(one.allowed for one in examined.members if one.epsilon)
+    with pytest.raises(ValueError, match="even number"):
+        _ = replace(tables, membership=7)

@@ -1,0 +1,91 @@
+"""What attackers tell of the people in Video-DPRP's releases: measured, and shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from masquerade.data.stage import Stage
+from masquerade.recipes import bench
+from masquerade.recipes.video_dprp import VideoDprpTables, looks, looks_page
+from masquerade.recipes.video_dprp.results import LooksTold, ResultRow
+from masquerade.recipes.video_dprp.rows import Spec
+from masquerade.release.mosaic import Mosaic
+from masquerade.scores import Attacked, Success
+from video_dprp_rows import made_up
+
+
+def figure(value: float, measure: str = "cMAP") -> Success:
+    return Success(
+        measure=measure, value=value, low=value - 0.02, high=value + 0.02, count=140, of="people"
+    )
+
+
+def told(naive: float, adaptive: float, ceiling: float = 0.7) -> LooksTold:
+    return LooksTold(
+        attacks=tuple(
+            Attacked(
+                attack="attribute_inference",
+                attacker=who,
+                published=(figure(value), figure(value / 2, "F1")),
+                ceiling=(figure(ceiling), figure(0.6, "F1")),
+                floor=(figure(0.3), figure(0.1, "F1")),
+                notes=("2 labels: gender, face.",),
+            )
+            for who, value in (("raw", naive), ("adaptive", adaptive))
+        )
+    )
+
+
+def row(name: str, looks: LooksTold | None, *, table: int = 1) -> ResultRow:
+    made = made_up(name, 8.0, 0.5)
+    return replace(made, spec=Spec(table=table, name=name, at=8.0), looks=looks)
+
+
+def test_every_release_stands_once_between_raw_and_random() -> None:
+    hides, leaks = told(0.3, 0.31), told(0.35, 0.6)
+    rows = [row("mosaic", leaks), row("noise", hides), row("again", leaks), row("model", None)]
+    _, words, table = looks_page.section(rows)
+    lines = [line.split(" | ") for line in table.splitlines()]
+    assert [line[0].removeprefix("| ") for line in lines[2:]] == [
+        *("raw recordings", "mosaic", "noise", "random data")
+    ]
+    assert "140 people" in words and "2 labels: gender, face" in words
+    assert lines[3][1:5] == [
+        *("35.0 (33.0 to 37.0)", "60.0 (58.0 to 62.0)"),
+        *("17.5 (15.5 to 19.5)", "30.0 (28.0 to 32.0)"),
+    ]
+    [said] = looks_page.looks_findings(rows)
+    assert "Not told apart from random data: `noise`" in said and "not stopped: `mosaic`" in said
+
+
+def test_an_attack_that_fails_on_raw_recordings_is_said_to_tell_nothing() -> None:
+    [said] = looks_page.looks_findings([row("mosaic", told(0.3, 0.3, ceiling=0.31))])
+    assert "too weak to say anything" in said
+    assert looks_page.section([row("model", None)]) == looks_page.looks_findings([]) == []
+
+
+def test_each_release_is_attacked_and_noted(
+    in_world: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    few = {"subjects": 12, "videos": 24, "bystanders": 0.0, "seed": 3_000}
+    monkeypatch.setattr(looks, "_WORLD", few)
+    monkeypatch.setattr(looks, "_FEW", {})
+    monkeypatch.setattr(looks, "_QUICK_STEPS", 2)
+    plan = VideoDprpTables(quick=True, jobs=1)
+    journal = bench.Journal(path=tmp_path / "cells.json")
+    kinds = [Mosaic(block=2), Mosaic(block=16)]
+    shape = (2, 32, 32, 3)
+    found = looks.told_of(plan, Stage(), kinds, shape, journal=journal, told=bench.quiet)
+    assert set(found) == {repr(kind) for kind in kinds}
+    for each in found.values():
+        naive, adaptive = each.attacks
+        assert [one.measure for one in naive.published] == ["cMAP", "F1"]
+        assert naive.ceiling == adaptive.ceiling and naive.published[0].of == "people"
+    monkeypatch.setattr(looks.BothSides, "of", None)  # a second run has it all in its journal
+    again = looks.told_of(plan, Stage(), kinds, shape, journal=journal, told=bench.quiet)
+    assert again == found
