@@ -88,10 +88,10 @@ def test_a_body_is_found_where_it_is() -> None:
 @pytest.mark.slow
 def test_people_are_recognised_by_their_clothes_until_all_is_black() -> None:
     stage = Stage(split="train", bystanders=0.0)
-    case = films(stage, people=10, known=3, probes=1)
+    case = films(stage, people=14, known=3, probes=2)
     case = replace(case, targets=[blacked(each) for each in case.raw], release=blacked)
     found = attacked(case, by="body", joints="truth", gallery="released")
-    assert found.is_telling and found.ceiling[0].value > 0.6
+    assert found.is_telling and found.ceiling[0].value > 0.4
     assert found.verdict.startswith("Not told apart from random")
 
 
