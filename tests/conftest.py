@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,19 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 if kernels.BY_PLACE in os.environ:
     kernels.round_by_place()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_processes() -> Iterator[None]:
+    """Worker processes end with the file that started them.
+
+    Kept from file to file they grow until joblib replaces one, which it does not always survive.
+    """
+    yield
+    reusable = sys.modules.get("joblib.externals.loky.reusable_executor")
+    held = getattr(reusable, "_executor", None)
+    if held is not None:
+        held.shutdown(wait=True, kill_workers=True)
 
 
 @pytest.fixture
