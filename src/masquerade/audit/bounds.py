@@ -98,7 +98,7 @@ def clopper_pearson(scores: Scores, *, delta: float, confidence: float = 0.95) -
         return np.asarray(np.log(hits / positive))
 
     found = rates(scores, proves, confidence=confidence)
-    return _evidence(
+    return as_evidence(
         float(proves(*map(np.array, found))),
         scores,
         delta=delta,
@@ -115,7 +115,7 @@ def gaussian_tradeoff(scores: Scores, *, delta: float, confidence: float = 0.95)
     _check.delta(delta=delta)
     found = rates(scores, _separation, confidence=confidence, is_central=True)
     mu = max(float(_separation(*map(np.array, found))), 0.0)
-    return _evidence(
+    return as_evidence(
         gaussian_epsilon(mu, delta) * (1 - 1e-9),
         scores,
         delta=delta,
@@ -157,7 +157,7 @@ def poisson_tradeoff(
     if excess(high) > 0:
         root = low if excess(low) > 0 else float(brentq(excess, low, high, xtol=1e-4))
         value = epsilon(event(root), delta=delta, relation=relation) * (1 - 1e-3)
-    return _evidence(
+    return as_evidence(
         value,
         scores,
         delta=delta,
@@ -171,9 +171,10 @@ def _separation(false_positive: np.ndarray, false_negative: np.ndarray) -> np.nd
     return np.asarray(np.maximum(-ndtri(false_positive) - ndtri(false_negative), -1e9))
 
 
-def _evidence(
+def as_evidence(
     value: float, scores: Scores, *, delta: float, confidence: float, assumes: str
 ) -> Evidence:
+    """A bound that some scores gave; below zero it says nothing."""
     return Evidence(
         epsilon_at_least=max(value, 0.0),
         delta=delta,

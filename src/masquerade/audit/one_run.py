@@ -29,6 +29,7 @@ from masquerade import _check
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.compose import epsilon as epsilon_of
 from masquerade.account.power import tradeoff_curve
+from masquerade.audit.bounds import as_evidence
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.scores import Evidence, Scores
@@ -160,7 +161,7 @@ def one_run_coins(
         epsilon_at_least(guessed(scores, share=share), delta=delta, confidence=each)
         for share in shares
     ]
-    return _evidence(max(found), scores, delta=delta, confidence=confidence, assumes=_COINS)
+    return as_evidence(max(found), scores, delta=delta, confidence=confidence, assumes=_COINS)
 
 
 def epsilon_at_least(guesses: Guesses, *, delta: float, confidence: float) -> float:
@@ -190,7 +191,7 @@ def one_run_gaussian(
     _check.delta(delta=delta)
     each = _each_confidence(confidence, shares)
     mu = max(mu_at_least(guessed(scores, share=share), confidence=each) for share in shares)
-    return _evidence(
+    return as_evidence(
         gaussian_epsilon(mu, delta) * (1 - 1e-9),
         scores,
         delta=delta,
@@ -236,7 +237,7 @@ def one_run_poisson(
 
     found = _largest(is_too_quiet, math.log(_MOST_Z / _LEAST_Z), halvings=14)
     value = epsilon_of(event(found), delta=delta, relation=relation) if found > 0 else 0.0
-    return _evidence(
+    return as_evidence(
         value * (1 - 1e-3),
         scores,
         delta=delta,
@@ -268,16 +269,3 @@ def _largest(holds: Callable[[float], bool], most: float, *, halvings: int = _HA
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
-
-
-def _evidence(
-    value: float, scores: Scores, *, delta: float, confidence: float, assumes: str
-) -> Evidence:
-    return Evidence(
-        epsilon_at_least=max(value, 0.0),
-        delta=delta,
-        confidence=confidence,
-        trials=min(len(scores.without), len(scores.within)),
-        attack=scores.attack,
-        assumes=assumes,
-    )
