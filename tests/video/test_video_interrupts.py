@@ -107,6 +107,9 @@ def test_whatever_ends_a_read_reaches_the_caller(
         assert error is MemoryError and "decoded" in str(refused)
 
 
+# Between open() and its `with` Python has no place to close a file; it closes it when it forgets it.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_moment_is_never_swallowed(tmp_path: Path) -> None:
     source, target = tmp_path / "a.mp4", tmp_path / "b.mp4"
     maker.make(source, maker.moving(30, 96, 128), maker.KINDS["h264.mp4"])
