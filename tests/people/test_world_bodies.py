@@ -17,8 +17,9 @@ import pytest
 
 from masquerade import assets
 from masquerade.errors import BadInput
+from masquerade.joints import COCO, JOINTS, MPII
 from masquerade.people import bake, bodies
-from masquerade.people.bodies import BONES, COCO, JOINTS, MPII, PARENTS, Body, Model, Shape
+from masquerade.people.bodies import BONES, PARENTS, Body, Model, Shape
 
 pytestmark = pytest.mark.usefixtures("in_world")
 SHAPES = (

@@ -43,15 +43,16 @@ class CocoKeypoints(CocoPhotos):
         home="https://cocodataset.org",
         citation="lin2014",
     )
-    split: Split = "val"
+    USUAL: ClassVar[str] = "val"
+    split: Split | None = None
 
     @property
     def published(self) -> PublishedCounts:
         """The numbers of the split."""
         return {
-            "pictures listed": (_IMAGES[self.split], _SOURCE),
-            "people with joints": (_PERSONS[self.split], _SOURCE),
-            "picture files": (_IMAGES[self.split], _SOURCE),
+            "pictures listed": (_IMAGES[self.part_name], _SOURCE),
+            "people with joints": (_PERSONS[self.part_name], _SOURCE),
+            "picture files": (_IMAGES[self.part_name], _SOURCE),
         }
 
     def check(self) -> tuple[Count, ...]:
@@ -65,11 +66,11 @@ class CocoKeypoints(CocoPhotos):
 
     @property
     def _folder(self) -> Path:
-        return self.root / f"{self.split}2017"
+        return self.root / f"{self.part_name}2017"
 
     @property
     def _list(self) -> Path:
-        return self.root / "annotations" / f"person_keypoints_{self.split}2017.json"
+        return self.root / "annotations" / f"person_keypoints_{self.part_name}2017.json"
 
 
 EXAMPLE = CocoKeypoints(root=Path("coco"))

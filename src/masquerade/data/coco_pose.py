@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from masquerade.data.photo_files import Annotated, PeoplePhotos, not_published, read_json
-from masquerade.people.bodies import COCO
+from masquerade.joints import COCO
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -39,7 +39,7 @@ class HumanArt(CocoPhotos):
 
     Args:
         root: the folder that holds ``annotations`` and ``images``.
-        split: of the publisher.
+        split: of the publisher; that of the command if not given, else validation.
         scenario: only pictures whose ``category`` is this one, such as ``cartoon``; empty for all.
     """
 
@@ -56,7 +56,8 @@ class HumanArt(CocoPhotos):
         "people with joints": (None, _SOURCE),
         "picture files": (None, _SOURCE),
     }
-    split: Split = "validation"
+    USUAL: ClassVar[str] = "validation"
+    split: Split | None = None
     scenario: str = ""
 
     def check(self) -> tuple[Count, ...]:
@@ -72,7 +73,7 @@ class HumanArt(CocoPhotos):
 
     @property
     def _list(self) -> Path:
-        return self.root / "annotations" / f"{self.split}_humanart.json"
+        return self.root / "annotations" / f"{self.part_name}_humanart.json"
 
     @cached_property
     def _persons(self) -> tuple[Annotated, ...]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -66,15 +66,17 @@ class Mask:
 
 @dataclass(frozen=True, kw_only=True)
 class MaskFiles:
-    """A folder of masks.
+    """A folder of masks, or those that a table names.
 
     Args:
         folder: where the names of recordings begin.
         private: which side of a mask is.
+        named: where the mask of each recording lies, by the recording's name, if a table says so.
     """
 
     folder: Path
     private: Side
+    named: Mapping[str, Path] | None = None
     _listed: dict[Path, list[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -90,6 +92,8 @@ class MaskFiles:
         Raises:
             BadInput: if there is none, or more than one, or the name or a link leads elsewhere.
         """
+        if self.named is not None:
+            return self.named[name]
         stem = PurePosixPath(name).with_suffix("")
         if stem.is_absolute() or {"", ".."} & set(stem.parts):
             _refuse(f"Expected a recording's name below its folder, got {name!r}; mend its list.")
@@ -146,7 +150,8 @@ class MaskFiles:
                 _refuse(f"Expected PNG files with a number alone in {folder}, got {path.name}.")
             if int(found[1]) in numbered:
                 _refuse(f"Expected one mask a frame, got number {found[1]} twice in {folder}.")
-            self._check_inside(path)
+            if self.named is None:
+                self._check_inside(path)
             numbered[int(found[1])] = path
         if not numbered:
             _refuse(f"Expected PNG files in {folder}, got none; put one there for each frame.")

@@ -11,7 +11,7 @@ from masquerade import _check
 from masquerade.collection import About, Count, Medium, PublishedCounts
 from masquerade.data import mpii_lists
 from masquerade.data.photo_files import Annotated, PeoplePhotos
-from masquerade.people.bodies import MPII
+from masquerade.joints import MPII
 
 Form = Literal["mat", "json"]
 Split = Literal["train", "valid", "trainval", "test"]
@@ -62,15 +62,18 @@ class Mpii(PeoplePhotos):
         citation="andriluka2014",
     )
     JOINTS: ClassVar[tuple[str, ...]] = MPII
+    USUAL: ClassVar[str] = "train"
 
     form: Form = "mat"
-    split: Split = "train"
+    split: Split | None = None
     people: People = "all"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.split not in self.parts:
-            raise ValueError(_check.unknown(f"split of form {self.form}", self.split, self.parts))
+        if self.part_name not in self.parts:
+            raise ValueError(
+                _check.unknown(f"split of form {self.form}", self.part_name, self.parts)
+            )
         if self.form == "json" and self.people == "single":
             raise ValueError(
                 "Expected people='all' with form='json', got people='single'; the JSON does not "
@@ -92,8 +95,8 @@ class Mpii(PeoplePhotos):
         """What is known of the form and the split."""
         if self.form == "json":
             source = "its users, who count the same in each file"
-            return {"people": (_JSON_PEOPLE[self.split], source)}
-        if self.split == "train" or self.people == "single":
+            return {"people": (_JSON_PEOPLE[self.part_name], source)}
+        if self.part_name == "train" or self.people == "single":
             return {}
         return {"picture files": (_TEST_PICTURES, "its evaluation code")}
 
@@ -117,12 +120,12 @@ class Mpii(PeoplePhotos):
     def _persons(self) -> tuple[Annotated, ...]:
         if self.form == "mat":
             return mpii_lists.people_of_mat(
-                self._content, is_train=self.split == "train", is_single=self.people == "single"
+                self._content, is_train=self.part_name == "train", is_single=self.people == "single"
             )
         return mpii_lists.people_of_json(
-            self.root / "annot" / f"{self.split}.json",
-            heads=self.root / "annot" / "gt_valid.mat" if self.split == "valid" else None,
-            has_joints=self.split != "test",
+            self.root / "annot" / f"{self.part_name}.json",
+            heads=self.root / "annot" / "gt_valid.mat" if self.part_name == "valid" else None,
+            has_joints=self.part_name != "test",
         )
 
 

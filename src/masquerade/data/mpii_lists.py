@@ -14,7 +14,7 @@ from scipy.io.matlab import MatReadError, mat_struct
 
 from masquerade.data.photo_files import Annotated, not_published, read_json
 from masquerade.errors import BadInput
-from masquerade.people.bodies import MPII
+from masquerade.joints import MPII
 
 # The share of the head box's diagonal that counts as the head [andriluka2014, evaluation code].
 SC_BIAS = 0.6

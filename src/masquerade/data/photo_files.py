@@ -70,6 +70,11 @@ class PeoplePhotos(PhotoFiles):
     JOINTS: ClassVar[tuple[str, ...]]
 
     @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The body points, in order."""
+        return self.JOINTS
+
+    @property
     @abstractmethod
     def _persons(self) -> Sequence[Annotated]:
         """Whom the annotations name."""

@@ -17,7 +17,7 @@ from masquerade.compute import device as devices
 from masquerade.data.world import plan, sensors, store, takes
 from masquerade.data.world.motion import ACTIVITIES, Repertoire
 from masquerade.data.world.plan import Split, WorldPlan
-from masquerade.people import bodies
+from masquerade.joints import COCO, JOINTS, MPII
 from masquerade.recordings import Photo, Signal, Video
 
 PRESETS = {
@@ -69,6 +69,8 @@ class Stage(Collection[Recording]):
             often if not given. Sensors are worn during all of them.
         angle_share: how much of a place's own angle of view a video takes in, above 0 and up to
             1; less is nearer, and people leave the picture more often.
+        photo_roll_deg: photos are taken with a camera that is turned by up to so many degrees
+            either way, up to 180.
 
     Example:
         >>> stage = Stage(kind="videos", split="test")
@@ -107,6 +109,7 @@ class Stage(Collection[Recording]):
     repertoire: Repertoire = "daily"
     class_share: tuple[float, ...] | None = None
     angle_share: float | None = None
+    photo_roll_deg: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,7 +141,7 @@ class Stage(Collection[Recording]):
     @property
     def joint_names(self) -> tuple[str, ...]:
         """The body points, in order."""
-        return {"mpii": bodies.MPII, "coco": bodies.COCO, "all": bodies.JOINTS}[self.joints]
+        return {"mpii": MPII, "coco": COCO, "all": JOINTS}[self.joints]
 
     def make(
         self,
@@ -179,6 +182,19 @@ class Stage(Collection[Recording]):
         world, wanted = self.world, videos[:count]
         made = store.anew(world, "videos", wanted, processes=processes, device=device)
         return (self._video(arrays, self._labels(known)) for known, arrays in made)
+
+    def photographed(
+        self, count: int, *, num_processes: int = 0, device: str = "cpu"
+    ) -> Iterator[Photo]:
+        """The first photos of this part, made as `drawn` makes videos."""
+        photos = self.of_kind(Medium.PHOTOS)
+        if not 1 <= count <= len(photos._numbers):
+            raise ValueError(f"Expected count from 1 to {len(photos._numbers)}, got count={count}.")
+        with devices.on(device):
+            processes = num_processes or len(os.sched_getaffinity(0))
+        wanted = photos._numbers[:count]
+        made = store.anew(self.world, "photos", wanted, processes=processes, device=device)
+        return (photos._photo(arrays, photos._labels(known)) for known, arrays in made)
 
     def film(self, index: int) -> takes.StagedFilm:
         """Everything that is true about a video or photo, of all people in it; it is drawn anew."""
@@ -262,7 +278,7 @@ class Stage(Collection[Recording]):
 
     def _video(self, arrays: dict[str, Any], labels: Labels) -> Video:
         height, width = arrays["frames"].shape[1:3]
-        chosen = [bodies.JOINTS.index(name) for name in self.joint_names]
+        chosen = [JOINTS.index(name) for name in self.joint_names]
         return Video(
             frames=arrays["frames"],
             rate_hz=self.world.rate_hz,
@@ -278,7 +294,7 @@ class Stage(Collection[Recording]):
         )
 
     def _photo(self, arrays: dict[str, Any], labels: Labels) -> Photo:
-        chosen = [bodies.JOINTS.index(name) for name in self.joint_names]
+        chosen = [JOINTS.index(name) for name in self.joint_names]
         x, y, width, height = arrays["box"].tolist()
         known = {"activity": str(labels.activity), "place": str(labels.place)}
         return Photo(

@@ -18,23 +18,12 @@ import numpy as np
 from masquerade import _check, assets
 from masquerade.errors import BadInput
 from masquerade.files import atomic
+from masquerade.joints import JOINTS
 from masquerade.people import bake
 
 BONES = tuple(bake.BONES)
 PARENTS = tuple(-1 if of is None else BONES.index(of) for of in bake.BONES.values())
 
-COCO = (
-    *("nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder"),
-    *("left_elbow", "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip"),
-    *("left_knee", "right_knee", "left_ankle", "right_ankle"),
-)
-MPII = (
-    *("right_ankle", "right_knee", "right_hip", "left_hip", "left_knee", "left_ankle"),
-    *("pelvis", "thorax", "upper_neck", "head_top"),
-    *("right_wrist", "right_elbow", "right_shoulder"),
-    *("left_shoulder", "left_elbow", "left_wrist"),
-)
-JOINTS = (*COCO, "pelvis", "thorax", "upper_neck", "head_top")
 _AT_BONES = {
     "shoulder": "upperarm01",
     "elbow": "lowerarm01",

@@ -43,6 +43,7 @@ class Camera:
         fov_deg: the angle between the upper and the lower edge.
         height: of the picture, in pixels.
         width: of the picture, in pixels.
+        roll_deg: by which the camera is turned about its view; what is seen turns the other way.
     """
 
     eye: Point
@@ -50,6 +51,7 @@ class Camera:
     fov_deg: float
     height: int
     width: int
+    roll_deg: float = 0.0
 
     def __post_init__(self) -> None:
         _check.count(height=self.height, width=self.width)
@@ -71,7 +73,11 @@ class Camera:
         forward = forward / np.linalg.norm(forward)
         right = np.array([forward[1], -forward[0], 0.0])
         right /= np.linalg.norm(right)
-        return np.stack([right, np.cross(forward, right), forward])
+        down = np.cross(forward, right)
+        if self.roll_deg:
+            cos, sin = math.cos(math.radians(self.roll_deg)), math.sin(math.radians(self.roll_deg))
+            right, down = cos * right + sin * down, cos * down - sin * right
+        return np.stack([right, down, forward])
 
     def see(self, points: np.ndarray) -> np.ndarray:
         """World points (..., 3) as x, y in pixels and depth in metres along the view, (..., 3)."""

@@ -49,6 +49,7 @@ class WorldPlan:
     repertoire: Repertoire = "daily"
     class_share: tuple[float, ...] | None = None
     angle_share: float = USUAL_ANGLE
+    photo_roll_deg: float = 0.0
 
     def __post_init__(self) -> None:
         names = ("places", "videos", "frames", "height", "width", "photos", "photo_px")
@@ -80,6 +81,11 @@ class WorldPlan:
             raise ValueError(
                 "Expected angle_share above 0 and up to 1, the place's whole angle of view, "
                 f"got angle_share={self.angle_share!r}."
+            )
+        if not 0 <= self.photo_roll_deg <= 180:
+            raise ValueError(
+                "Expected photo_roll_deg from 0 to 180, got "
+                f"photo_roll_deg={self.photo_roll_deg!r}."
             )
         if self.class_share is not None:
             _check_shares(self.class_share, self.activities)
@@ -118,6 +124,8 @@ class WorldPlan:
             known["class_share"] = self.class_share
         if self.angle_share != USUAL_ANGLE and kind == "videos":  # photos are framed anyway
             known["angle_share"] = self.angle_share
+        if self.photo_roll_deg and kind == "photos":
+            known["photo_roll_deg"] = self.photo_roll_deg
         text = json.dumps([_MAKING, kind, known], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from joblib import Parallel, delayed
 
-from masquerade import assets
+from masquerade import assets, joints
 from masquerade.data.world import batch, places, plan, sensors, subjects, takes
 from masquerade.data.world.plan import WorldPlan
 from masquerade.errors import BadInput
@@ -186,15 +186,15 @@ def _lay_out(world: WorldPlan, kind: str, part: Path) -> dict[str, np.ndarray]:
 
 def _layout(world: WorldPlan, kind: str) -> Layout:
     """Shape and type of one recording's arrays."""
-    joints = len(bodies.JOINTS)
+    count = len(joints.JOINTS)
     frames, *size = world.size(kind)
     time = (frames,) if kind == "videos" else ()
     found: Layout = {
         "frames": ((*time, *size, 3), "u1"),
         "masks": ((*time, -(-size[0] * size[1] // 8)), "u1"),
-        "joints": ((*time, joints, 2), "f4"),
-        "joints_3d": ((*time, joints, 3), "f4"),
-        "visible": ((*time, joints), "?"),
+        "joints": ((*time, count, 2), "f4"),
+        "joints_3d": ((*time, count, 3), "f4"),
+        "visible": ((*time, count), "?"),
     }
     if kind == "photos":
         found |= {"head_px": ((), "f4"), "box": ((4,), "f4")}
@@ -245,7 +245,7 @@ def take_labels(
     subject = subjects.make(take.subject, seed=world.seed)
     face = {}
     if visible is not None:
-        is_seen = visible[:, bodies.JOINTS.index("nose")].mean() >= 0.5
+        is_seen = visible[:, joints.JOINTS.index("nose")].mean() >= 0.5
         face = {"face": "visible" if is_seen else "hidden"}
     return {
         "number": take.number,

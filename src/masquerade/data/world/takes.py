@@ -25,7 +25,7 @@ class StagedFilm:
     Args:
         frames: (T, H, W, 3) uint8.
         owner: (T, H, W) int8, whose pixel it is; -1 nobody's.
-        joints: (N, T, J, 2) pixels, of ``bodies.JOINTS``.
+        joints: (N, T, J, 2) pixels, of ``joints.JOINTS``.
         joints_3d: (N, T, J, 3) metres.
         visible: (N, T, J) bool.
         head_box: (N, T, 4) pixels.
@@ -136,12 +136,16 @@ def _photo(world: WorldPlan, take: Take) -> Script:
     light = places.lit(place, rng=rng)
     person = _figure(take.subject, world.seed)
     body = figure.joints_3d(bodies.model(), person, posed.at(rows))[0]
+    camera = _around(body, camera, rng=rng)
+    if world.photo_roll_deg:
+        roll = float(rng.uniform(-world.photo_roll_deg, world.photo_roll_deg))
+        camera = replace(camera, roll_deg=roll)
     return Script(
         seed=world.seed,
         cast=((take.subject, posed),),
         rows=rows,
         place=take.place,
-        camera=_around(body, camera, rng=rng),
+        camera=camera,
         light=light,
     )
 
