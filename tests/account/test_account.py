@@ -167,9 +167,9 @@ def test_events_travel_as_json_and_only_known_ones_come_back() -> None:
     [
         (3, 0.01, 1000),
         (1, 0.05, 2000),
-        (8, 0.002, 20000),
+        pytest.param(8, 0.002, 20000, marks=pytest.mark.slow),
         (0.1, 0.0134, 22352),
-        (0.02, 0.001, 100_000),
+        pytest.param(0.02, 0.001, 100_000, marks=pytest.mark.slow),
         (2, 1.0, 7),
     ],
 )

@@ -16,9 +16,18 @@ from masquerade.guarantee import Relation
 EVENT = sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
 
 
-@pytest.mark.parametrize("units", [2, 3, 5])
-@pytest.mark.parametrize("z", [1.0, 4.0])
-def test_a_groups_bound_lies_above_the_exact_mixture(units: int, z: float) -> None:
+@pytest.mark.parametrize(
+    ("z", "units"),
+    [
+        (4.0, 2),
+        (4.0, 3),
+        (4.0, 5),
+        (1.0, 2),
+        pytest.param(1.0, 3, marks=pytest.mark.slow),
+        pytest.param(1.0, 5, marks=pytest.mark.slow),
+    ],
+)
+def test_a_groups_bound_lies_above_the_exact_mixture(z: float, units: int) -> None:
     q, steps, delta = 0.02, 50, 1e-5
     weights = [float(np.exp(binom.logpmf(j, units, q))) for j in range(units + 1)]
     exact = distributions.from_mixture_gaussian_mechanism(

@@ -132,7 +132,10 @@ def test_small_deltas_are_met_without_waste(
     assert truth <= epsilon(event, delta=delta, relation=relation) <= truth * 1.0001
 
 
-@pytest.mark.parametrize(("q", "steps", "most"), [(1e-7, 10**7, 0.00133), (1e-9, 10**9, 0.00012)])
+@pytest.mark.parametrize(
+    ("q", "steps", "most"),
+    [pytest.param(1e-7, 10**7, 0.00133, marks=pytest.mark.slow), (1e-9, 10**9, 0.00012)],
+)
 def test_very_many_very_rare_steps_end_soon_and_cost_little(
     q: float, steps: int, most: float
 ) -> None:
@@ -215,7 +218,7 @@ def test_the_own_curve_of_a_run_says_more_than_epsilon_and_delta(relation: Relat
         ([(0.5, 0.05)], 1e-290, 926.77),
         ([(0.01, 0.05)], 1e-290, 920.70),
         ([(0.5, 1.0), (0.5, 100.0)], 1e-262, 34.29),
-        ([(0.5, 0.05), (0.5, 0.2)], 1e-290, 960.6),
+        pytest.param([(0.5, 0.05), (0.5, 0.2)], 1e-290, 960.6, marks=pytest.mark.slow),
     ],
 )
 def test_the_smallest_deltas_are_met(

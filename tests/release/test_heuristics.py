@@ -24,6 +24,7 @@ ALL = [
     LowResolution(),
     RandomMask(),
     RandomMask(redraw="video"),
+    RandomMask(fill="noise"),
     AppearanceFree(),
     AppearanceFree(preset="fast"),
 ]
@@ -134,6 +135,10 @@ def test_4k_works(mechanism: Heuristic) -> None:
         (RandomMask, {"share": 1.5}, r"\(0, 1\], got share=1\.5"),
         (RandomMask, {"block": 0}, r">= 1, got block=0"),
         (RandomMask, {"redraw": "vidéo"}, r"redraw 'vidéo'.*choose from frame, video"),
+        (RandomMask, {"fill": "black"}, r"fill 'black'.*choose from grey, noise"),
+        (RandomMask, {"sigma": 300.0}, r"at most 255.*sigma=300"),
+        (Mosaic, {"region": "people"}, r"choose from all, given"),
+        (Mosaic, {"masks": "m.npy"}, r"masks with region given, got region=all"),
         (Blur, {"kernel": 1}, r"at least 3, got kernel=1.*as it went in"),
         (Blur, {"kernel": 99_999_999}, r"at most 4095, got kernel=99999999"),
         (Blur, {"sigma": 0.01}, r"at least 0\.5, got sigma=0\.01.*as it went in"),
@@ -291,6 +296,14 @@ def test_the_mask_is_fresh_in_every_frame_or_one_for_the_video() -> None:
     one = covered(RandomMask(redraw="video"), 10, 64, 64)
     assert len({mask.tobytes() for mask in one}) == 1
     assert np.all(covered(RandomMask(share=1.0, block=65535), 2, 5, 7))
+
+
+def test_noise_of_the_stated_strength_fills_a_random_mask_and_leaves_the_rest() -> None:
+    frames = np.full((8, 64, 64, 3), 128, np.uint8)
+    off = released(RandomMask(fill="noise", sigma=12.0), frames).astype(float) - 128
+    hidden = off.any(axis=-1)
+    assert abs(hidden.mean() - 0.5) < 0.1
+    assert off[hidden].std() == pytest.approx(12.0, rel=0.03) != pytest.approx(16.0, rel=0.03)
 
 
 # Appearance-free.

@@ -82,12 +82,33 @@ def tradeoff_curve(event: DpEvent, *, relation: Relation) -> Callable[[float], f
         >>> round(tradeoff_curve(GaussianDpEvent(1.0), relation=Relation.ZERO_OUT)(0.5), 4)
         0.1587
     """
+    return _curve(event, relation, _worse)
+
+
+def coin_curve(event: DpEvent, *, relation: Relation) -> Callable[[float], float]:
+    """Of guesses of fair coins: the least share of wrong ones, at 1 less the share of right ones.
+
+    With S where "in" is guessed and S' where "out" is, twice the right ones are P(S) + Q(S') and
+    twice the wrong ones Q(S) + P(S'). As P(S) <= e^epsilon Q(S) + delta and Q(S') <= e^epsilon
+    P(S') + delta', they are held to the mean of both deltas; a single test, to the larger.
+
+    Example:
+        >>> from masquerade.events import GaussianDpEvent
+        >>> round(coin_curve(GaussianDpEvent(1.0), relation=Relation.ZERO_OUT)(0.5), 4)
+        0.1587
+    """
+    return _curve(event, relation, _mean)
+
+
+def _curve(
+    event: DpEvent, relation: Relation, joined: Callable[[np.ndarray], np.ndarray]
+) -> Callable[[float], float]:
     is_open = any(is_not_private(part) for part, _ in parts_of(event))
     if is_open or gaussian_mu_of(event, relation=relation) is not None:
         return lambda rate: false_negative_rate(rate, event, relation=relation)
     before = np.zeros(len(_RATES))
     lines = np.zeros(1), np.ones(1)  # which say nothing
-    for lines in _finer_lines(event, relation):
+    for lines in _finer_lines(event, relation, joined):
         found = np.array([_above(rate, *lines) for rate in _RATES])
         if np.all(found - before <= _SAME * found):
             break
@@ -96,14 +117,24 @@ def tradeoff_curve(event: DpEvent, *, relation: Relation) -> Callable[[float], f
     return lambda rate: _above(rate, lines[0][some], lines[1][some])
 
 
-def _finer_lines(event: DpEvent, relation: Relation) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _worse(deltas: np.ndarray) -> np.ndarray:
+    return np.asarray(deltas.max(axis=0))
+
+
+def _mean(deltas: np.ndarray) -> np.ndarray:
+    return np.asarray(deltas.mean(axis=0) * (1 + 1e-12))  # rounded up
+
+
+def _finer_lines(
+    event: DpEvent, relation: Relation, joined: Callable[[np.ndarray], np.ndarray] = _worse
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Epsilons and upper bounds on their deltas, on finer and finer grids, while they fit."""
     try:
         for sums in finer(parts_of(event), relation, delta=_LOST):
             curves = [each.at(0.0) for each in sums]
             epsilons = np.unique(np.maximum(np.concatenate([c.losses for c in curves]), 0.0))
             epsilons = epsilons[epsilons < 700]
-            yield epsilons, np.max([curve.delta(epsilons) for curve in curves], axis=0)
+            yield epsilons, joined(np.stack([curve.delta(epsilons) for curve in curves]))
     except TooFine:
         pass
 

@@ -15,6 +15,16 @@ multiple of g whatever x was, so its low bits say nothing [mironov2012].
 """
 
 from masquerade.noise.grid import GRID_BITS, Scale, grid_for, rounded_bound, scale_for, to_grid
+from masquerade.noise.rehearsal import folder_seed
 from masquerade.noise.source import Noise
 
-__all__ = ["GRID_BITS", "Noise", "Scale", "grid_for", "rounded_bound", "scale_for", "to_grid"]
+__all__ = [
+    "GRID_BITS",
+    "Noise",
+    "Scale",
+    "folder_seed",
+    "grid_for",
+    "rounded_bound",
+    "scale_for",
+    "to_grid",
+]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from masquerade import _check
 from masquerade.mechanism import Frames, Heuristic, Shape, as_video
 from masquerade.noise import Noise
+from masquerade.release.carried import carried, steps_of
 from masquerade.sight.flow import FlowPreset, OpticalFlow
-
-_GOLDEN = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 with p^3 = p + 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,36 +52,9 @@ class AppearanceFree(Heuristic):
         for number, frame in enumerate(frames):
             if before is not None:
                 back = flow.back(frame, before)  # frame(x) = before(x + back)
-                offset = ((0.5 + number * _GOLDEN) % 1).astype(np.float32) % 1  # never 1
-                image = _carried(image, back + offset, noise)
+                image = carried(image, steps_of(back, number), partial(_grains, noise=noise))
             before = frame
             yield image
-
-
-def _carried(image: np.ndarray, back: np.ndarray, noise: Noise) -> np.ndarray:
-    """The next noise frame: pixel x shows what was at x + floor(back), or something new.
-
-    Which pixel goes where depends on ``back`` alone, and no pixel goes to two places: if
-    ``image`` is uniform noise given the video, so is the result.
-    """
-    height, width, _ = back.shape
-    count = height * width
-    step_x, step_y = (np.floor(back[..., axis]).astype(np.int32) for axis in (0, 1))
-    x, y = step_x + _range(width), step_y + _range(height)[:, None]
-    outside = (x < 0) | (x >= width) | (y < 0) | (y >= height)
-    source = np.multiply(y, width, dtype=np.intp) + x
-    source[outside] = count  # nobody's place
-    source = source.ravel()
-    taker = np.empty(count + 1, np.int32)
-    taker[source] = _range(count)  # of several that want a pixel, one gets it
-    is_new = (np.take(taker, source) != _range(count)) | outside.ravel()
-    carried: np.ndarray = np.take(image.reshape(-1, 3), source, axis=0, mode="clip")
-    carried[is_new] = _grains(int(np.count_nonzero(is_new)), noise)
-    return carried.reshape(height, width, 3)
-
-
-def _range(count: int) -> np.ndarray:
-    return np.arange(count, dtype=np.int32)
 
 
 def _grains(count: int, noise: Noise) -> np.ndarray:

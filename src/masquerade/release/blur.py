@@ -1,4 +1,4 @@
-"""Gaussian blur of whole frames."""
+"""Gaussian blur of frames, whole or inside given masks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import require
-from masquerade.mechanism import Frames, Heuristic, Shape
+from masquerade.mechanism import Frames, Shape
 from masquerade.noise import Noise
+from masquerade.release.inside import InsideMasks
 
 cv2 = require("cv2", extra="vision")
 
@@ -19,11 +20,12 @@ _UNCHANGED = "Below, the video would come out as it went in."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blur(Heuristic):
+class Blur(InsideMasks):
     """Blur every frame with a Gaussian.
 
     The defaults are those that [nken2025, Sec. 4.2] gives the boxes of faces; there the Gaussian is
-    cut off at one sigma, so that the kernel is nearly a box. Borders are mirrored.
+    cut off at one sigma, so that the kernel is nearly a box. Borders are mirrored. With a sigma of
+    a million it is the plain average, as in [ma2026], whose kernels are 5, 11, 21 and 31.
 
     Guarantee:
         none: a blur is a known linear filter without noise; sharpening undoes much of it, and
@@ -38,6 +40,7 @@ class Blur(Heuristic):
     sigma: float = 10.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check.count(kernel=self.kernel)
         _check.at_least(3, _UNCHANGED, kernel=self.kernel)
         _check.at_most(_WIDEST, kernel=self.kernel)
@@ -66,7 +69,7 @@ class Blur(Heuristic):
         bell = np.exp(-0.5 * np.square(away / self.sigma))
         return np.asarray(bell / bell.sum())
 
-    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+    def changed(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The blurred frames."""
         line = self.weights().astype(np.float32)
         for frame in frames:

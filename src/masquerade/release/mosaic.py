@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade.mechanism import Frames, Heuristic, Shape, as_video
+from masquerade.mechanism import Frames, Shape, as_video
 from masquerade.noise import Noise
+from masquerade.release.inside import InsideMasks
 
 _WIDEST = 65535  # pixels: no frame is wider
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mosaic(Heuristic):
+class Mosaic(InsideMasks):
     """Replace every block of pixels by its mean.
 
     Blocks start at the top left; those cut off by the right and lower border are averaged over the
@@ -31,6 +32,7 @@ class Mosaic(Heuristic):
     block: int = 12
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check.count(block=self.block)
         _check.at_least(2, "Below, the video would come out as it went in.", block=self.block)
         _check.at_most(_WIDEST, block=self.block)
@@ -40,7 +42,7 @@ class Mosaic(Heuristic):
         """What is smaller than a block."""
         return f"detail inside blocks of {self.block} x {self.block} pixels"
 
-    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+    def changed(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames in blocks."""
         _, height, width, _ = as_video(shape)
         tops, lefts = np.arange(0, height, self.block), np.arange(0, width, self.block)

@@ -1,4 +1,4 @@
-"""Random mask: a random share of each frame replaced by mid-grey."""
+"""Random mask: a random share of each frame replaced by mid-grey, or with noise on it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from enum import StrEnum
 import numpy as np
 
 from masquerade import _check
-from masquerade.mechanism import Frames, Heuristic, Shape, as_video
+from masquerade.mechanism import Frames, Shape, as_video
 from masquerade.noise import Noise
+from masquerade.noise.rough import rough_gaussian
+from masquerade.release.inside import InsideMasks
 
 _GREY = 128
 _LEAST = 0.01
@@ -22,13 +24,20 @@ class Redraw(StrEnum):
     VIDEO = "video"
 
 
+class Fill(StrEnum):
+    """What a mask does to what it covers."""
+
+    GREY = "grey"
+    NOISE = "noise"
+
+
 @dataclass(frozen=True, kw_only=True)
-class RandomMask(Heuristic):
-    """Cover blocks chosen at random with mid-grey.
+class RandomMask(InsideMasks):
+    """Cover blocks chosen at random with mid-grey, or put noise on them.
 
     Each block is covered with the same probability, on its own. As in the baseline of [ma2026,
-    Tab. 3] half is covered and the mask is fresh in every frame; there noise fills the mask, here
-    grey does, so that nothing below it shows through.
+    Tab. 3] half is covered and the mask is fresh in every frame; there noise is put on what the
+    mask covers, here grey hides it by default, so that nothing below it shows through.
 
     Guarantee:
         none: what is not covered is the input itself; with a fresh mask in every frame, whatever
@@ -38,18 +47,26 @@ class RandomMask(Heuristic):
         share: the probability with which a block is covered; at least 0.01.
         block: width and height of a block, in pixels.
         redraw: when a new mask is drawn: frame (every frame) or video (one for all frames).
+        fill: grey, or noise (Gaussian and fresh in every frame, on the picture).
+        sigma: of the noise, in shades of 255.
     """
 
     share: float = 0.5
     block: int = 8
     redraw: str = "frame"
+    fill: str = "grey"
+    sigma: float = 16.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check.probability(share=self.share)
         _check.at_least(_LEAST, "Below, the video would come out as it went in.", share=self.share)
         _check.count(block=self.block)
         _check.at_most(65535, block=self.block)
         _check.choice(Redraw, redraw=self.redraw)
+        _check.choice(Fill, fill=self.fill)
+        _check.positive(sigma=self.sigma)
+        _check.at_most(255.0, sigma=self.sigma)
 
     @property
     def hides(self) -> str:
@@ -57,7 +74,7 @@ class RandomMask(Heuristic):
         where = "each frame" if self.redraw == Redraw.FRAME else "the picture, the same throughout"
         return f"a random share of {self.share:g} of {where}"
 
-    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+    def changed(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The frames with their masks on."""
         _, height, width, _ = as_video(shape)
         mask = self._mask(height, width, noise)
@@ -65,8 +82,14 @@ class RandomMask(Heuristic):
             if number and self.redraw == Redraw.FRAME:
                 mask = self._mask(height, width, noise)
             masked = np.array(frame, order="C")
-            np.putmask(masked, mask, _GREY)
+            np.putmask(masked, mask, self._filling(frame, noise))
             yield masked
+
+    def _filling(self, frame: np.ndarray, noise: Noise) -> np.ndarray | int:
+        if self.fill == Fill.GREY:
+            return _GREY
+        noisy = frame + self.sigma * rough_gaussian(frame.shape, noise)
+        return np.asarray(np.clip(np.rint(noisy), 0, 255), np.uint8)
 
     def _mask(self, height: int, width: int, noise: Noise) -> np.ndarray:
         """Which numbers are covered, (H, W * 3) bool; the three of a pixel together."""

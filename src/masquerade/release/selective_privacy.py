@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ import numpy as np
 from masquerade import _check
 from masquerade._optional import require
 from masquerade.assets import fetch
-from masquerade.errors import BadInput
 from masquerade.mechanism import Frames, Heuristic, Shape, Value, as_video
 from masquerade.noise import Noise
 from masquerade.recordings import Video
 from masquerade.release.appearance_free import AppearanceFree
+from masquerade.release.given_masks import given_masks
 from masquerade.sight.face_detector import Layout, load_detector
 from masquerade.sight.face_follow import followed
 from masquerade.sight.face_search import Search
@@ -161,18 +160,8 @@ class SelectivePrivacy(Heuristic):
 
     def _given(self, shape: Shape) -> Iterator[np.ndarray]:
         """The masks of the file, which must fit the video."""
-        if self.masks is None:
-            raise BadInput(
-                "Expected masks for region given, got none; name a file with --masks, or let a "
-                "network find faces, bodies or people (--region)."
-            )
-        found = _read(Path(self.masks))
-        if found.shape != shape[:3]:
-            raise BadInput(
-                f"Expected masks of shape {shape[:3]}, as the video has frames, height and width, "
-                f"got {found.shape}."
-            )
-        return (mask != 0 for mask in found)
+        instead = "let a network find faces, bodies or people (--region)"
+        return given_masks(self.masks, shape, instead=instead)
 
 
 def _people(frames: Frames) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -201,30 +190,6 @@ def body(face: np.ndarray) -> np.ndarray:
     wide, above, below = _BODY
     middle, half, high = (left + right) / 2, wide * (right - left) / 2, bottom - top
     return np.array([middle - half, top - above * high, middle + half, top + below * high])
-
-
-def _read(path: Path) -> np.ndarray:
-    """The one array of a file, of bools or whole numbers."""
-    if not path.is_file():
-        raise BadInput(f"Expected masks at {path}; there is no such file.")
-    try:
-        arrays = _arrays(path)
-    except Exception as error:  # NumPy and zipfile raise whatever garbage makes them stumble over
-        raise BadInput(f"Expected a whole .npy or .npz at {path}; it cannot be read.") from error
-    if len(arrays) != 1 or arrays[0].dtype.kind not in "bui":
-        said = ", ".join(f"{array.dtype} {array.shape}" for array in arrays)
-        raise BadInput(f"Expected one array of bools or whole numbers in {path}, got {said}.")
-    return np.asarray(arrays[0])
-
-
-def _arrays(path: Path) -> list[np.ndarray]:
-    """All arrays of a file; that of a .npy is read from disk when it is needed."""
-    with path.open("rb") as stream:
-        if stream.read(2) != b"PK":
-            return [np.load(path, mmap_mode="r", allow_pickle=False)]
-        stream.seek(0)
-        held = np.load(stream, allow_pickle=False)
-        return [held[name] for name in held.files]
 
 
 EXAMPLE = SelectivePrivacy()

@@ -43,7 +43,11 @@ class FeatureProjectiveClaim(PublishedRun):
                 "quantisation no two crops share their features and the claim protects nothing."
             ),
             true_epsilon={"record/zero_out": zero, "record/replace_one": replaced},
-            ships=("this arithmetic alone: no network for poses is trained here yet."),
+            ships=(
+                "projected, feature_dp and feature_projective: two batches drawn apart, psi in "
+                "whole numbers, public photos that are nobody's private ones, and the epsilon of "
+                "both relations; one batch as_published, with the epsilon of that."
+            ),
             arithmetic=(
                 f"assumed: {self.setting()}; a Renyi accountant prints {self.epsilon:g} at z = "
                 f"{self.noise_multiplier:.4f}",

@@ -49,8 +49,8 @@ class PpedcrfClaim(PublishedClaim):
             ),
             true_epsilon={"value": None, "pixels(1)": None, "frame": None},
             ships=(
-                "this arithmetic alone: the method is not here, and what is like it "
-                "(`selective_privacy`) is a heuristic without an epsilon."
+                "`ppedcrf`, a heuristic without an epsilon, in a form that selects and in the "
+                "published one; `public_mask_gaussian` for what can be proved of noise in places."
             ),
             arithmetic=(
                 f"sqrt(2 ln(1.25/delta)) = {factor:.4f}; the paper prints 4.73",

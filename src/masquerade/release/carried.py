@@ -1,0 +1,89 @@
+"""Noise that is carried along by the motion of a film, and stays as random as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+_GOLDEN = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 with p^3 = p + 1
+
+
+def offset(number: int) -> np.ndarray:
+    """What is added to the flow of a frame before it is rounded down, another in every frame.
+
+    So motion by a part of a pixel is right on average over time.
+    """
+    return np.asarray(((0.5 + number * _GOLDEN) % 1).astype(np.float32) % 1)  # never 1
+
+
+def steps_of(back: np.ndarray, number: int) -> np.ndarray:
+    """(..., 2) int32: by how many whole pixels the noise of frame ``number`` moves.
+
+    Args:
+        back: (..., 2), right and down in pixels, as `OpticalFlow.back` gives it.
+        number: of the frame.
+    """
+    return np.asarray(np.floor(back + offset(number)), np.int32)
+
+
+def carried(field: np.ndarray, steps: np.ndarray, fresh: Callable[[int], np.ndarray]) -> np.ndarray:
+    """The next field (H, W, C): pixel x takes what was at x + steps, or something new.
+
+    Which pixel goes where depends on ``steps`` alone, and none goes to two places: if the numbers
+    of ``field`` are independent given the film, so are those of the result. Most pixels of most
+    films move alike: they are moved together, and the others one by one.
+
+    Args:
+        field: of the frame before.
+        steps: (H, W, 2) of whole numbers, right and down in pixels.
+        fresh: draws rows (N, C) for what is uncovered or comes in over the border.
+    """
+    height, width, _ = steps.shape
+    most = _usual(steps)
+    is_odd = (steps[..., 0] != most[0]) | (steps[..., 1] != most[1])
+    moved = np.roll(field, (-most[1], -most[0]), axis=(0, 1)) if any(most) else field.copy()
+    rows, before = (some.reshape(height * width, -1) for some in (moved, field))
+    new = np.flatnonzero(is_odd | _comes_in(height, width, most))
+    rows[new] = fresh(len(new))
+    takers, givers = _paired(steps, is_odd, most)
+    rows[takers] = before[givers]
+    return moved
+
+
+def _usual(steps: np.ndarray) -> tuple[int, int]:
+    """The step in the middle of all, which most have where a camera stands or pans."""
+    some = steps[:: max(1, len(steps) // 64), :: max(1, steps.shape[1] // 64)].reshape(-1, 2)
+    right, down = np.sort(some, axis=0)[len(some) // 2]
+    return int(right), int(down)
+
+
+def _comes_in(height: int, width: int, most: tuple[int, int]) -> np.ndarray:
+    """(H, W): where the usual step leads out of the picture."""
+    y, x = np.arange(height) + most[1], np.arange(width) + most[0]
+    return np.asarray(((y < 0) | (y >= height))[:, None] | ((x < 0) | (x >= width)))
+
+
+def _paired(
+    steps: np.ndarray, is_odd: np.ndarray, most: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels with a step of their own that get their wish, and the places that they take."""
+    height, width = is_odd.shape
+    odd = np.flatnonzero(is_odd)
+    y, x = np.divmod(odd, width)
+    x += steps[..., 0].ravel()[odd]
+    y += steps[..., 1].ravel()[odd]
+    inside = _is_inside(x, y, is_odd.shape)
+    odd, x, y = odd[inside], x[inside], y[inside]
+    x_usual, y_usual = x - most[0], y - most[1]  # who takes this place by the usual step
+    free = ~_is_inside(x_usual, y_usual, is_odd.shape)
+    free[~free] = is_odd[y_usual[~free], x_usual[~free]]
+    takers, givers = odd[free], y[free] * width + x[free]
+    last = np.empty(height * width, np.intp)
+    last[givers] = takers  # of several that want a pixel, one gets it
+    wins = last[givers] == takers
+    return takers[wins], givers[wins]
+
+
+def _is_inside(x: np.ndarray, y: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    return np.asarray((x >= 0) & (x < shape[1]) & (y >= 0) & (y < shape[0]))

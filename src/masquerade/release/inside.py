@@ -1,0 +1,79 @@
+"""What a heuristic that changes whole frames does inside given masks only."""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.mechanism import Frames, Heuristic, Shape, Value, as_video
+from masquerade.noise import Noise
+from masquerade.recordings import Video
+from masquerade.release.given_masks import given_masks
+
+
+class Where(StrEnum):
+    """Which part of a frame is changed."""
+
+    ALL = "all"
+    GIVEN = "given"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsideMasks(Heuristic):
+    """The fields of a heuristic that may be kept to given masks.
+
+    Args:
+        region: all, or given (inside masks; all else is published as it is).
+        masks: with region given, a .npy or .npz with one array (T, H, W), not 0 where something is
+            changed; in Python a `Video` brings its own. It is private; no receipt names it.
+    """
+
+    region: str = "all"
+    masks: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        _check.choice(Where, region=self.region)
+        if self.masks is not None and self.region != Where.GIVEN:
+            raise ValueError(
+                f"Expected masks with region given, got region={self.region}; leave one out."
+            )
+
+    @abstractmethod
+    def changed(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+        """New frames, changed everywhere; one for each that is taken."""
+
+    def fields(self) -> dict[str, Any]:
+        """The public fields; where the private masks lie is not one of them."""
+        return {**super().fields(), "masks": None}
+
+    def apply(self, value: Value, noise: Noise) -> Value:
+        """The released video; a `Video` with masks of its own is changed inside those."""
+        is_own = isinstance(value, Video) and self.region == Where.GIVEN and self.masks is None
+        if not (is_own and isinstance(value, Video)) or value.person_mask is None:
+            return super().apply(value, noise)
+        self.check(value)
+        shape, masks = value.frames.shape, iter(value.person_mask)
+        shown = self._mixed(iter(value.frames), masks, shape, noise)
+        return Video(frames=np.stack(list(shown)), rate_hz=value.rate_hz)
+
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+        """The frames, changed where they are to be."""
+        if self.region == Where.ALL:
+            return self.changed(frames, shape, noise)
+        masks = given_masks(self.masks, as_video(shape), instead="leave --region out")
+        return self._mixed(frames, masks, shape, noise)
+
+    def _mixed(
+        self, frames: Frames, masks: Iterator[np.ndarray], shape: Shape, noise: Noise
+    ) -> Frames:
+        taken, beside = itertools.tee(frames)
+        made = self.changed(taken, shape, noise)
+        for image, frame, mask in zip(made, beside, masks, strict=True):
+            yield np.where(mask[..., None], image, frame)
