@@ -337,7 +337,7 @@ def test_pretraining_reads_public_people_only() -> None:
     assert min(pretrain.SEEDS) == 1_000 and max(pretrain.SEEDS) < 2_000
     assert {int(known.subject[1:]) % 2 for known in worlds[0][0].labels} == {0}  # every second one
     everyone = np.array([known.subject for known in worlds[0][0].labels])
-    held = pretrain._held_out(everyone)
+    held = pretrain.held_out_people(everyone)
     assert 0.05 < np.isin(everyone, held).mean() < 0.15
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from masquerade import _check
 from masquerade._torch import torch
 from masquerade.collection import Medium
 from masquerade.nets import mvit
@@ -52,7 +53,9 @@ class FilmNetwork(Network):
         return tuple(size // step for size, step in zip(sizes, mvit.STRIDE, strict=True))
 
     def check(self, part: str, precision: str) -> None:
-        """Every part can be trained, in either precision."""
+        """Every part that it has can be trained, in either precision."""
+        if part not in mvit.PARTS:
+            raise ValueError(_check.unknown("part", part, mvit.PARTS))
 
     def make(self, classes: int, *, seed: int, public: Sequence[Signal] = ()) -> Any:
         """Public or random weights; a head of zeros unless it is kept."""

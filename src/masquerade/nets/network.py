@@ -22,6 +22,7 @@ class Network(ABC):
     """A network before it is trained: how it begins, is cut in two, is fed and is read again."""
 
     KIND: ClassVar[Medium]
+    OUTPUTS: ClassVar[str] = "activities"  # what a model's file calls them
     IN_WORDS: ClassVar[str]  # after "Expected no --flag with"
 
     @property
