@@ -95,7 +95,7 @@ def test_the_docstring_has_a_guarantee_block(method: Method) -> None:
 def test_without_a_unit_the_units_are_listed(method: Method) -> None:
     with pytest.raises(ValueError, match=r"Expected a unit: [\s\S]*video [\s\S]*subject "):
         type(method)(epsilon=8.0)
-    with pytest.raises(ValueError, match=r"video or subject.*unit=frame"):
+    with pytest.raises(ValueError, match=r"video or record or subject.*unit=frame"):
         made(method, unit="frame")
     with pytest.raises(ValueError, match="choose from"):
         made(method, unit="people")

@@ -318,7 +318,7 @@ def test_public_signals_that_do_not_fit_are_refused(
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"name": "mask_dp"}, "without public pixels for worn sensors, got mask_dp; use dp_sgd"),
+        ({"name": "mask_dp"}, "without a public part for worn sensors, got mask_dp; use dp_sgd"),
         ({"name": "public_part"}, "got public_part; use dp_sgd"),
         ({"part": "norms"}, "part all or head with an LSTM, which has no norms, got part=norms"),
         ({"part": "last_norms"}, "got part=last_norms; use part=all"),

@@ -15,7 +15,9 @@ from masquerade.nets.network import Network
 from masquerade.recordings import Video
 from masquerade.train import views
 from masquerade.train.faults import unnamed
+from masquerade.train.featured import Featured
 from masquerade.train.method import Method
+from masquerade.train.psi import PublicPictures
 from masquerade.train.units import classes_of
 from masquerade.train.views import Private
 
@@ -36,12 +38,17 @@ class Films:
         self._private = Private(getattr(method, "private", Private.BACKGROUND.value))
         self._masks: list[Any] = []
         self._known: dict[bytes, bytes] = {}
+        self.shown = PublicPictures() if isinstance(method, Featured) else None
 
     def rows(self, recording: Any) -> tuple[dict[str, Any], list[int]]:
         """Its segments in each view, and their classes."""
         video = video_of(recording)
         shown = {"private": self._cut(video.frames)}
-        if self.method.HAS_PUBLIC:
+        if isinstance(self.method, Featured) and self.shown is not None:
+            shown["public"] = self.shown.made(self.method.made_public(), shown["private"])
+            if not self.method.HAS_PRIVATE:
+                shown["private"] = shown["public"]
+        elif self.method.HAS_PUBLIC:
             shown = self._sides(video)
             self._masks.append(video.person_mask)
             _refuse_two_masks(video, self._known)

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -18,21 +18,26 @@ import numpy as np
 
 from masquerade._torch import torch
 from masquerade.collection import Collection, Medium
+from masquerade.guarantee import UnitName
 from masquerade.mechanism import Shapes
 from masquerade.nets.network import Network
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
-from masquerade.train import loop, worn
+from masquerade.train import loop, poses, worn
+from masquerade.train.apart import Apart
 from masquerade.train.faults import private_item
 from masquerade.train.films import Films
 from masquerade.train.memory import Memory, Sink
 from masquerade.train.method import Method, planned
 from masquerade.train.plan import Plan
-from masquerade.train.promise import WithMasks
-from masquerade.train.rows import Rows, slots_of
-from masquerade.train.units import classes_of, owner_of, units_of
+from masquerade.train.poses import Poses
+from masquerade.train.promise import WithMarks, WithMasks
+from masquerade.train.public_records import set_aside
+from masquerade.train.rows import Rows, is_unknown, slots_of
+from masquerade.train.units import outputs_of, owner_of, units_of
 from masquerade.train.worn import Wearers
 
+Reader: TypeAlias = Films | Wearers | Poses
 Tell: TypeAlias = Callable[[str, int, int], None]  # what is done, how far, of how much
 
 
@@ -60,6 +65,8 @@ class Reading:
         units: the unit of each recording.
         mask_sha256: fingerprint of the masks, where they are used.
         mask_source: where they come from, if not from the data set itself.
+        marks: fingerprints of public pictures and records, where they are used.
+        sheet: (H, W, 3) public pictures to be looked at, where there are some.
         net: the network as it began; it is trained in place.
         tail: the part of it that is trained.
         work: how the run is worked off.
@@ -72,6 +79,8 @@ class Reading:
     units: tuple[int, ...]
     mask_sha256: str | None
     mask_source: str
+    marks: Mapping[str, str]
+    sheet: np.ndarray | None
     net: Any
     tail: Any
     work: loop.Workload
@@ -83,8 +92,10 @@ class Reading:
         return ((self.rows.units,),)
 
     @property
-    def promise(self) -> Method | WithMasks:
+    def promise(self) -> Method | WithMasks | WithMarks:
         """What the receipt is made from."""
+        if self.marks:
+            return WithMarks(method=self.method, marks=self.marks)
         if self.mask_sha256 is None:
             return self.method
         return WithMasks(
@@ -109,6 +120,10 @@ def check(method: Method, network: Network, precision: loop.Precision = "float32
     """Refuse a network that cannot be trained so, before anything is read."""
     if network.KIND is Medium.SIGNALS:
         worn.check_method(method)
+    elif network.KIND is Medium.PHOTOS:
+        poses.check_method(method)
+    elif method.unit == UnitName.RECORD:
+        raise ValueError("Expected --unit video or --unit subject with videos, got --unit record.")
     network.check(method.part, precision)
 
 
@@ -128,31 +143,44 @@ def read(
         collection: the private training recordings.
         method: how they are learned from.
         network: what is trained.
-        public: recordings of other people, used without noise; for worn sensors alone.
+        public: recordings of other people, used without noise: by worn sensors, and by methods
+            that learn in a subspace.
         ways: how the work is done.
         tell: called with what is done, how far, and of how much.
     """
     ways = ways or Ways()
-    names = classes_of(collection)
+    names = outputs_of(collection, network.KIND)
     if method.class_weights and len(method.class_weights) != len(names):
         raise ValueError(
             f"Expected class_weights for {len(names)} classes, got {len(method.class_weights)}."
         )
     check(method, network, ways.precision)
-    reader: Films | Wearers
-    if network.KIND is Medium.SIGNALS:
-        known = worn.public_signals(public, network)
-        reader = Wearers(method, network, names, known)
-    else:
-        known, reader = (), Films(method, network, names)
+    known = worn.public_signals(public, network) if network.KIND is Medium.SIGNALS else ()
+    reader = _reader(method, network, names, known)
     net = network.make(len(names), seed=method.public_seed, public=known)
     begun = _begun(net, network) if ways.work.checkpoint else ""
     trunk, tail = network.split(net.to(ways.memory.device), method.part)
     marks = hashlib.sha256() if ways.work.checkpoint else None
-    with rows_of(collection, reader, trunk, memory=ways.memory, tell=tell, marks=marks) as (
-        rows,
-        units,
-    ):
+    aside = set_aside(public, method, names, network.KIND)
+    apart = aside.apart if aside else None
+    with contextlib.ExitStack() as held:
+        guide = None
+        if aside:
+            whole = _reader(aside.seen_by, network, names, ())
+            some = rows_of(aside.records, whole, trunk, memory=ways.memory, tell=tell, marks=marks)
+            guide = held.enter_context(some)[0]
+        rows, units = held.enter_context(
+            rows_of(
+                collection,
+                reader,
+                trunk,
+                memory=ways.memory,
+                tell=tell,
+                marks=marks,
+                apart=apart,
+            )
+        )
+        rows = replace(rows, guide=guide)
         loop.check_network(tail, rows, method)  # as the loop will, before anybody is charged
         name = f"{ways.work.name} {begun} {marks.hexdigest()}" if marks else ""
         yield Reading(
@@ -162,6 +190,8 @@ def read(
             units=units,
             mask_sha256=reader.mask_sha256,
             mask_source=collection.mask_source if reader.mask_sha256 else "",
+            marks=_marks(reader, apart),
+            sheet=reader.shown.sheet if reader.shown else None,
             net=net,
             tail=tail,
             work=replace(ways.work, name=name),
@@ -169,15 +199,25 @@ def read(
         )
 
 
+def _reader(
+    method: Method, network: Network, names: Sequence[str], known: Sequence[Signal]
+) -> Reader:
+    """What makes rows of recordings of the network's kind."""
+    if network.KIND is Medium.SIGNALS:
+        return Wearers(method, network, names, known)
+    return Poses(method, names) if network.KIND is Medium.PHOTOS else Films(method, network, names)
+
+
 @contextlib.contextmanager
 def rows_of(
     collection: Collection[Any],
-    reader: Films | Wearers,
+    reader: Reader,
     trunk: Any,
     *,
     memory: Memory,
     tell: Tell = lambda what, done, total: None,
     marks: Any | None = None,
+    apart: Apart | None = None,
 ) -> Iterator[tuple[Rows, tuple[int, ...]]]:
     """What a frozen trunk gives for every recording, and the unit of each.
 
@@ -188,32 +228,35 @@ def rows_of(
         memory: where its output is kept until this ends.
         tell: called with what is done, how far, and of how much.
         marks: a hash that takes in every recording as it is read.
+        apart: of public records, which none of these may be among.
     """
     method, sinks = reader.method, dict[str, Sink]()
-    targets: list[int] = []
+    targets: list[Any] = []
     owners: list[str | int] = []
     try:
         for index in range(len(collection)):
             recording = private_item(collection, index)
+            if apart is not None:
+                apart.check(recording)
             if marks is not None:
                 marks.update(_content(recording))
-            views, classes = reader.rows(recording)
+            views, wanted = reader.rows(recording)
             for view, inputs in views.items():
                 sink = sinks.setdefault(view, Sink(len(collection) * method.segments, memory))
                 with torch.no_grad(), loop.lowered(memory.device, memory.precision):
                     sink.add(trunk(inputs.to(memory.device)))
-            targets += classes
+            targets += wanted
             name = collection.labels[index].name
             owners.append(owner_of(recording, index, str(method.unit), name))
             tell("reading", index + 1, len(collection))
         most = method.recordings if method.unit == "subject" else 1
         slots = slots_of(owners, segments=method.segments, most=most)
-        is_empty = np.array(targets) < 0
+        is_empty = is_unknown(np.array(targets))
         yield (
             Rows(
                 private=sinks["private"].tensor(),
                 public=sinks["public"].tensor() if method.HAS_PUBLIC else None,
-                targets=torch.tensor(targets, device=memory.device).clamp(min=0),
+                targets=torch.from_numpy(np.array(targets)).to(memory.device).clamp(min=0),
                 slots=np.where((slots >= 0) & is_empty[np.maximum(slots, 0)], -1, slots),
             ),
             units_of(owners),
@@ -221,6 +264,12 @@ def rows_of(
     finally:
         for sink in sinks.values():
             sink.close()
+
+
+def _marks(reader: Reader, apart: Apart | None) -> dict[str, str]:
+    """Fingerprints of public pictures and public records, where there are some."""
+    found = {"psi_sha256": reader.shown.sha256} if reader.shown else {}
+    return found | ({"guide_sha256": apart.sha256} if apart is not None else {})
 
 
 def _begun(net: Any, network: Network) -> str:

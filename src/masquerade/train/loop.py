@@ -21,14 +21,17 @@ from masquerade._torch import Tensor, nn, torch
 from masquerade.noise import Noise
 from masquerade.train import checkpoint, gradients, step
 from masquerade.train.coupling import refuse_coupling
+from masquerade.train.guide import Guide
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 from masquerade.train.private_sum import PrivateSum
+from masquerade.train.projecting import Projecting
 from masquerade.train.rows import Rows, gathered
 from masquerade.train.sampling import public_batch
 from masquerade.train.step import Tensors
 
 Precision = Literal["float32", "bfloat16"]
+_LATE, _FALL = 0.8, 0.1  # of the steps, and of the rate after them, where it falls in a step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +60,7 @@ class Workload:
 
 
 def rate_at(method: Method, number: int, steps: int) -> float:
-    """The learning rate of a step: up in a line, then down along a cosine or as it is.
+    """The learning rate of a step: up in a line, then along a cosine, in a step, or as it is.
 
     Example:
         >>> from masquerade.train.dp_sgd import EXAMPLE
@@ -69,6 +72,8 @@ def rate_at(method: Method, number: int, steps: int) -> float:
         return method.learning_rate * (number + 1) / rise
     if method.schedule == "constant":
         return method.learning_rate
+    if method.schedule == "step":
+        return method.learning_rate * (1.0 if number < _LATE * steps else _FALL)
     along = (number - rise) / max(1, steps - rise)
     return method.learning_rate * 0.5 * (1 + math.cos(math.pi * along))
 
@@ -111,12 +116,18 @@ def run(
     run_id = {"name": work.name}
     if work.checkpoint is not None:
         run_id |= checkpoint.identity(plan, method, tail, rows.trunk)
-    done = checkpoint.resume(work.checkpoint, weights, best, run_id)
     loss = _loss(tail, method, rows, precision=work.precision)
-    private_sum = _private_sum(loss, weights, rows, plan, work)
+    guide = _guide(loss, weights, rows, method, work)
+    kept = weights | (guide.kept if guide else {})
+    done = checkpoint.resume(work.checkpoint, kept, best, run_id)
+    if guide and done:
+        guide.take_up()
+    private_sum = _private_sum(loss, weights, rows, plan, work, guide)
     one_step = partial(_gradient, loss, weights, rows, method, plan)
     for number in range(done, plan.steps):
-        found = one_step(number, noise=noise, work=work, private_sum=private_sum)
+        if guide:
+            guide.keep_up(number, weights)
+        found = one_step(number, noise=noise, work=work, private_sum=private_sum, guide=guide)
         for group in best.param_groups:
             group["lr"] = rate_at(method, number, plan.steps)
         for name, held in weights.items():
@@ -124,7 +135,7 @@ def run(
         best.step()
         progress(number + 1, plan.steps)
         if work.checkpoint is not None and (number + 1) % work.every == 0:
-            checkpoint.save(work.checkpoint, weights, best, run_id, number + 1)
+            checkpoint.save(work.checkpoint, kept, best, run_id, number + 1)
 
 
 def check_network(tail: nn.Module, rows: Rows, method: Method) -> None:
@@ -177,16 +188,18 @@ def _gradient(
     noise: Noise,
     work: Workload,
     private_sum: PrivateSum | None = None,
+    guide: Guide | None = None,
 ) -> Tensors:
     """The right-hand side of the equation at one step."""
     held = {name: value.detach() for name, value in weights.items()}
     units = plan.sampler.draw(noise)
     private = public = None
     if method.HAS_PRIVATE:
-        sums = private_sum or _private_sum(loss, held, rows, plan, work)
+        sums = private_sum or _private_sum(loss, held, rows, plan, work, guide)
         # A shared batch shows who is in it, so its size may be used; an empty one counts as one.
         among = max(1, len(units)) if method.shares_batch else plan.sampler.expected
-        private = step.noisy(sums.cells(units), plan, noise, among=among)
+        project = guide.project if guide else None
+        private = step.noisy(sums.cells(units), plan, noise, among=among, project=project)
     if method.HAS_PUBLIC and rows.public is not None:
         if not method.shares_batch:
             rng = np.random.default_rng((method.public_seed, 1, number))
@@ -197,11 +210,32 @@ def _gradient(
 
 
 def _private_sum(
-    loss: gradients.Loss, weights: Mapping[str, Tensor], rows: Rows, plan: Plan, work: Workload
+    loss: gradients.Loss,
+    weights: Mapping[str, Tensor],
+    rows: Rows,
+    plan: Plan,
+    work: Workload,
+    guide: Guide | None = None,
 ) -> PrivateSum:
     """What adds up private batches."""
+    see, within = partial(_seen, rows, work=work), guide.within if guide else None
+    return PrivateSum(loss, weights, rows, plan, physical=work.physical, see=see, within=within)
+
+
+def _guide(
+    loss: gradients.Loss,
+    weights: Mapping[str, Tensor],
+    rows: Rows,
+    method: Method,
+    work: Workload,
+) -> Guide | None:
+    """The subspace of a run; None for methods without one."""
+    if not isinstance(method, Projecting):
+        return None
+    if rows.guide is None:
+        raise ValueError(f"Expected public records with {method.name}, got none.")
     see = partial(_seen, rows, work=work)
-    return PrivateSum(loss, weights, rows, plan, physical=work.physical, see=see)
+    return Guide(loss, weights, rows.guide, method, see=see, physical=work.physical)
 
 
 def _public_mean(
@@ -246,12 +280,13 @@ def _loss(
     """The loss of one unit: the mean over its rows."""
     device = rows.targets.device
     given = torch.tensor(method.class_weights or (), device=device)
+    losses = getattr(tail, "losses", None) or _classified  # of each row, by itself alone
 
     def loss(weights: Mapping[str, Tensor], inputs: Tensor, wanted: gradients.Target) -> Tensor:
         targets, shares = wanted
         with lowered(device, precision):
             out = torch.func.functional_call(tail, dict(weights), (inputs,))
-        each = torch.nn.functional.cross_entropy(out.float(), targets, reduction="none")
+        each = losses(out.float(), targets)
         each = each * given[targets] if len(given) else each
         return (each * shares).sum()
 
@@ -270,7 +305,14 @@ def _loss(
     return loss
 
 
+def _classified(out: Tensor, targets: Tensor) -> Tensor:
+    """The loss of each row where one class is right."""
+    return torch.nn.functional.cross_entropy(out, targets, reduction="none")
+
+
 def _optimiser(method: Method, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
     if method.optimiser == "adam":
         return torch.optim.Adam(weights, lr=method.learning_rate)
+    if method.optimiser == "adamw":
+        return torch.optim.AdamW(weights, lr=method.learning_rate)
     return torch.optim.SGD(weights, lr=method.learning_rate, momentum=method.carried)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from masquerade.account.renyi import renyi_noise_multiplier
 from masquerade.train.masked import Masked
-from masquerade.train.plan import Plan
+from masquerade.train.plan import Plan, as_claimed
 
 _VIEW = "whole"
 
@@ -70,19 +69,7 @@ class MaskDp(Masked):
         secret = super().plan(units)
         if self.form == "independent" or secret.noise_multiplier == 0:
             return secret
-        try:
-            z = renyi_noise_multiplier(
-                self.epsilon,
-                delta=self.delta,
-                sampling_prob=secret.sampler.sampling_prob,
-                steps=secret.steps,
-            )
-        except ValueError as error:
-            raise ValueError(
-                f"Expected an epsilon that the paper's accountant can give, got {self.epsilon:g}; "
-                "take a smaller one."
-            ) from error
-        return replace(secret, noise_multiplier=z)
+        return as_claimed(secret, self.epsilon)
 
     def _claimed(self) -> str | None:
         if self.form == "independent":

@@ -24,6 +24,7 @@ class Masked(Method):
 
     HEADLINE: ClassVar[Relation] = Relation.REPLACE_ONE
     HAS_PUBLIC: ClassVar[bool] = True
+    MARKS: ClassVar[tuple[str, ...]] = ("mask_sha256",)
 
     private: Literal["background", "person"] = "background"
     weight: float = 1.0

@@ -33,17 +33,19 @@ class Method(Promised):
     Args:
         epsilon: of the whole run; inf trains without privacy, and the receipt says so.
         delta: with it.
-        unit: what is protected: video, one recording, or subject, all recordings of a person.
+        unit: what is protected: video, one recording; record, one person in one photo; or subject,
+            all recordings of a person.
         relation: zero_out or replace_one: the one whose epsilon is met.
         batch: units in a private batch, on average.
         epochs: how often a unit is drawn, on average.
         clip_norm: C, the most that one unit can add.
         learning_rate: the largest; it warms up, then follows the schedule.
         warmup: share of the steps in which it rises.
-        schedule: after that: down along a cosine, or constant.
-        optimiser: sgd or adam.
+        schedule: after that: down along a cosine, constant, or a step: a tenth in the last fifth.
+        optimiser: sgd, adam or adamw.
         momentum: of sgd; 0.9 if None, and 0 in a form as published.
-        part: what is trained: head, last_norms, norms or all.
+        part: what is trained: head, last_norms, norms, all, or in photos last_stage, with all
+            norms.
         segments: stretches of a recording that are averaged before clipping.
         recordings: of one subject that are averaged before clipping.
         class_weights: public weights of the classes in the loss; empty for 1 each.
@@ -51,21 +53,23 @@ class Method(Promised):
     """
 
     HEADLINE: ClassVar[Relation] = Relation.ZERO_OUT
-    UNITS: ClassVar[tuple[UnitName, ...]] = (UnitName.VIDEO, UnitName.SUBJECT)
+    UNITS: ClassVar[tuple[UnitName, ...]] = (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
     WHERE: ClassVar[str] = "in training"
     LATER: ClassVar[tuple[str, ...]] = ("schedule", "momentum")
     HAS_PRIVATE: ClassVar[bool] = True
     HAS_PUBLIC: ClassVar[bool] = False
+    HAS_SUBSPACE: ClassVar[bool] = False
+    MARKS: ClassVar[tuple[str, ...]] = ()  # fingerprints of what is public, in its receipts
 
     batch: int = 32
     epochs: float = 20.0
     clip_norm: float = 1.0
     learning_rate: float = 0.05
     warmup: float = 0.1
-    schedule: Literal["cosine", "constant"] = "cosine"
-    optimiser: Literal["sgd", "adam"] = "sgd"
+    schedule: Literal["cosine", "constant", "step"] = "cosine"
+    optimiser: Literal["sgd", "adam", "adamw"] = "sgd"
     momentum: float | None = None
-    part: Literal["head", "last_norms", "norms", "all"] = "head"
+    part: Literal["head", "last_norms", "norms", "last_stage", "all"] = "head"
     segments: int = 1
     recordings: int = 4
     class_weights: tuple[float, ...] = ()
@@ -183,6 +187,11 @@ class Method(Promised):
     def _not_protected(self) -> tuple[str, ...]:
         if self.unit == "subject":
             return ("people who are seen beside the one named with a recording",)
+        if self.unit == "record":
+            return (
+                "a photo of several people who each have joints: it is one record for each of them",
+                "a person who is in several photos: choose --unit subject",
+            )
         return ("a person who is in several recordings: choose --unit subject",)
 
     def _caveats(self, plan: Plan) -> tuple[str, ...]:

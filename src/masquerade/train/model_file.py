@@ -34,7 +34,7 @@ def encoded(net: Any, network: Network, classes: tuple[str, ...], more: dict[str
         classes: what its outputs mean.
         more: of what it learned, in public words.
     """
-    said = network.said | {"activities": classes} | network.told(net) | more
+    said = network.said | {network.OUTPUTS: classes} | network.told(net) | more
     tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
     # one key: with several their order would differ from file to file
     data: bytes = files.save(tensors, metadata={"masquerade": json.dumps(said)})
@@ -52,7 +52,7 @@ def load_model(path: Path) -> Trained:
     said = said_of(path)
     with _ours(path):
         network = network_of(said)
-        return Trained(network.load(path, said), network, tuple(said["activities"]), said)
+        return Trained(network.load(path, said), network, tuple(said[network.OUTPUTS]), said)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from masquerade import _check
 from masquerade._round import up_decimals
 from masquerade.account.calibrate import calibrate
 from masquerade.account.compose import epsilon
+from masquerade.account.renyi import renyi_noise_multiplier
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.noise import grid_for
@@ -83,3 +84,23 @@ def calibrated(plan: Plan, target: float, *, relation: Relation) -> Plan:
         plan = replace(plan, noise_multiplier=plan.noise_multiplier * (1 + growth))
         growth *= 2
     return plan
+
+
+def as_claimed(plan: Plan, target: float) -> Plan:
+    """The plan with the noise behind which a paper that takes batches to be secret prints epsilon.
+
+    What that noise gives is another number: the plan's own.
+    """
+    try:
+        z = renyi_noise_multiplier(
+            target,
+            delta=plan.delta,
+            sampling_prob=plan.sampler.sampling_prob,
+            steps=plan.steps,
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"Expected an epsilon that the paper's accountant can give, got {target:g}; take a "
+            "smaller one."
+        ) from error
+    return replace(plan, noise_multiplier=z)

@@ -12,7 +12,9 @@ from masquerade.train.gradients import Tensors
 from masquerade.train.plan import Plan
 from masquerade.train.replay import Replayed
 from masquerade.train.rows import Rows, picked, taken
+from masquerade.train.subspace import Subspace
 
+ALONG = "along"  # the name of a sum along the directions of a subspace
 _SHORT = 4  # a short piece is so many times smaller
 
 
@@ -46,6 +48,8 @@ class PrivateSum:
         plan: how contributions are clipped.
         physical: units whose gradients are computed at once.
         see: makes of inputs (B, k, ...) what the trained part is given.
+        within: the subspace along which contributions are measured before they are clipped: a sum
+            is then of numbers along its directions, under one name. None for all weights.
     """
 
     def __init__(
@@ -57,13 +61,18 @@ class PrivateSum:
         *,
         physical: int,
         see: Callable[[Tensor], Tensor],
+        within: Subspace | None = None,
     ) -> None:
         self._loss, self._rows, self._plan = loss, rows, plan
-        self._physical, self._see = physical, see
+        self._physical, self._see, self._within = physical, see, within
         self._weights = {name: value.detach() for name, value in weights.items()}
+        shapes = {name: value.shape for name, value in weights.items()}
+        if within is not None:
+            shapes = {ALONG: torch.Size([within.directions])}
+        device = next(iter(weights.values())).device
         self._total = {
-            name: torch.zeros(value.shape, dtype=torch.int64, device=value.device)
-            for name, value in weights.items()
+            name: torch.zeros(shape, dtype=torch.int64, device=device)
+            for name, shape in shapes.items()
         }
         # A public part runs plainly, and needs the memory that records would keep for themselves.
         self._add = Replayed(self._piece, is_on=rows.public is None)
@@ -86,6 +95,8 @@ class PrivateSum:
         """Add what some units contribute."""
         lesson = self._see(inputs), (targets, shares)
         found = gradients.per_record(self._loss, self._weights, *lesson, chunk=len(inputs))
+        if self._within is not None:
+            found = {ALONG: self._within.along(found)}
         scale = {"clip_norm": self._plan.clip_norm, "grid": self._plan.grid}
         for name, value in gradients.clipped_cells(found, present, **scale).items():
             self._total[name] += value

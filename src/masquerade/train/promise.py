@@ -19,6 +19,7 @@ from masquerade.guarantee import Relation, UnitName, units_help
 from masquerade.mechanism import Shapes, Stated
 
 OF_MASKS = ("mask_sha256", "mask_source")  # fields of a receipt that are no method's
+OF_PUBLIC = ("psi_sha256", "guide_sha256")  # nor these: of public pictures and public records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +88,9 @@ class Promised(ABC):
         return dict(_json.encode(found))
 
     def made(self, fields: Mapping[str, Any]) -> bool:
-        """Whether a receipt's fields are all of these, whatever its masks were."""
-        return self.fields() == {name: fields[name] for name in fields if name not in OF_MASKS}
+        """Whether a receipt's fields are all of these, whatever its masks and public parts were."""
+        others = (*OF_MASKS, *OF_PUBLIC)
+        return self.fields() == {name: fields[name] for name in fields if name not in others}
 
     @abstractmethod
     def stated(self, shapes: Shapes) -> Stated:
@@ -126,6 +128,32 @@ class WithMasks:
             return stated
         public = (*stated.guarantee.assumed_public, self.mask_source)
         return replace(stated, guarantee=replace(stated.guarantee, assumed_public=public))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithMarks:
+    """The promise of a method whose receipt says of which public pictures or records it speaks.
+
+    Args:
+        method: whose.
+        marks: their fingerprints by name: the method's ``MARKS``.
+    """
+
+    method: Promised
+    marks: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """The method's."""
+        return self.method.name
+
+    def fields(self) -> dict[str, Any]:
+        """The method's, and which public parts they were."""
+        return self.method.fields() | dict(self.marks)
+
+    def stated(self, shapes: Shapes) -> Stated:
+        """The method's."""
+        return self.method.stated(shapes)
 
 
 def check_seed(seed: object) -> None:

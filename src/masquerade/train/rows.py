@@ -23,9 +23,10 @@ class Rows:
     Args:
         private: (R, ...) what only clipped and noised gradients may see.
         public: (R, ...) what everyone may see, or None.
-        targets: (R,) the class of each row.
+        targets: (R,) the class of each row, or (R, J, 3) where its joints are.
         slots: (U, k) rows of each protected unit; -1 where it has fewer.
         trunk: what is frozen and comes first; None where the rows are its output.
+        guide: public records, each a unit of its own, by which a subspace is found; or None.
     """
 
     private: Tensor
@@ -33,6 +34,7 @@ class Rows:
     targets: Tensor
     slots: np.ndarray
     trunk: nn.Module | None = None
+    guide: Rows | None = None
 
     def __post_init__(self) -> None:
         _check.shape("U K", slots=self.slots)
@@ -111,7 +113,7 @@ def picked(rows: Rows, units: np.ndarray) -> Picks:
 
 
 def taken(rows: Rows, picks: Picks, *, is_public: bool = False) -> tuple[Tensor, Tensor]:
-    """Inputs (B, k, ...) and targets (B, k) of picked units.
+    """Inputs (B, k, ...) and targets (B, k, ...) of picked units.
 
     Rows are picked where they lie, and what was picked goes to where the targets are. Nobody, and a
     unit without any row, is all zeros.
@@ -122,8 +124,10 @@ def taken(rows: Rows, picks: Picks, *, is_public: bool = False) -> tuple[Tensor,
     device = rows.targets.device
     inputs = view[picks.there] if view.device == device else view[picks.here].to(device)
     empty = picks.is_empty[:, None]
-    targets = rows.targets[picks.there].masked_fill_(empty, 0)
-    return inputs.masked_fill_(empty.reshape(-1, *[1] * (inputs.dim() - 1)), 0), targets
+    targets = rows.targets[picks.there]
+    for each in (inputs, targets):
+        each.masked_fill_(empty.reshape(-1, *[1] * (each.dim() - 1)), 0)
+    return inputs, targets
 
 
 def gathered(
@@ -136,6 +140,11 @@ def gathered(
     """
     picks = picked(rows, units)
     return *taken(rows, picks, is_public=is_public), picks.shares
+
+
+def is_unknown(targets: np.ndarray) -> np.ndarray:
+    """(R,): rows that add nothing: a class below 0, or joints (R, J, 3) of which none counts."""
+    return np.asarray(targets < 0 if targets.ndim == 1 else ~(targets[..., 2] > 0).any(axis=1))
 
 
 def _sent(array: np.ndarray, device: torch.device) -> Tensor:

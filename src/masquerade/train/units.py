@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from masquerade.collection import Collection
+from masquerade.collection import Collection, Medium
 from masquerade.errors import BadInput
 
 
@@ -41,6 +41,19 @@ def count_units(collection: Collection[Any], unit: str) -> int:
     if None in people:
         raise BadInput("Expected to know who is in every recording for --unit subject.")
     return len(people)
+
+
+def outputs_of(collection: Collection[Any], kind: Medium) -> tuple[str, ...]:
+    """What a network's outputs mean: classes, or joints in photos; a public list.
+
+    Raises:
+        BadInput: if the data set has none.
+    """
+    if kind is not Medium.PHOTOS:
+        return classes_of(collection)
+    if not collection.joint_names:
+        raise BadInput(f"Expected photos with joints to learn, got {collection.ABOUT.title}.")
+    return collection.joint_names
 
 
 def classes_of(collection: Collection[Any]) -> tuple[str, ...]:

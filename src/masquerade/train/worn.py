@@ -33,7 +33,7 @@ class Wearers:
         known: public signals that they must fit.
     """
 
-    mask_sha256 = None  # nothing of a private signal is public
+    mask_sha256 = shown = None  # nothing of a private signal is public
 
     def __init__(
         self, method: Method, network: Network, classes: Sequence[str], known: Sequence[Signal]
@@ -56,9 +56,9 @@ class Wearers:
 
 def check_method(method: Method) -> None:
     """Refuse a method that wants pixels."""
-    if method.HAS_PUBLIC or not method.HAS_PRIVATE:
+    if method.HAS_PUBLIC or method.HAS_SUBSPACE or not method.HAS_PRIVATE:
         raise ValueError(
-            f"Expected a method without public pixels for worn sensors, got {method.name}; use "
+            f"Expected a method without a public part for worn sensors, got {method.name}; use "
             "dp_sgd or multi_clip."
         )
 

@@ -1,0 +1,93 @@
+"""Photos with public pictures and a public subspace: what is public, what moves, what is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from few_photos import FewPhotos
+from masquerade import joints
+from masquerade.doors.models import make_method, sheet_path, train_file
+from masquerade.doors.receipt import check_receipt
+from masquerade.errors import BadInput
+from masquerade.nets.tiny_vit_small import TinyVitSmall
+from masquerade.noise import Noise
+from masquerade.recordings import Photo
+from masquerade.train import learner
+from masquerade.train.method import Method
+from masquerade.train.poses import Poses
+from masquerade.video import read as reader
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+SHORT = {"unit": "record", "epsilon": 8.0, "batch": 4, "epochs": 1.0}
+GUIDED = {"public_records": 5, "directions": 3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherPhotos(FewPhotos):
+    """Other photos of other people."""
+
+    def _load(self, index: int) -> Photo:
+        found = super()._load(index)
+        return replace(found, image=255 - found.image, subject=f"o{index % 3}")
+
+
+def method_of(name: str, **fields: Any) -> Method:
+    guided = GUIDED if "proj" in name else {}
+    method: Method = make_method(name, **(SHORT | guided | fields))
+    return method
+
+
+def test_psi_is_of_the_crop_and_of_nothing_else() -> None:
+    """Two people cut out alike, who differ within blocks alone."""
+    one = np.random.default_rng(0).integers(0, 256, (256, 192, 3), np.uint8)
+    other = one.reshape(16, 16, 12, 16, 3)[:, ::-1, :, ::-1].reshape(one.shape)
+    body = np.full((16, 2), 50.0)
+    photos = [Photo(image=each, joints=body, visible=np.ones(16, bool)) for each in (one, other)]
+    rows = [Poses(method_of("feature_dp"), joints.MPII).rows(photo)[0] for photo in photos]
+    assert torch.equal(rows[0]["public"], rows[1]["public"])
+    assert not torch.equal(rows[0]["private"], rows[1]["private"])
+    alone = Poses(method_of("public_features"), joints.MPII).rows(photos[0])[0]
+    assert torch.equal(alone["private"], rows[0]["public"])
+
+
+def test_a_model_of_poses_says_that_joints_are_public(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    how = method_of("feature_projective", part="head")
+    train_file(FewPhotos(), path, how, TinyVitSmall(), public=OtherPhotos())
+    receipt = check_receipt(path)
+    assert {"psi_sha256", "guide_sha256"} <= set(receipt.fields)
+    said = " ".join(receipt.guarantee.assumed_public)
+    assert "joints" in said and "5 recordings beside the private ones" in said
+    (sheet,) = reader.frames(sheet_path(path))
+    assert sheet.shape == (3 * 256, 3 * 192, 3)
+
+
+def test_a_photo_that_shows_a_public_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="not among the private ones"):
+        train_file(
+            FewPhotos(),
+            tmp_path / "m.safetensors",
+            method_of("projected"),
+            TinyVitSmall(),
+            public=FewPhotos(),
+        )
+
+
+@pytest.mark.parametrize("part", ["last_stage", "all"])
+def test_what_is_frozen_stays_and_the_rest_moves(part: str) -> None:
+    how = method_of("feature_projective", part=part, recordings=2, unit="subject", batch=3)
+    network = TinyVitSmall(from_scratch=part == "all")
+    with learner.read(FewPhotos(), how, network, public=OtherPhotos()) as reading:
+        before = {name: value.clone() for name, value in reading.net.state_dict().items()}
+        net = reading.learn(Noise())
+    moved = {n for n, v in net.state_dict().items() if not torch.equal(v, before[n])}
+    frozen = {n for n in before if n.startswith("backbone.patch_embed")}
+    assert any(name.startswith("head.") for name in moved)
+    assert any(name.startswith("backbone.stages.3") for name in moved)
+    assert bool(frozen & moved) is (part == "all")
