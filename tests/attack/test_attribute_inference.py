@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 metrics = pytest.importorskip("sklearn.metrics")
 
-from masquerade.attack import label_measures, looked_at  # noqa: E402
+from masquerade.attack import attribute_inference, label_measures, looked_at  # noqa: E402
 from masquerade.attack.attack import silent  # noqa: E402
 from masquerade.attack.attribute_inference import AttributeInference  # noqa: E402
 from masquerade.attack.attribute_labels import questions, told_at  # noqa: E402
@@ -21,6 +21,8 @@ from masquerade.attack.case import Case, Recording  # noqa: E402
 from masquerade.data.stage import Stage  # noqa: E402
 from masquerade.errors import BadInput  # noqa: E402
 from masquerade.recordings import Photo, Signal, Video  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("private_features")
 
 
 @pytest.mark.parametrize("levels", [3, 1000])
@@ -136,6 +138,27 @@ def test_colours_that_change_places_deceive_who_learned_from_raw_and_not_who_ada
     case = Case(known=known, targets=[swapped(one) for one in raw], raw=raw, release=swapped)
     naive, adaptive = only.run(case, told=silent)
     assert naive.published[0].value < 0.6 < 0.9 < adaptive.published[0].value
+
+
+def test_a_network_that_has_seen_imagenet_looks_at_a_square_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+
+    def embed(images: np.ndarray, *, net: object) -> np.ndarray:
+        looked.append(len(images))
+        return images.reshape(len(images), -1, 3)[:, :40].mean(axis=2).astype(np.float32)
+
+    monkeypatch.setattr(attribute_inference, "_imagenet", lambda: None)
+    monkeypatch.setattr(attribute_inference.efficientnet_lite, "embed", embed)
+    known, targets = people(6, seed=0), people(4, seed=1)
+    case = Case(known=known, targets=targets, raw=targets, release=lambda each: each)
+    plan = AttributeInference(network="efficientnet_lite0", steps=2, pictures=2)
+    first = plan.run(case, told=silent)
+    assert sum(looked) == 2 * 2 * (len(known) + len(targets))  # raw and random, two squares each
+    looked.clear()
+    again = plan.run(case, told=silent)
+    assert not looked and again == first
 
 
 def test_labels_that_change_within_a_film_are_asked_for_each_frame() -> None:

@@ -197,3 +197,17 @@ def test_models_may_be_trained_in_other_processes() -> None:
         for jobs in (1, 2)
     )
     assert np.array_equal(one.published.scores, two.published.scores)
+
+
+def test_several_attacks_share_one_ceiling() -> None:
+    def never(members: np.ndarray, seed: int) -> np.ndarray:
+        raise AssertionError("it is given")
+
+    quick = Membership(shadows=6, few=16, jobs=1)
+    leaky = quick.leaky(case(leaking(0.0)), told=silent)
+    assert leaky.members.any(axis=0).sum() == 16 and (leaky.members.sum(axis=1) == 8).all()
+    known = quick.tried(case(leaking(0.0)), told=silent)
+    shared = quick.tried(case(leaking(0.0), overfit=never), told=silent, leaky=leaky)
+    for one, other in zip(known, shared, strict=True):
+        assert np.array_equal(one.ceiling.scores, other.ceiling.scores)
+        assert np.array_equal(one.floor.scores, other.floor.scores)

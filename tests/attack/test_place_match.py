@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from masquerade.attack.place_adaptation import learned
+from masquerade.attack.metric import Discriminants
 from masquerade.attack.place_gallery import PlaceGallery, among_first, groups, hardest
 from masquerade.attack.place_match import Match, PlacesAsked
 from masquerade.attack.place_seen import PlacesSeen
@@ -118,8 +118,9 @@ def test_a_map_is_learned_where_there_is_one_picture_a_place_or_nothing_varies()
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1, 1, (10, 4))
     for features, own in ((rows, np.arange(10)), (np.ones((10, 4)), np.arange(10) // 2)):
-        found = learned(features, own)(rows)
-        assert np.all(np.isfinite(found))
+        for is_between in (False, True):
+            found = Discriminants(is_between=is_between).learned(features, own)(rows)
+            assert np.all(np.isfinite(found))
 
 
 def test_learning_needs_recordings_of_other_places() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,14 +20,9 @@ from masquerade.errors import BadInput  # noqa: E402
 from masquerade.recordings import Photo, Signal, Video  # noqa: E402
 from masquerade.sight.place_features import PlaceFeatures  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("private_features")
+
 PLACES, VIEWS = 16, 2
-
-
-@pytest.fixture(autouse=True)
-def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Features are kept for one test; weights come from where they always do."""
-    monkeypatch.setattr("masquerade.sight.embedding_cache.cache_folder", lambda: tmp_path / "cache")
-    yield
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,14 +10,17 @@ import pytest
 
 from masquerade.attack import reidentify
 from masquerade.attack.attack import silent
-from masquerade.attack.case import Case, Recording
+from masquerade.attack.case import Case, Nothing, Recording
+from masquerade.attack.cue_worn import WornCue
 from masquerade.attack.known_people import Looks, enrolled
-from masquerade.attack.metric import learned
+from masquerade.attack.metric import Discriminants
 from masquerade.attack.ranks import equal_error, hits
 from masquerade.attack.reidentify import EXAMPLE, By, Reidentify
 from masquerade.data.watch import Watch
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Signal, Video
+
+pytestmark = pytest.mark.usefixtures("private_features")
 
 RATE_HZ = 50.0
 
@@ -89,7 +92,7 @@ def test_a_learned_metric_looks_where_people_differ_and_not_where_one_varies() -
     rows = rng.uniform(-1, 1, (48, 5))
     rows[:, 0] *= 50  # varies within people
     rows[:, 1] = 0.05 * rows[:, 1] + whose  # tells them apart
-    matrix = learned(rows, whose).matrix * rows.std(axis=0)[:, None]
+    matrix = Discriminants().learned(rows, whose).matrix * rows.std(axis=0)[:, None]
     sizes = np.linalg.norm(matrix, axis=1)
     assert sizes[1] > 2 * sizes[0]
 
@@ -225,7 +228,8 @@ def test_nobody_in_the_film_is_said(by: By) -> None:
         Reidentify(by=by).run(Case(known=films, targets=films, raw=films), told=silent)
 
 
-def test_random_recordings_are_looked_at_once_and_have_no_truth() -> None:
+def test_random_recordings_have_no_truth_and_are_all_others() -> None:
+    shades = (0, 200)
     films = [
         Video(
             frames=np.full((9, 40, 30, 3), shade, np.uint8),
@@ -233,23 +237,33 @@ def test_random_recordings_are_looked_at_once_and_have_no_truth() -> None:
             subject="a",
             joints_3d=np.full((9, 17, 3), shade, np.float32),
         )
-        for shade in (0, 200)
+        for shade in shades
     ]
-    asked: list[Video] = []
-
-    def cue(recording: Recording) -> np.ndarray:
-        asked.append(cast(Video, recording))
-        return np.ones((1, 2))
-
-    look = reidentify._once_a_shape(cue)
-    for film in films:
-        look(reidentify._without_truth(film))
-    (one,), (first, second) = asked, (reidentify._without_truth(film) for film in films)
-    assert one.joints is not None and one.joints[..., 0].max() < 30 and one.joints.max() > 30
-    assert isinstance(first, Video) and isinstance(second, Video)
-    assert first.joints_3d is not None and second.joints_3d is not None
-    assert np.array_equal(first.joints_3d, second.joints_3d)
+    first, second = (cast(Video, reidentify._without_truth(each)) for each in Nothing(films))
+    for each, shade in ((first, 0), (second, 200)):
+        assert each.joints is not None and each.joints_3d is not None
+        assert each.joints[..., 0].max() < 30 < each.joints.max() < 40
+        assert shade not in np.unique(each.joints_3d) and np.ptp(each.joints_3d) > 1.5
+    assert not np.array_equal(first.joints_3d, second.joints_3d)
+    turned = Nothing([replace(each, joints_3d=None) for each in films[::-1]])
+    same = cast(Video, reidentify._without_truth(turned[0]))
+    assert np.array_equal(first.joints_3d, same.joints_3d)  # of the number and shape alone
     worn = walker(0, 0)
     assert reidentify._without_truth(worn) is worn
     photo = reidentify._without_truth(Photo(image=np.zeros((4, 6, 3), np.uint8), subject="a"))
     assert isinstance(photo, Photo) and photo.joints is not None
+
+
+def test_the_floor_is_not_one_recording_asked_many_times() -> None:
+    asked: list[bytes] = []
+
+    class Listening(WornCue):
+        def __call__(self, recording: Recording) -> np.ndarray:
+            asked.append(cast(Signal, recording).values.tobytes())
+            return super().__call__(recording)
+
+    case = worn_case(people=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reidentify, "cue_for", lambda by, *, is_told: Listening())
+        Reidentify(by="worn").run(case, told=silent)
+    assert len(set(asked[-len(case.raw) :])) == len(case.raw)

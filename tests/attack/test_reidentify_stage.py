@@ -18,6 +18,8 @@ from masquerade.data.stage import Stage
 from masquerade.recordings import Video
 from masquerade.scores import Attacked
 
+pytestmark = pytest.mark.usefixtures("private_features")
+
 WALK = (1.0, *[0.0] * 11)
 
 

@@ -16,7 +16,7 @@ from masquerade.attack.seed_subtraction import (
 )
 from masquerade.errors import BadInput
 from masquerade.mechanism import Mechanism
-from masquerade.noise import Noise
+from masquerade.noise import Noise, folder_seed
 from masquerade.recordings import Signal, Video
 from masquerade.release.blur import Blur
 from masquerade.release.gaussian_noise import GaussianNoise
@@ -99,6 +99,17 @@ def test_a_rehearsal_is_undone_and_a_release_is_not(mechanism: Mechanism) -> Non
     rehearsed, live = (attacked(mechanism, noise, attack) for noise in (Noise(seed=2), Noise()))
     assert rehearsed.published[0].low > 0.2 and rehearsed.verdict.startswith("Not stopped")
     assert live.published[0].high < 0 and not live.verdict.startswith("Not stopped")
+
+
+@pytest.mark.parametrize("attack", [SeedSubtraction(seed=2), SeedSubtraction(tries=3)])
+def test_a_rehearsed_folder_is_undone_by_its_one_seed(attack: SeedSubtraction) -> None:
+    raw = [film(number) for number in range(3)]
+    made = [released(each, NOISY, Noise(seed=folder_seed(2, at))) for at, each in enumerate(raw)]
+    [found] = attack.run(Case(known=[], targets=made, raw=raw, mechanism=NOISY), told=silent)
+    assert found.published[0].low > 0.2 and found.verdict.startswith("Not stopped")
+    mixed = Case(known=[], targets=made[::-1], raw=raw[::-1], mechanism=NOISY)
+    [other] = attack.run(mixed, told=silent)
+    assert other.published[0].value < found.published[0].value - 0.5  # two are in wrong places
 
 
 def test_what_has_no_noise_or_no_receipt_is_refused() -> None:

@@ -8,7 +8,6 @@ from that. Both are told where the person is, where that is known.
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,23 +17,21 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from masquerade import _check, assets
-from masquerade._torch import nn, torch
+from masquerade._torch import nn
 from masquerade.attack.attack import Attack, Told, Whose
 from masquerade.attack.attribute_labels import LooksQuestion, questions
 from masquerade.attack.case import Case, Nothing, Recording
 from masquerade.attack.interval import bootstrap
 from masquerade.attack.label_measures import average_precisions, class_f1, prevalence
 from masquerade.attack.looked_at import Pictures, pictures, shows_where
+from masquerade.attack.looks_school import LooksNetwork, LooksSchool
 from masquerade.collection import Medium
 from masquerade.compute import device
 from masquerade.errors import BadInput
 from masquerade.nets import without_privacy
-from masquerade.nets.conv import classifier
-from masquerade.nets.without_privacy import Course
 from masquerade.scores import Attacked, Success
-from masquerade.sight import efficientnet_lite
+from masquerade.sight import efficientnet_lite, embedding_cache
 
-_BATCH = 64
 _WORDS = {
     "raw": "has learned from raw recordings of other people",
     "adaptive": "has learned from other people's recordings, released in the same way",
@@ -59,7 +56,7 @@ class AttributeInference(Attack):
     KNOWN: ClassVar[Whose] = "other people"
 
     attacker: Literal["raw", "adaptive", "both"] = "both"
-    network: Literal["conv", "efficientnet_lite0"] = "conv"
+    network: LooksNetwork = "conv"
     looks_at: Literal["person", "frame"] = "person"
     pictures: int = 4
     attributes: tuple[str, ...] = ()
@@ -124,29 +121,12 @@ class _Exam:
     seed: int
 
     def taught(self, known: Pictures, what: str, told: Told) -> nn.Module:
-        """A network that has learned to answer, on the chosen device; it comes back from there."""
+        """A network that has learned to answer."""
         plan = self.look.plan
-        inputs, targets = self._inputs(known), self._right(known)
-        course = Course(
-            epochs=math.ceil(plan.steps / math.ceil(len(inputs) / _BATCH)),
-            batch=_BATCH,
-            rate=3e-3,
-            flips=plan.network == "conv",
-            shifts=4 if plan.network == "conv" else 0,
-            seed=self.seed,
+        school = LooksSchool(network=plan.network, steps=plan.steps, seed=self.seed)
+        return school.taught(
+            self._inputs(known), self._right(known), told=partial(told, f"learning: {what}")
         )
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            net = _network(plan.network, inputs.shape[1:], len(self.asked)).to(device.chosen())
-            without_privacy.fit(
-                net,
-                inputs,
-                targets.astype(np.float32),
-                course=course,
-                progress=partial(told, f"learning: {what}"),
-                loss=without_privacy.binary,
-            )
-        return net.cpu()
 
     def marks(self, net: nn.Module, seen: Pictures) -> tuple[Success, ...]:
         """CMAP and F1, with their intervals over people."""
@@ -184,9 +164,14 @@ class _Exam:
         return any(len(np.unique(right[seen.of == at], axis=0)) > 1 for at in np.unique(seen.of))
 
     def _inputs(self, seen: Pictures) -> np.ndarray:
-        if self.look.plan.network == "conv":
+        network = self.look.plan.network
+        if network == "conv":
             return seen.squares
-        return efficientnet_lite.embed(seen.squares.transpose(0, 2, 3, 1), net=_imagenet())
+        return embedding_cache.remembered(
+            seen.squares.transpose(0, 2, 3, 1),
+            fingerprint=f"squares {assets.find(network).sha256}",
+            make=lambda some: efficientnet_lite.embed(some, net=_imagenet()),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -243,12 +228,6 @@ def _cmap(scores: np.ndarray, right: np.ndarray, whole: np.ndarray) -> float:
 def _imagenet() -> nn.Module:
     net: nn.Module = efficientnet_lite.load(assets.fetch("efficientnet_lite0"))
     return net.to(device.chosen())
-
-
-def _network(name: str, shape: tuple[int, ...], labels: int) -> nn.Module:
-    if name == "conv":
-        return classifier(axes=2, channels=3, classes=labels)
-    return nn.Sequential(nn.LayerNorm(shape[0]), nn.Dropout(0.2), nn.Linear(shape[0], labels))
 
 
 EXAMPLE = AttributeInference()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,13 @@ class BodyCue:
     Args:
         is_told: whether the labels say where the body is.
     """
+
+    NETWORKS: ClassVar[tuple[str, ...]] = (
+        "pose_detection",
+        "pose_landmark_full",
+        "efficientnet_lite0",
+    )
+    VERSION: ClassVar[int] = 1
 
     is_told: bool
     search: PoseSearch = field(default_factory=PoseSearch)

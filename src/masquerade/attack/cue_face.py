@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +28,9 @@ class FaceCue:
     Args:
         is_told: whether the labels say where the face is.
     """
+
+    NETWORKS: ClassVar[tuple[str, ...]] = ("centerface", "dlib_face_points", "dlib_face_resnet")
+    VERSION: ClassVar[int] = 1
 
     is_told: bool
     recogniser: FaceRecogniser = field(default_factory=FaceRecogniser)

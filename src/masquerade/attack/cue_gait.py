@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,6 +44,9 @@ class GaitCue:
     Args:
         is_told: whether joints are the labels', an upper bound of what eyes can see.
     """
+
+    NETWORKS: ClassVar[tuple[str, ...]] = ("pose_detection", "pose_landmark_full")
+    VERSION: ClassVar[int] = 1
 
     is_told: bool
     search: PoseSearch = field(default_factory=PoseSearch)

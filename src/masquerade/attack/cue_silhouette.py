@@ -7,6 +7,7 @@ background is taken for the person, since that is left even where every picture 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,9 @@ class SilhouetteCue:
     Args:
         is_told: whether outlines are the labels' masks.
     """
+
+    NETWORKS: ClassVar[tuple[str, ...]] = ("pose_detection", "pose_landmark_full")
+    VERSION: ClassVar[int] = 1
 
     is_told: bool
     search: PoseSearch = field(default_factory=PoseSearch)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.attack.metric import Metric, learned
+from masquerade.attack.metric import Discriminants, Metric
 from masquerade.errors import BadInput
 
 _TINY = 1e-12
@@ -82,7 +82,9 @@ def enrolled(looks: Looks) -> KnownPeople:
             f"{len(looks.rows)} of {len(people)} people, and {len(seen)} in which somebody is."
         )
     rows = np.concatenate([looks.rows[n] for n in seen])
-    metric = learned(rows, np.concatenate([[whose[n]] * len(looks.rows[n]) for n in seen]))
+    metric = Discriminants().learned(
+        rows, np.concatenate([[whose[n]] * len(looks.rows[n]) for n in seen])
+    )
     middles = np.full((len(people), metric.matrix.shape[1]), np.nan)
     for number in set(whose[seen].tolist()):
         own = [_middle(metric(looks.rows[n])) for n in seen if whose[n] == number]

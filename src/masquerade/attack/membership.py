@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -68,17 +69,31 @@ class Membership(ModelAttack):
         """The hits of each attacker beside what the guarantee allows."""
         return tuple(self.concluded(case, one) for one in self.tried(case, told=told))
 
-    def tried(self, case: ModelCase, *, told: Told) -> tuple[Tried, ...]:
-        """Every attacker's guesses."""
-        rng = np.random.default_rng(case.seed)
-        shadows = trained(
-            case, case.learn, halves(case.units, self.shadows, rng=rng), jobs=self.jobs, told=told
-        )
+    @property
+    def processes(self) -> int:
+        """How many work at once."""
+        return self.jobs or len(os.sched_getaffinity(0))
+
+    def halves(self, case: ModelCase) -> np.ndarray:
+        """(M, U) bool: which units each shadow model learns from."""
+        return halves(case.units, self.shadows, rng=np.random.default_rng((case.seed, 0)))
+
+    def leaky(self, case: ModelCase, *, told: Told) -> Shadows:
+        """Models of the ceiling: overfitted, each to half of the same few units."""
+        rng = np.random.default_rng((case.seed, 1))
         few = rng.permutation(case.units)[: self.few]
         inside = np.zeros((self.shadows, case.units), bool)
         inside[:, few] = halves(len(few), self.shadows, rng=rng)
-        leaky = trained(case, case.overfit, inside, jobs=self.jobs, told=told)
-        coins = rng.random(shadows.members.size) < 0.5
+        return trained(case, case.overfit, inside, jobs=self.processes, told=told)
+
+    def tried(
+        self, case: ModelCase, *, told: Told, leaky: Shadows | None = None
+    ) -> tuple[Tried, ...]:
+        """Every attacker's guesses; the ceiling's models are trained unless they are given."""
+        shadows = trained(case, case.learn, self.halves(case), jobs=self.processes, told=told)
+        leaky = leaky or self.leaky(case, told=told)
+        few = np.flatnonzero(leaky.members.any(axis=0))
+        coins = np.random.default_rng((case.seed, 2)).random(shadows.members.size) < 0.5
         found = []
         for name, score in self.attackers.items():
             each = Guessed.of(shadows.in_turn(score), shadows.members)

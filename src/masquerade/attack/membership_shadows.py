@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -76,13 +75,13 @@ def trained(
         case: whose rows.
         learn: how they are trained.
         members: (M, U) bool.
-        jobs: processes; 0 for one a core, 1 for none but this one.
+        jobs: processes; 1 for none but this one.
         told: how far it is.
     """
     _check.shape("M U", members=members)
     calls = [(learn, row, number) for number, row in enumerate(members)]
     said = []
-    for outputs in _together(calls, jobs or len(os.sched_getaffinity(0))):
+    for outputs in _together(calls, jobs):
         if not np.isfinite(outputs).all():
             raise ValueError("Expected finite outputs of a shadow model; lower the learning rate.")
         said.append(Said.of(outputs, case.targets, case.whose))

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from masquerade.attack.interval import bootstrap
-from masquerade.attack.place_adaptation import FeatureMap, learned
+from masquerade.attack.metric import Discriminants, Metric
 from masquerade.attack.place_gallery import PlaceGallery, among_first, groups, hardest
 from masquerade.attack.place_seen import PlacesSeen
 from masquerade.errors import BadInput
@@ -18,6 +18,8 @@ _PAIRED = 12  # places that are asked for in one gallery, as in the paper
 _FIRST = (1, 5, 10)  # places that the attacker may name
 _FEW = 12  # places below which an interval says little
 _LEARNING = 8  # recordings of other places below which nothing can be learned
+_ADAPTED = Discriminants(shrunk=0.3, is_scaled=False, is_between=False)
+_LEAST = 1e-12  # a shorter row has no direction
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,7 +135,7 @@ class Match:
             asked, known = queries[rows], held
             if is_adaptive:
                 change = self._learned(held, group)
-                asked, known = change(asked), change(known)
+                asked, known = _directions(change(asked)), _directions(change(known))
             others = hardest(anchor, paired=group, count=size - len(group))
             places = np.sort(np.concatenate([group, others]))
             gallery = PlaceGallery(features=known, owner=self.asked.owner)
@@ -143,14 +145,14 @@ class Match:
                 hits[count][rows] = among_first(scores, right, count=count)
         return hits
 
-    def _learned(self, held: np.ndarray, group: np.ndarray) -> FeatureMap:
+    def _learned(self, held: np.ndarray, group: np.ndarray) -> Metric:
         is_other = ~np.isin(self.asked.owner, group)
         if is_other.sum() < _LEARNING:
             raise BadInput(
                 f"Expected at least {_LEARNING} recordings of places that are not asked for, to "
                 f"learn from, got {is_other.sum()}; use --attacker raw, or give the attacker more."
             )
-        return learned(held[is_other], self.asked.owner[is_other])
+        return _ADAPTED.learned(held[is_other], self.asked.owner[is_other])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -176,3 +178,8 @@ class Match:
 
 def _mean(hits: np.ndarray, rows: np.ndarray) -> float:
     return float(hits[rows].mean())
+
+
+def _directions(rows: np.ndarray) -> np.ndarray:
+    """Rows (N, K) of unit length."""
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _LEAST))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias, get_args
@@ -12,11 +13,12 @@ from masquerade import _check
 from masquerade.attack.attack import Attack, Told, Whose
 from masquerade.attack.case import Case, Each, Recording
 from masquerade.attack.interval import bootstrap
+from masquerade.attack.kept_cue import KeptCue, NetworkCue
 from masquerade.attack.known_people import KnownPeople, Looks, enrolled
 from masquerade.attack.ranks import equal_error, hits
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
-from masquerade.recordings import Photo, Signal, Video
+from masquerade.recordings import Photo, Signal
 from masquerade.scores import Attacked, Success
 
 By: TypeAlias = Literal["face", "body", "gait", "silhouette", "worn"]
@@ -79,8 +81,7 @@ class Reidentify(Attack):
             released = _looked(case.known_released, cue, "known recordings, released", told)
             gallery = enrolled(released) if len(_seen_people(released)) > 1 else clear
         published = _looked(case.targets, cue, "published recordings", told)
-        nothing = Each(case.random, _without_truth)
-        random = _looked(nothing, _once_a_shape(cue), "random recordings", told)
+        random = _looked(Each(case.random, _without_truth), cue, "random recordings", told)
         return (
             Attacked(
                 attack="reidentify",
@@ -138,6 +139,10 @@ def cue_for(by: By, *, is_told: bool) -> Cue:
         from masquerade.attack.cue_worn import WornCue
 
         return WornCue()
+    return KeptCue(_network_cue(by, is_told=is_told))
+
+
+def _network_cue(by: By, *, is_told: bool) -> NetworkCue:
     if by == "face":
         from masquerade.attack.cue_face import FaceCue
 
@@ -180,37 +185,18 @@ def _looked(recordings: Sequence[Recording], cue: Cue, what: str, told: Told) ->
 
 
 def _without_truth(recording: Recording) -> Recording:
-    """The same without labels of bodies: even ones, the same for all recordings of a shape."""
+    """The same without labels of bodies: even ones, drawn by the noise that it shows."""
     if isinstance(recording, Signal):
         return recording
-    shape = recording.image.shape if isinstance(recording, Photo) else recording.frames.shape[1:]
-    count = 1 if isinstance(recording, Photo) else len(recording.frames)
-    rng = np.random.default_rng((count, *shape))
-    flat = (rng.random((count, _COCO, 2)) * shape[1::-1]).astype(np.float32)  # x right, y down
+    pixels = recording.image[None] if isinstance(recording, Photo) else recording.frames
+    count, height, width = pixels.shape[:3]
+    rng = np.random.default_rng(zlib.crc32(np.ascontiguousarray(pixels).tobytes()))
+    flat = (rng.random((count, _COCO, 2)) * (width, height)).astype(np.float32)
     if isinstance(recording, Photo):
         return replace(recording, joints=flat[0], visible=np.ones(_COCO, bool))
     solid = rng.uniform(-1, 1, (count, _COCO, 3)).astype(np.float32)
-    mask = rng.random((count, *shape[:2])) < _USUAL_SHARE
+    mask = rng.random((count, height, width)) < _USUAL_SHARE
     return replace(recording, joints=flat, joints_3d=solid, person_mask=mask)
-
-
-def _once_a_shape(cue: Cue) -> Cue:
-    """The cue for recordings that are alike where they have one shape: it looks at each once."""
-    held: dict[object, np.ndarray] = {}
-
-    def looked(recording: Recording) -> np.ndarray:
-        match recording:
-            case Video():
-                key: object = (recording.frames.shape, recording.rate_hz)
-            case Photo():
-                key = recording.image.shape
-            case Signal():
-                key = (recording.values.shape, recording.rate_hz)
-        if key not in held:
-            held[key] = cue(recording)
-        return held[key]
-
-    return looked
 
 
 def _seen_people(looks: Looks) -> set[str]:

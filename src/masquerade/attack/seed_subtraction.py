@@ -16,7 +16,7 @@ from masquerade.attack.interval import bootstrap
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
 from masquerade.mechanism import Mechanism, Streams, arrays_of
-from masquerade.noise import Noise
+from masquerade.noise import Noise, folder_seed
 from masquerade.recordings import Photo, Signal, Video
 from masquerade.scores import Attacked, Success
 
@@ -34,6 +34,9 @@ class SeedSubtraction(Attack):
 
     A rehearsal's noise comes from a small number that stands in a script or a shell's history. With
     noise from the operating system there is no such number, and no guess of it helps.
+
+    Files of a folder that was rehearsed at once have seeds that follow from the first and from
+    their order: of several files those are tried as well, in the order of their names.
 
     Args:
         seed: that the attacker knows; None to try small ones.
@@ -69,7 +72,8 @@ class SeedSubtraction(Attack):
         )
         shares: list[list[float]] = []
         for at in range(len(case.raw)):
-            shares.append([self._share(world(at), case.raw[at], mechanism) for world in worlds])
+            seeds = self._seeds(at if len(case.raw) > 1 else None)
+            shares.append([_share(world(at), case.raw[at], mechanism, seeds) for world in worlds])
             told("subtracting", at + 1, len(case.raw))
         published, ceiling, floor = (
             _figure(np.array(column), case.seed) for column in zip(*shares, strict=True)
@@ -90,11 +94,18 @@ class SeedSubtraction(Attack):
             ),
         )
 
-    def _share(self, published: Recording, raw: Recording, mechanism: Mechanism) -> float:
-        seed = self.seed
-        if seed is None:
-            seed = likeliest(published, mechanism, range(self.tries))
-        return error_undone(undone(published, mechanism, seed), published, raw)
+    def _seeds(self, place: int | None) -> list[int]:
+        """Those that may be the one: of a file by itself, or at a place in a folder."""
+        tried = range(self.tries) if self.seed is None else (self.seed,)
+        in_folder = [] if place is None else [folder_seed(each, place) for each in tried]
+        return list(dict.fromkeys([*tried, *in_folder]))
+
+
+def _share(
+    published: Recording, raw: Recording, mechanism: Mechanism, seeds: Sequence[int]
+) -> float:
+    seed = seeds[0] if len(seeds) == 1 else likeliest(published, mechanism, seeds)
+    return error_undone(undone(published, mechanism, seed), published, raw)
 
 
 def case_shape(recording: Recording) -> tuple[int, ...]:
@@ -187,7 +198,7 @@ def error_undone(guess: Recording, published: Recording, raw: Recording) -> floa
 
 def _values(recording: Recording) -> np.ndarray:
     case_shape(recording)  # says so if it is a photo
-    return arrays_of(recording)[0].astype(np.float64)  # type: ignore[arg-type]
+    return arrays_of(recording)[0].astype(np.float64)
 
 
 def _again(published: Recording) -> Recording:

@@ -71,14 +71,27 @@ class Backbone:
         _check.count(batch=batch)
         check_frames(frames)
         where = next(net.parameters()).device
-        mean, spread = (torch.tensor(each, device=where).view(3, 1, 1) for each in self.colours)
         answers = []
         with torch.inference_mode():
             for start in range(0, len(frames), batch):
                 part = torch.from_numpy(np.ascontiguousarray(frames[start : start + batch]))
-                part = stretched(part.to(where).permute(0, 3, 1, 2).float() / 255, self.size_px)
-                answers.append(net((part - mean) / spread).float().cpu().numpy())
+                part = part.to(where).permute(0, 3, 1, 2).float()
+                answers.append(self.seen(part, net=net).float().cpu().numpy())
         return np.concatenate(answers)
+
+    def seen(self, pictures: Tensor, *, net: nn.Module) -> Tensor:
+        """Features (N, D) of pictures (N, 3, H, W) of 0 to 255; gradients pass through.
+
+        Pictures of the network's own size are taken as they are.
+        """
+        mean, spread = (
+            torch.tensor(each, device=pictures.device).view(3, 1, 1) for each in self.colours
+        )
+        shown = pictures / 255
+        if tuple(pictures.shape[2:]) != (self.size_px, self.size_px):
+            shown = stretched(shown, self.size_px)
+        found: Tensor = net((shown - mean) / spread)
+        return found
 
 
 def check_frames(frames: np.ndarray) -> None:

@@ -14,7 +14,7 @@ import io
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +40,7 @@ def remembered(pictures: np.ndarray, *, fingerprint: str, make: Make) -> np.ndar
     Raises:
         OSError: if the folder cannot be written to.
     """
-    names = [_name(picture, fingerprint) for picture in pictures]
+    names = [_name([picture], fingerprint) for picture in pictures]
     found = {name: kept for name in set(names) if (kept := _read(name)) is not None}
     first = {name: place for place, name in reversed(list(enumerate(names)))}
     missing = sorted((place, name) for name, place in first.items() if name not in found)
@@ -50,6 +50,27 @@ def remembered(pictures: np.ndarray, *, fingerprint: str, make: Make) -> np.ndar
             found[name] = np.asarray(row)
             _write(name, found[name])
     return np.stack([found[name] for name in names])
+
+
+def made_once(
+    contents: Sequence[np.ndarray], *, fingerprint: str, make: Callable[[], np.ndarray]
+) -> np.ndarray:
+    """One array, of any shape: read if it is kept, made otherwise.
+
+    Args:
+        contents: all that it is made of, by which it is found.
+        fingerprint: of what makes it, and of its weights.
+        make: makes it.
+
+    Raises:
+        OSError: if the folder cannot be written to.
+    """
+    name = _name(contents, fingerprint)
+    found = _read(name)
+    if found is None:
+        found = np.asarray(make())
+        _write(name, found)
+    return found
 
 
 def forget() -> int:
@@ -74,9 +95,12 @@ def _home() -> Path:
     return cache_folder() / "private" / "embeddings"
 
 
-def _name(picture: np.ndarray, fingerprint: str) -> str:
-    said = f"{_VERSION} {fingerprint} {picture.dtype.str} {picture.shape} "
-    return hashlib.sha256(said.encode() + np.ascontiguousarray(picture).tobytes()).hexdigest()
+def _name(contents: Sequence[np.ndarray], fingerprint: str) -> str:
+    digest = hashlib.sha256(f"{_VERSION} {fingerprint} ".encode())
+    for each in contents:
+        digest.update(f"{each.dtype.str} {each.shape} ".encode())
+        digest.update(np.ascontiguousarray(each).tobytes())
+    return digest.hexdigest()
 
 
 def _path(name: str) -> Path:

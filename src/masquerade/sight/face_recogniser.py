@@ -18,6 +18,8 @@ import numpy as np
 from masquerade import _check, assets
 from masquerade._optional import require
 from masquerade.errors import BadInput
+from masquerade.sight import network_file
+from masquerade.sight.network_file import NetworkFile
 
 dlib = require("dlib", extra="attack")
 
@@ -89,11 +91,12 @@ class FaceRecogniser:
     @property
     def in_words(self) -> str:
         """What looked, for a report."""
-        paths = (self.network, self.points)
-        return ", ".join(
-            f"{name} SHA-256 {assets.find(name).sha256}" if path is None else path.name
-            for name, path in zip(NETWORKS, paths, strict=True)
-        )
+        return network_file.in_words(*self._files)
+
+    @property
+    def _files(self) -> tuple[NetworkFile, NetworkFile]:
+        network, points = NETWORKS
+        return NetworkFile(network, self.network), NetworkFile(points, self.points)
 
     def _embedded(self, chips: list[np.ndarray]) -> np.ndarray:
         parts = [np.zeros((0, NUM_FEATURES), np.float32)]
@@ -104,11 +107,11 @@ class FaceRecogniser:
 
     @cached_property
     def _network(self) -> Any:
-        return _loaded(dlib.face_recognition_model_v1, self.network, NETWORKS[0])
+        return _loaded(dlib.face_recognition_model_v1, self._files[0])
 
     @cached_property
     def _points(self) -> Any:
-        found = _loaded(dlib.shape_predictor, self.points, NETWORKS[1])
+        found = _loaded(dlib.shape_predictor, self._files[1])
         blank = np.zeros((_SIDE_PX, _SIDE_PX, 3), np.uint8)
         count = found(blank, dlib.rectangle(0, 0, _SIDE_PX, _SIDE_PX)).num_parts
         if count != 5:
@@ -151,9 +154,9 @@ def _rectangle(box: np.ndarray) -> Any:
     return dlib.rectangle(*(round(corner) for corner in corners))
 
 
-def _loaded(kind: Any, path: Path | None, name: str) -> Any:
-    """A model from a file of the user's, or from the cache."""
-    path = assets.fetch(name) if path is None else path
+def _loaded(kind: Any, file: NetworkFile) -> Any:
+    """A model of dlib's, by the class that reads it."""
+    path, name = file.path(), file.asset
     if not path.is_file():
         raise BadInput(f"Expected a model of dlib at {path}; there is no such file.")
     try:

@@ -22,9 +22,10 @@ from typing import Literal
 
 import numpy as np
 
-from masquerade import _check, assets
+from masquerade import _check
 from masquerade._optional import require
 from masquerade.errors import BadInput
+from masquerade.sight.network_file import NetworkFile, in_words
 from masquerade.sight.person_detector import PersonDetector, squares
 from masquerade.sight.tflite import LiteNetwork
 
@@ -88,8 +89,8 @@ class PersonSegmenter:
     @property
     def in_words(self) -> str:
         """What made the masks, for a receipt."""
-        hashes = ", ".join(f"{name} SHA-256 {assets.find(name).sha256}" for name in NETWORKS)
-        return f"threshold {self.threshold:g}, margin {self.margin_px} pixels, {hashes}"
+        looked = in_words(*map(NetworkFile, NETWORKS))
+        return f"threshold {self.threshold:g}, margin {self.margin_px} pixels, {looked}"
 
     def _around(self, frame: np.ndarray) -> np.ndarray:
         """(H, W): how likely a pixel is of somebody who was found."""
@@ -142,7 +143,7 @@ def _grown(hidden: np.ndarray, margin_px: int) -> np.ndarray:
 def _fetched(name: str) -> Path:
     """A network from the cache; without it there are no masks, and nothing is trained."""
     try:
-        return assets.fetch(name)
+        return NetworkFile(name).path()
     except (OSError, BadInput) as error:
         error.add_note("Without it there is no segmenter; give masks instead, with --masks.")
         raise

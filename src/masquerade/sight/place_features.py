@@ -64,6 +64,11 @@ def _found(name: str) -> Backbone:
     return _BACKBONES[name]
 
 
+def backbone_of(name: str) -> Backbone:
+    """The network of that name, without weights."""
+    return _found(name)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlaceFeatures:
     """Turns frames into features by one public network.

@@ -16,8 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade import _check, assets
+from masquerade import _check
 from masquerade._optional import require
+from masquerade.sight import network_file
+from masquerade.sight.network_file import NetworkFile
 from masquerade.sight.person_detector import PersonDetector
 from masquerade.sight.tflite import LiteNetwork
 
@@ -150,9 +152,12 @@ class PoseLandmarks:
     @property
     def in_words(self) -> str:
         """What looked, for a report."""
-        names = NETWORKS if self.model is None else NETWORKS[:1]
-        said = [f"{name} SHA-256 {assets.find(name).sha256}" for name in names]
-        return ", ".join([*said, *([] if self.model is None else [self.model.name])])
+        return network_file.in_words(*self._files)
+
+    @property
+    def _files(self) -> tuple[NetworkFile, NetworkFile]:
+        detects, looks = NETWORKS
+        return NetworkFile(detects), NetworkFile(looks, self.model)
 
     def _squares(self, frame: np.ndarray) -> list[np.ndarray]:
         """Where the detector thinks that somebody is; seen once, each is put right."""
@@ -193,12 +198,11 @@ class PoseLandmarks:
 
     @cached_property
     def _detect(self) -> PersonDetector:
-        return PersonDetector(assets.fetch(NETWORKS[0]), thresh=self.thresh, parts=self.parts)
+        return PersonDetector(self._files[0].path(), thresh=self.thresh, parts=self.parts)
 
     @cached_property
     def _look(self) -> LiteNetwork:
-        path = assets.fetch(NETWORKS[1]) if self.model is None else self.model
-        return LiteNetwork(path, outputs=_OUTPUTS)
+        return LiteNetwork(self._files[1].path(), outputs=_OUTPUTS)
 
 
 def _check_frame(frame: np.ndarray) -> None:
