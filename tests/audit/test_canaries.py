@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import norm
 
 from masquerade.account.calibrate import sampled_gaussian
-from masquerade.account.power import tradeoff_curve
+from masquerade.account.power import coin_curve
 from masquerade.audit.canary import Likelihood, by_coins, tossed
 from masquerade.audit.one_run import SHARES, guessed, is_refuted, one_run_coins
 from masquerade.doors.audit import audit_game
@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 
 from few_films import Few, trains  # noqa: E402
 from masquerade.doors import canaries  # noqa: E402
-from masquerade.doors.canaries import Flock, Planted, sing  # noqa: E402
+from masquerade.doors.canaries import Flock, Planted, sing, sing_again  # noqa: E402
 from masquerade.doors.canary_films import (  # noqa: E402
     FilmJudge,
     MadeUpFilms,
@@ -57,7 +57,7 @@ def is_caught(name: str, noise: Noise, **fields: Any) -> bool:
     claimed = sampled_gaussian(
         sung.plan.noise_multiplier, sampling_prob=sampler.sampling_prob, steps=sung.plan.steps
     )
-    curve = tradeoff_curve(claimed, relation=method.met)
+    curve = coin_curve(claimed, relation=method.met)
     guesses = [guessed(sung.scores["planted"], share=share) for share in SHARES]
     return any(is_refuted(each, curve, doubt=(1 - SURE) / len(SHARES)) for each in guesses)
 
@@ -82,6 +82,16 @@ def test_people_are_canaries_where_people_are_the_units() -> None:
     assert len(both.without) + len(both.within) == 12
     planted = sung.scores["planted"]
     assert planted.within.mean() > planted.without.mean() + 0.5 * planted.without.std()
+
+
+def test_runs_that_are_repeated_have_coins_of_their_own_and_begin_alike() -> None:
+    method = make_method("dp_sgd", epsilon=8.0, unit="video", epochs=0.5, batch=8)
+    flock = Flock(planted=20, films=MadeUpFilms(count=4))
+    first, second = sing_again(method, flock, runs=2, noise=Noise(seed=4))
+    assert not np.array_equal(first.scores["planted"].within, second.scores["planted"].within)
+    alone = sing(method, flock, noise=Noise(seed=4))
+    for name, scores in alone.scores.items():
+        assert scores.within == pytest.approx(first.scores[name].within, rel=1e-4, abs=1e-9)
 
 
 def few_rows(*, has_public: bool) -> Rows:
@@ -194,8 +204,9 @@ def test_a_model_is_audited_by_its_receipt_and_nothing_is_written(
     path = tmp_path / "model.safetensors"
     trains(path, MadeUpFilms(count=48), epsilon=8.0, epochs=1.0)
     before = {file: file.read_bytes() for file in tmp_path.iterdir()}
-    run = command("audit", path, "--json")
+    run = command("audit", path, "--repeats", 2, "--json")
     assert run.code == 0, run.err
+    assert run.json["repeats"] == 2 and run.json["evidence"]["confidence"] == 0.95
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
     promised = json.loads(before[receipt_path(path)])["guarantee"]["epsilon"]
     assert run.json["claim"]["epsilon"] == promised

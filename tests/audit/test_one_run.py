@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from masquerade import Scores
 from masquerade.account.calibrate import sampled_gaussian
-from masquerade.account.power import false_negative_rate, tradeoff_curve
+from masquerade.account.power import coin_curve, false_negative_rate, tradeoff_curve
 from masquerade.audit.one_run import (
     Guesses,
     chance,
@@ -27,6 +27,7 @@ from masquerade.audit.one_run import (
     one_run_gaussian,
     one_run_poisson,
 )
+from masquerade.audit.repeated import confidence_each, least
 from masquerade.guarantee import Relation
 from masquerade.tradeoff import gaussian_delta, gaussian_epsilon
 
@@ -194,6 +195,81 @@ def test_the_curve_for_many_questions_is_the_one_for_each() -> None:
     for rate in (0.01, 0.2, 0.9):
         one = false_negative_rate(rate, event, relation=Relation.ZERO_OUT)
         assert one * 0.99 <= curve(rate) <= one * 1.01
+
+
+def mixture_guesses(z: float, q: float, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Right and wrong guesses of one sampled step: "in" above a place, "out" below its mirror."""
+    alarms, lows = norm.sf(places / z), norm.cdf(-places / z)
+    hits = (1 - q) * alarms + q * norm.sf((places - 1) / z)
+    misses = (1 - q) * lows + q * norm.cdf((-places - 1) / z)
+    return (hits + lows) / 2, (alarms + misses) / 2
+
+
+def test_guesses_of_fair_coins_are_held_to_both_directions_at_once() -> None:
+    z, q = 0.7, 0.1
+    event = sampled_gaussian(z, sampling_prob=q, steps=1)
+    coins = coin_curve(event, relation=Relation.ZERO_OUT)
+    worst = tradeoff_curve(event, relation=Relation.ZERO_OUT)
+    right, wrong = mixture_guesses(z, q, np.linspace(-2, 3, 21))
+    least_wrong = np.array([coins(1 - one) for one in right])
+    assert np.all(least_wrong <= wrong * (1 + 1e-9)), "no guesser is better than the curve"
+    assert np.any(least_wrong > 0.9 * wrong), "and one comes close"
+    single = np.array([worst(1 - one) for one in right])
+    assert np.all(single <= least_wrong * (1 + 1e-6)) and np.any(single < 0.9 * least_wrong)
+
+
+def sampled_steps(canaries: int, rng: np.random.Generator) -> Scores:
+    """The exact likelihood ratio of ten sampled steps, seen one by one."""
+    q, z = 0.2, 1.0
+    is_in, total = rng.random(canaries) < 0.5, np.zeros(canaries)
+    for _ in range(10):
+        seen = rng.normal(0, z, canaries) + (is_in & (rng.random(canaries) < q))
+        total += np.log1p(q * np.expm1((2 * seen - 1) / (2 * z * z)))
+    return by_coins(total, is_in)
+
+
+def test_audits_of_sampled_steps_are_wrong_in_five_of_a_hundred_at_most() -> None:
+    curves = {
+        z: coin_curve(sampled_gaussian(z, sampling_prob=0.2, steps=10), relation=Relation.ZERO_OUT)
+        for z in (1.0, 4.0)
+    }
+    rng = np.random.default_rng(8)
+    guesses = [guessed(sampled_steps(CANARIES, rng), share=1 / 8) for _ in range(RUNS)]
+
+    def refuted(z: float) -> float:
+        judged = cache(lambda each: is_refuted(each, curves[z], doubt=0.05))
+        return float(np.mean([judged(each) for each in guesses]))
+
+    assert refuted(1.0) <= 0.05, "the noise that there is"
+    assert refuted(4.0) > 0.5, "four times as much"
+
+
+def test_the_least_of_several_runs_shows_more_and_is_as_rarely_wrong() -> None:
+    rng, truth, runs = np.random.default_rng(9), 1.5, 5
+    each = confidence_each(0.95, runs=runs)
+    known = cache(lambda guesses: mu_at_least(guesses, confidence=each))
+    once = cache(lambda guesses: mu_at_least(guesses, confidence=0.95))
+    drawn = [
+        [guessed(gaussian(truth, CANARIES, rng), share=0.5) for _ in range(runs)]
+        for _ in range(200)
+    ]
+    lowest = np.array([min(map(known, some)) for some in drawn])
+    alone = np.array([once(some[0]) for some in drawn])
+    assert np.mean(lowest > truth) <= 0.05
+    assert np.median(lowest) > np.median(alone)
+
+
+def test_the_least_of_several_runs_is_stated_with_the_confidence_of_all() -> None:
+    scores = [gaussian(1.5, 300, np.random.default_rng(seed)) for seed in range(3)]
+    each = confidence_each(0.95, runs=3)
+    assert (1 - each) ** 3 == pytest.approx(0.05)
+    found = [one_run_gaussian(one, delta=1e-5, confidence=each) for one in scores]
+    all_three = least(found, confidence=0.95)
+    assert all_three.epsilon_at_least == min(one.epsilon_at_least for one in found)
+    assert all_three.confidence == 0.95
+    assert all_three.trials == sum(one.trials for one in found)
+    with pytest.raises(ValueError, match="confidence_each"):
+        least(found[:2], confidence=0.95)
 
 
 def test_scores_that_tell_nothing_prove_nothing() -> None:

@@ -11,7 +11,8 @@ e^epsilon), at least v guesses are right with a chance of at most
 
 For a whole trade-off curve f [mahloujifar2024]: let r_j and h_j be the expected shares of canaries
 that are guessed right and wrong in runs with at least j right guesses. Turning a coin over makes
-its right guess a wrong one, and one right guess is lost, so h_{j-1} >= f(1 - r_j).
+its right guess a wrong one, and one right guess is lost, so h_{j-1} >= f(1 - r_j). Where "in" and
+"out" are not told apart equally well, f is the curve of fair coins, `coin_curve`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from scipy.stats import binom
 from masquerade import _check
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.compose import epsilon as epsilon_of
-from masquerade.account.power import tradeoff_curve
+from masquerade.account.power import coin_curve
 from masquerade.audit.bounds import as_evidence
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
@@ -232,7 +233,7 @@ def one_run_poisson(
         return sampled_gaussian(z, sampling_prob=sampling_prob, steps=steps)
 
     def is_too_quiet(quiet: float) -> bool:
-        curve = tradeoff_curve(event(quiet), relation=relation)
+        curve = coin_curve(event(quiet), relation=relation)
         return any(is_refuted(each, curve, doubt=doubt) for each in guesses)
 
     found = _largest(is_too_quiet, math.log(_MOST_Z / _LEAST_Z), halvings=14)

@@ -80,6 +80,9 @@ def games(*, is_long: bool) -> dict[str, Game]:
         "cosine_gaussian, 4 sites": _video("cosine_gaussian", 8_000, unit="pixels", pixels=4),
         "cosine_gaussian, frame": _video("cosine_gaussian", 8_000, unit="frame"),
         "pooled_gaussian, 4 sites": _video("pooled_gaussian", 8_000, unit="pixels", pixels=4),
+        "public_mask_gaussian, 4 sites": _video(
+            "public_mask_gaussian", 8_000, unit="pixels", pixels=4
+        ),
         "video_dprp, orthonormal, frame": _video("video_dprp", 8_000, unit="frame", columns=16),
         "video_dprp, as published, frames seen": _published_frames(),
     }
