@@ -20,7 +20,7 @@ from masquerade.errors import BadInput
 from masquerade.recipes import bench
 
 pytest.importorskip("torch")
-RECIPES = ("mask_dp", "tempdiff", "video_dprp")
+RECIPES = ("mask_dp", "pose", "tempdiff", "video_dprp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,10 +113,10 @@ def test_a_journal_is_of_one_recipe_one_data_set_and_one_version(
 
 def test_every_recipe_is_found_and_described() -> None:
     assert set(COMMANDS) == {
-        *("anonymise", "audits", "demo", "figures", "gallery", "mask_dp", "papers", "pretrain"),
-        *("tempdiff", "video_dprp", "world"),
+        *("anonymise", "audits", "demo", "figures", "gallery", "mask_dp", "papers"),
+        *("place_training", "pose", "ppedcrf", "pretrain", "tempdiff", "video_dprp", "world"),
     }
-    assert list(COMMANDS) == sorted(COMMANDS) and len(COMMANDS) == 11
+    assert list(COMMANDS) == sorted(COMMANDS) and len(COMMANDS) == 14
     for name, recipe in COMMANDS.items():
         assert recipe.__module__.endswith(f".{name}") and recipe.__doc__
     with pytest.raises(ValueError, match="entry 'fims'; choose from anonymise, audits"):

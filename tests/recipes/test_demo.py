@@ -8,6 +8,7 @@ import math
 import re
 import runpy
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import video_files as maker
+from masquerade.recipes.demo import claims, sensor_model, steps
 from masquerade.report import page, plot
 from video_files import KINDS
 
@@ -99,11 +101,30 @@ def test_the_readmes_training_can_be_planned(command: Any, tmp_path: Path) -> No
 
 @pytest.fixture
 def few_people(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo's training, in small."""
+    """The demo's training, in small; what no folder changes is worked out once for both runs."""
     model = pytest.importorskip("masquerade.recipes.demo.video_model")
     few = replace(model.WORLD, subjects=12, videos=72)
     monkeypatch.setattr(model, "WORLD", few)
     monkeypatch.setattr(model, "PLAN", replace(model.PLAN, epochs=3.0, batch=8))
+    monkeypatch.setattr(sensor_model, "STAGE", replace(sensor_model.STAGE, wearers=60))
+    soon: dict[str, Any] = {"student_steps": 60, "student_epochs": 2}
+    monkeypatch.setattr(sensor_model, "PEOPLE", replace(sensor_model.PEOPLE, shards=10, **soon))
+    monkeypatch.setattr(sensor_model, "REAL", replace(sensor_model.REAL, **soon))
+    once = [(claims, "judged"), (claims, "played"), (steps, "noise")]
+    for module, name in [*once, (model, "learned"), (sensor_model, "learned")]:
+        monkeypatch.setattr(module, name, remembered(getattr(module, name)))
+
+
+def remembered(chapter: Callable[..., Any]) -> Callable[..., Any]:
+    """The same chapter again, whoever is told about it."""
+    found: list[Any] = []
+
+    def again(told: Any) -> Any:
+        if not found:
+            found.append(chapter(told))
+        return found[0]
+
+    return again
 
 
 def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people: None) -> None:

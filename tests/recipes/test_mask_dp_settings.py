@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 from masquerade.recipes.mask_dp import MaskDpTables  # noqa: E402
 from masquerade.recipes.mask_dp.copies import copied  # noqa: E402
 from masquerade.recipes.mask_dp.rows import CONTEXT  # noqa: E402
-from masquerade.recipes.mask_dp.settings import EPSILONS  # noqa: E402
+from masquerade.recipes.mask_dp.settings import CHOSEN, EPSILONS  # noqa: E402
 
 PUBLISHED = "MaskDP as published"
 ROWS = ("public part only", "DP", "MultiClip", "MaskDP", PUBLISHED, "DP from scratch")
@@ -99,6 +99,29 @@ def test_the_papers_setting_is_what_is_printed(name: str, epochs: float, delta: 
 def test_a_wrong_number_is_refused_before_anything_is_read(wrong: Any, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         MaskDpTables(**wrong)
+
+
+def test_what_differs_between_relations_stays_open_until_one_is_asked_for() -> None:
+    both = MaskDpTables(private="person", relations=("replace_one", "zero_out"))
+    for plan in (both, both.settled()):
+        for relation in both.relations:
+            alone = MaskDpTables(private="person", relations=(relation,)).settled()
+            assert all(getattr(alone, name) is not None for name in CHOSEN)
+            for name in ("DP", "MaskDP"):
+                assert plan.method(name, 1.0, relation=relation) == alone.method(
+                    name, 1.0, relation=relation
+                )
+    given = replace(both, mask_learning_rate=0.3, weight=2.0).settled()
+    for relation in both.relations:
+        made = given.method("MaskDP", 1.0, relation=relation)
+        assert (made.learning_rate, made.weight) == (0.3, 2.0), "a flag is stronger"  # type: ignore[attr-defined]
+
+
+def test_one_way_to_read_serves_both_relations() -> None:
+    for private in ("background", "person"):
+        both = MaskDpTables(private=private, relations=("replace_one", "zero_out"))  # type: ignore[arg-type]
+        plan = both.settled()
+        assert plan.view is not None and plan.part is not None and plan.public_batch is not None
 
 
 def test_copies_are_cut_and_mirrored_with_their_mask() -> None:

@@ -25,8 +25,8 @@ from masquerade.recipes import bench, seen  # noqa: E402
 from masquerade.recipes.mask_dp import MaskDpTables, run  # noqa: E402
 from masquerade.recipes.mask_dp import page as pages  # noqa: E402
 from masquerade.recipes.mask_dp.rows import Cell, Found  # noqa: E402
-from masquerade.train import mask_dp as published  # noqa: E402
 from masquerade.train import method  # noqa: E402
+from masquerade.train import plan as published  # noqa: E402
 from masquerade.train.plan import Plan  # noqa: E402
 from masquerade.train.rows import Rows  # noqa: E402
 from masquerade.train.views import FILL  # noqa: E402
@@ -209,12 +209,12 @@ def test_a_table_without_the_public_part_is_refused() -> None:
         assert plan.wanted["public part only"] == plan.wanted["DP"]
 
 
-def test_what_the_paper_leaves_open_is_printed_and_of_ours_what_was_not_chosen() -> None:
+def test_what_the_paper_leaves_open_is_printed_and_of_ours_on_what_it_was_chosen() -> None:
     paper = found(cell("DP", 1.0, 0.5, 0.5), setting="paper")
     assert set(paper.plan.left_open) <= set(pages.sentences(paper)) and paper.plan.left_open
     assert pages.plain(paper)["left_open"]
     (ours,) = MaskDpTables().left_open
-    assert "neither for zero_out" in ours and "nor for people private" in ours
+    assert "world 2000" in ours and "private side and relation" in ours
 
 
 def test_worlds_are_of_stage_alone() -> None:
@@ -224,7 +224,8 @@ def test_worlds_are_of_stage_alone() -> None:
 
 def test_each_view_is_the_one_that_is_meant() -> None:
     data = Noisy(split="train")
-    plan = MaskDpTables(private="person", part="all", jobs=1).settled()  # the trunk gives films
+    given = MaskDpTables(private="person", view="whole", part="all", jobs=1)
+    plan = given.settled()  # the trunk gives films
     views = run.read(plan, data, {"MaskDP", "MultiClip", "DP from scratch"})
     whole, many, films = (views[name] for name in ("MaskDP", "MultiClip", "DP from scratch"))
     segments = many.private.unflatten(0, (6, 3))

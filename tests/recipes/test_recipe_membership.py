@@ -14,7 +14,7 @@ from masquerade.attack.membership import Membership
 from masquerade.events import GaussianDpEvent
 from masquerade.guarantee import Relation
 from masquerade.recipes import bench, membership
-from masquerade.recipes.membership import MembersFound
+from masquerade.recipes.membership import AttackedRow, MembersFound
 from masquerade.scores import Success
 from masquerade.tradeoff import power
 
@@ -27,6 +27,7 @@ from masquerade.recipes.mask_dp.rows import DP, MASK_DP  # noqa: E402
 from masquerade.recipes.tempdiff import TempdiffTables  # noqa: E402
 from masquerade.recipes.tempdiff import run as runs  # noqa: E402
 from masquerade.recipes.tempdiff.parts import SignalParts  # noqa: E402
+from masquerade.train.ensemble import votes  # noqa: E402
 from masquerade.train.rows import Rows  # noqa: E402
 
 torch.set_num_threads(1)
@@ -61,6 +62,9 @@ def found(row: str, epsilon: float | None, value: float, allowed: float) -> Memb
         hits=(0.01, 0.2, 1.0),
         shadows=8,
         protected="whole recording",
+        bound=() if epsilon is None else (allowed,) * 16,
+        top_1=(0.5, 0.6),
+        tested=100,
     )
 
 
@@ -70,9 +74,22 @@ def test_a_table_shows_what_is_found_beside_what_epsilon_allows() -> None:
     assert "| DP | 1 | whole recording | 1.5 (0.5 to 2.5) | 2.0 |" in text
     assert "| DP | no noise | whole recording | 30.0 (29.0 to 31.0) | anything |" in text
     assert "Nowhere is more found than epsilon allows." in text
-    assert "<svg" in membership.drawn(rows) and membership.section([]) == []
+    assert "| 55.0 ± 7.1 |" in text
+    assert membership.drawn(rows).count("allowed</text>") == 1, "without noise all is allowed"
+    assert membership.section([]) == []
     again = membership.read([_json.encode(one) for one in rows])
     assert again == rows
+
+
+def test_the_frontier_goes_from_who_is_found_least_to_what_is_kept_most() -> None:
+    strict, loose = found("DP", 1.0, 0.015, 0.02), found("DP", None, 0.3, 1.0)
+    drawn = membership.kept([strict, replace(loose, top_1=(0.9, 0.9))])
+    assert drawn.count("<circle") == 4 and "DP, eps 1: 1.5 given away, 55 kept" in drawn
+    line = next(one for one in drawn.splitlines() if 'class="frontier"' in one)
+    assert line.partition('points="')[2].partition('"')[0].count(",") == 3, "a step of two corners"
+    worse = membership.kept([strict, replace(loose, top_1=(0.1, 0.1))])
+    line = next(one for one in worse.splitlines() if 'class="frontier"' in one)
+    assert line.partition('points="')[2].partition('"')[0].count(",") == 1, "it is not on the line"
 
 
 def test_a_table_says_where_more_is_found_than_epsilon_allows() -> None:
@@ -133,13 +150,20 @@ def test_an_attack_on_rows_that_are_learned_by_heart_succeeds_and_noise_stops_it
         case = members.case_of(PLAN, DP, epsilon, rows(), 2)
         if epsilon < math.inf:
             case = replace(case, overfit=case.learn)  # which is asked for below, once
-        told += membership.read(
-            membership.found_in(case, row=DP, epsilon=None, attack=attack, protected="all")
+        attacked = AttackedRow(
+            name=DP,
+            epsilon=None,
+            protected="all",
+            case=case,
+            test=lambda inside, seed: float(inside.mean()),
+            tested=24,
         )
+        told += membership.read(membership.found_in(attacked, attack=attack))
     quiet, loud = told[0], told[4]
     assert quiet.attacker == loud.attacker == "LiRA, with and without"
     assert loud.published[2].value > 0.6 and loud.ceiling[2].value > 0.8
     assert quiet.published[2].low < 0.55
+    assert loud.top_1 == (0.5,) * 4 and loud.tested == 24, "tested are models of halves"
 
 
 @pytest.mark.slow
@@ -160,8 +184,14 @@ def test_students_of_votes_are_attacked_by_teacher() -> None:
     )
     parts: dict[str, Any] = {"train": PRIVATE, "public": PUBLIC, "test": PUBLIC}
     examined = runs.measure(tables.plan, SignalParts.of(parts), journal=bench.Journal())
-    assert {one.epsilon for one in examined.members} == {2.0, None}
-    assert len(examined.members) == 2 * 4
-    assert all(one.allowed for one in examined.members if one.epsilon)
+    shipped = [one for one in examined.members if one.protected == "one person"]
+    assert {one.epsilon for one in shipped} == {2.0, None} and len(shipped) == 2 * 4
+    published = [one for one in examined.members if one not in shipped]
+    assert {one.row for one in published} == {"as published"} and len(published) == 4
+    assert {one.protected for one in published} == {"one teacher's data, gamma 0.5"}
+    true = votes.Ballot(aggregator="lnmax", queries=20, scale=2.0).epsilon(1e-5)
+    assert {one.epsilon for one in published} == {true}, "not what is claimed"
+    assert all(one.allowed and one.bound for one in examined.members if one.epsilon)
+    assert all(0 <= share <= 1 for one in examined.members for share in one.top_1)
     with pytest.raises(ValueError, match="even number"):
         _ = replace(tables, membership=7)

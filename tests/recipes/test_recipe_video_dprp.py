@@ -22,7 +22,7 @@ from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Heuristic, Streams
 from masquerade.recipes import bench
-from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables, promises, timing
+from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables, promises, timing, views
 from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import rows as rows_of
 from masquerade.recipes.video_dprp import run as runs
@@ -239,13 +239,13 @@ def test_every_run_has_a_release_of_its_own_unless_it_would_be_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked: list[tuple[str, tuple[int, ...]]] = []
-    real = runs.see
+    real = views.see
 
-    def counted(plan: Any, films: Kept, view: runs.View, **told: Any) -> runs.Seen:
+    def counted(plan: Any, films: Kept, view: views.View, **told: Any) -> views.Seen:
         looked.append((view.mechanism.name if view.mechanism else "raw", films.numbers))
         return real(plan, films, view, **told)
 
-    monkeypatch.setattr(runs, "see", counted)
+    monkeypatch.setattr(views, "see", counted)
     train, test = (
         Kept(origin=Films(split=split), numbers=tuple(range(count)))
         for split, count in (("train", 6), ("test", 3))
@@ -288,7 +288,7 @@ def test_a_random_stretch_is_cut_where_no_noise_is_in_the_training() -> None:
         )
         assert trial._view(4).crop_seed == seed
     seen = [
-        runs._looked_at(plan, [film], film_classes(), runs.View(segments=3, crop_seed=seed), 0)
+        views._looked_at(plan, [film], film_classes(), views.View(segments=3, crop_seed=seed), 0)
         for seed in (None, 1, 1, 2)
     ]
     assert all(rows.slots.shape == (1, 3) for rows in seen)

@@ -41,14 +41,16 @@ def told(naive: float, adaptive: float, ceiling: float = 0.7) -> LooksTold:
     )
 
 
-def row(name: str, looks: LooksTold | None, *, table: int = 1) -> ResultRow:
+def row(name: str, looks: LooksTold | None, *, table: int = 1, block: int = 12) -> ResultRow:
     made = made_up(name, 8.0, 0.5)
-    return replace(made, spec=Spec(table=table, name=name, at=8.0), looks=looks)
+    spec = Spec(table=table, name=name, mechanism="mosaic", fields={"block": block}, at=8.0)
+    return replace(made, spec=spec, looks=looks)
 
 
 def test_every_release_stands_once_between_raw_and_random() -> None:
     hides, leaks = told(0.3, 0.31), told(0.35, 0.6)
-    rows = [row("mosaic", leaks), row("noise", hides), row("again", leaks), row("model", None)]
+    rows = [row("mosaic", leaks), row("noise", hides, block=2), row("again", leaks)]
+    rows.append(row("model", None, block=3))
     _, words, table = looks_page.section(rows)
     lines = [line.split(" | ") for line in table.splitlines()]
     assert [line[0].removeprefix("| ") for line in lines[2:]] == [
@@ -61,6 +63,9 @@ def test_every_release_stands_once_between_raw_and_random() -> None:
     ]
     [said] = looks_page.looks_findings(rows)
     assert "Not told apart from random data: `noise`" in said and "not stopped: `mosaic`" in said
+    rows += [row(f"k = {k}", hides, table=3, block=k) for k in (4, 5)]  # alike, and two releases
+    [said] = looks_page.looks_findings(rows)
+    assert "`noise`, 2 of the 2 further releases of k and b" in said
 
 
 def test_an_attack_that_fails_on_raw_recordings_is_said_to_tell_nothing() -> None:
@@ -89,3 +94,5 @@ def test_each_release_is_attacked_and_noted(
     monkeypatch.setattr(looks.BothSides, "of", None)  # a second run has it all in its journal
     again = looks.told_of(plan, Stage(), kinds, shape, journal=journal, told=bench.quiet)
     assert again == found
+    plan = replace(plan, looks=False)
+    assert looks.told_of(plan, Stage(), kinds, shape, journal=journal, told=bench.quiet) == {}

@@ -17,7 +17,7 @@ from masquerade.recipes.video_dprp import page as pages
 from masquerade.recipes.video_dprp import rows as rows_of
 from masquerade.recipes.video_dprp.promises import RowPromise
 from masquerade.recipes.video_dprp.results import FaceCount, Measured, ResultRow, Setting, TimedRow
-from masquerade.recipes.video_dprp.rows import Spec
+from masquerade.recipes.video_dprp.rows import ALONE, RAW, Spec
 from video_dprp_rows import CHOICES, SETTING, made_up
 
 torch = pytest.importorskip("torch")
@@ -68,6 +68,27 @@ def test_the_published_form_is_compared_with_every_heuristic() -> None:
     told = "behind `mosaic`; not told apart from `blur`; ahead of `low`"
     assert any(told in each for each in said)
     assert any("from epsilon 2 to 8: 50.0 ± 1.0 to 50.0 ± 1.0 (not told" in each for each in said)
+
+
+def test_rules_of_thumb_are_judged_beside_raw_recordings_and_the_gap_is_said() -> None:
+    def row(name: str, share: float, mechanism: str | None, **promise: Any) -> ResultRow:
+        spec = Spec(table=1, name=name, mechanism=mechanism)
+        return replace(made_up(name, 0, share), spec=spec, promise=RowPromise(**promise))
+
+    rows = (
+        row(RAW, 0.8, None),
+        row(ALONE, 0.525, None),
+        row("faces", 0.79, "face_blur"),
+        row("coarse", 0.5, "mosaic"),
+        row("noise", 0.1, "gaussian_noise", nominal=8.0, epsilon=8.0, frame=8.0),
+    )
+    said = sentences.findings(Measured(rows=rows), replace(SETTING, shape=(16, 64, 64, 3)))
+    assert any("27.5 points are there to be learned" in each for each in said)
+    told = "not told apart: `faces` 79.0 ± 1.0; behind: `coarse` 50.0 ± 1.0."
+    assert any(f"beside raw recordings (80.0 ± 1.0). {told}" in each for each in said)
+    assert not any("MultiClip" in each for each in said), "which is a row of Table 2"
+    unproved = pages.markdown(Measured(rows=rows[:-1]), SETTING)
+    assert "at delta ." not in unproved and "Best on raw tests" not in unproved
 
 
 def test_the_best_row_is_sought_among_those_proved_for_the_same_unit() -> None:

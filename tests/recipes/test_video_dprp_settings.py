@@ -20,7 +20,7 @@ from masquerade.recipes.video_dprp import rows as rows_of
 from masquerade.recipes.video_dprp.results import Measured
 from masquerade.recipes.video_dprp.rows import Spec
 from masquerade.recipes.video_dprp.settings import PAPER, PRESETS
-from video_dprp_rows import SETTING
+from video_dprp_rows import SETTING, made_up
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -86,6 +86,28 @@ def test_counts_are_checked(field: str) -> None:
 def test_what_cannot_be_measured_is_refused_before_anything_is_read(wrong: Any) -> None:
     with pytest.raises(ValueError, match=f"Expected.*{next(iter(wrong))}"):
         VideoDprpTables(**wrong)
+
+
+def test_rows_can_be_asked_for_by_mechanism_and_a_wrong_name_is_refused() -> None:
+    plan = VideoDprpTables(mechanisms=("mosaic", "face_blur"))
+    asked = {
+        spec.mechanism
+        for spec in rows_of.all_rows((20, 64, 64, 3), plan.choices, is_quick=False)
+        if plan.is_wanted(spec.mechanism)
+    }
+    assert asked == {None, "mosaic", "face_blur"}
+    assert all(map(EXAMPLE.is_wanted, ("mosaic", "video_dprp", None)))
+    with pytest.raises(ValueError, match=r"Unknown mechanism 'mosiac' \(did you mean mosaic\?\)"):
+        VideoDprpTables(mechanisms=("mosiac",))
+
+
+def test_results_of_another_preset_do_not_stand_in_the_place_of_the_usual_ones() -> None:
+    found = Measured(rows=(replace(made_up("mosaic", 8.0, 0.5), spec=Spec(table=1, name="m")),))
+    usual, near = (
+        EXAMPLE.results(Stage(preset=name), found, SETTING) for name in ("small", "faces")
+    )
+    assert list(usual.plots) == ["video_dprp_1"] and list(near.plots) == ["video_dprp_faces_1"]
+    assert near.title == f"{usual.title}, preset faces"
 
 
 def test_a_preset_of_stage_keeps_its_size_and_the_usual_one_has_many_to_test_on() -> None:

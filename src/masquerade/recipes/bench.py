@@ -250,7 +250,10 @@ class Results:
         atomic.write_whole(out / "results.json", (json.dumps(found, indent=1) + "\n").encode())
         atomic.write_whole(out / "table.md", self.text.encode())
         self._draw(out)
-        lines = [self.text, f"Wrote {out}/results.json, table.md and {len(self.plots)} plots."]
+        lines = [
+            *self.text.splitlines(),
+            f"Wrote {out}/results.json, table.md and {len(self.plots)} plots.",
+        ]
         if page is not None:
             self._append(page, origin)
             lines.append(f"Added a section to {page}.")

@@ -8,27 +8,32 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from joblib import delayed
 
-from masquerade import _json
+from masquerade import _json, _round
 from masquerade.account.power import false_negative_rate
 from masquerade.attack.case_model import ModelCase
 from masquerade.attack.membership import Membership
 from masquerade.attack.membership_curve import RATES
+from masquerade.attack.membership_shadows import Shadows
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.recipes import bench
-from masquerade.report import plot
+from masquerade.recipes.verdict import Runs
+from masquerade.report import frontier, plot
 from masquerade.scores import Success
 from masquerade.tradeoff import power
 
 _MAIN = "LiRA, with and without"
+_TESTED = 4  # attacked models that are trained once more, to test them
+_LEVELS = np.geomspace(1e-3, 1.0, 16)  # false alarms at which what is allowed is drawn
 Allowed: TypeAlias = Callable[[float], float]
 """From a rate of false alarms to the hits that a guarantee allows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MembersFound:
-    """One attacker against one way of training.
+    """One attacker against one way of training, and what such models are good for.
 
     Args:
         row: the way of training.
@@ -42,6 +47,9 @@ class MembersFound:
         hits: of the curve.
         shadows: models.
         protected: what the unit is.
+        bound: hits that the guarantee allows at each of `_LEVELS`; empty without one.
+        top_1: of models that learned from the same halves, on recordings that nobody learned from.
+        tested: how many of these recordings there are.
     """
 
     row: str
@@ -55,6 +63,21 @@ class MembersFound:
     hits: tuple[float, ...]
     shadows: int
     protected: str
+    bound: tuple[float, ...] = ()
+    top_1: tuple[float, ...] = ()
+    tested: int = 0
+
+    @property
+    def use(self) -> Runs:
+        """Top-1 of the attacked."""
+        return Runs(self.top_1, tested=self.tested)
+
+    @property
+    def named(self) -> str:
+        """The row and its epsilon, short."""
+        return f"{self.row}, " + (
+            "no noise" if self.epsilon is None else f"eps {_up(self.epsilon)}"
+        )
 
     @property
     def is_refuted(self) -> bool:
@@ -75,35 +98,71 @@ def allowed_by(
     return most
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttackedRow:
+    """A way of training that is attacked, and how its models are tested.
+
+    Args:
+        name: of the row.
+        epsilon: that it has; None without noise.
+        protected: what the unit is.
+        case: for the attack.
+        test: Top-1 of a model that learns from these units, (U,) bool, by a seed.
+        tested: recordings that this is the share of.
+    """
+
+    name: str
+    epsilon: float | None
+    protected: str
+    case: ModelCase
+    test: Callable[[np.ndarray, int], float]
+    tested: int
+
+    def top_1(self, attack: Membership) -> tuple[float, ...]:
+        """Of a few models, each of the same units as one that is attacked."""
+        some = attack.halves(self.case)[:_TESTED]
+        calls = (delayed(self.test)(members, number) for number, members in enumerate(some))
+        return tuple(bench.together(calls, jobs=attack.processes))
+
+
 def found_in(
-    case: ModelCase,
+    attacked: AttackedRow,
     *,
-    row: str,
-    epsilon: float | None,
     attack: Membership,
-    protected: str,
+    leaky: Callable[[], Shadows] | None = None,
     told: bench.Told = bench.quiet,
 ) -> list[dict[str, Any]]:
-    """Every attacker against a way of training, as JSON for a journal."""
-    found = []
-    for tried in attack.tried(case, told=told):
+    """Every attacker against a way of training, as JSON for a journal.
+
+    ``leaky`` gives the ceiling's models where several rows share them.
+    """
+    case, found = attacked.case, []
+    top_1, allowed, bound = attacked.top_1(attack), _most(case, RATES), _most(case, _LEVELS)
+    for tried in attack.tried(case, told=told, leaky=leaky and leaky()):
         concluded = attack.concluded(case, tried)
         alarms, hits = tried.published.curve()
         one = MembersFound(
-            row=row,
-            epsilon=epsilon,
+            row=attacked.name,
+            epsilon=attacked.epsilon,
             attacker=tried.attacker,
             published=concluded.published,
             ceiling=concluded.ceiling,
             floor=concluded.floor,
-            allowed=() if case.allowed is None else tuple(case.allowed(rate) for rate in RATES),
+            allowed=allowed,
             alarms=tuple(alarms.round(6).tolist()),
             hits=tuple(hits.round(6).tolist()),
             shadows=attack.shadows,
-            protected=protected,
+            protected=attacked.protected,
+            bound=bound,
+            top_1=top_1,
+            tested=attacked.tested,
         )
         found.append(_json.encode(one))
     return found
+
+
+def _most(case: ModelCase, rates: Sequence[float] | np.ndarray) -> tuple[float, ...]:
+    return () if case.allowed is None else tuple(case.allowed(float(rate)) for rate in rates)
 
 
 def read(held: Sequence[dict[str, Any]]) -> list[MembersFound]:
@@ -133,6 +192,8 @@ def section(found: Sequence[MembersFound]) -> list[str]:
                 "one is attacked by the others. Brackets are 95 % intervals over whole units.",
                 "The ceiling is a model that was trained on few of them without noise and for "
                 "long; the floor are models that never saw whom they were asked for.",
+                f"Top-1 is of {len(found[0].top_1)} models that learned from the same halves as "
+                f"attacked ones did, on {found[0].tested} recordings or windows of other people.",
                 _refuted(found),
             ]
         ),
@@ -142,14 +203,14 @@ def section(found: Sequence[MembersFound]) -> list[str]:
 def _table(found: Sequence[MembersFound]) -> str:
     names = list(dict.fromkeys(one.attacker for one in found))
     heading = ["trained by", "epsilon", "what is protected", *names, "epsilon allows"]
-    heading += [f"AUC, {_MAIN}"]
+    heading += [f"AUC, {_MAIN}", "Top-1 of the attacked"]
     rows = []
     for row, epsilon in dict.fromkeys((one.row, one.epsilon) for one in found):
         own = {one.attacker: one for one in found if (one.row, one.epsilon) == (row, epsilon)}
         main = own[_MAIN]
         words = [_span(own[name].published[0]) for name in names]
         most = f"{100 * main.allowed[0]:.1f}" if main.allowed else "anything"
-        shown = "no noise" if epsilon is None else f"{epsilon:g}"
+        shown = "no noise" if epsilon is None else _up(epsilon)
         area = main.published[2]
         rows.append(
             [
@@ -159,14 +220,22 @@ def _table(found: Sequence[MembersFound]) -> str:
                 *words,
                 most,
                 f"{area.value:.2f} ({area.low:.2f} to {area.high:.2f})",
+                str(main.use) if main.top_1 else "-",
             ]
         )
     first = {one.attacker: one for one in reversed(found)}
     for name, bound in (("ceiling", "ceiling"), ("floor", "floor")):
         figures = [getattr(first[each], bound) for each in names]
         area = getattr(first[_MAIN], bound)[2]
-        rows.append([name, "", "", *(_span(one[0]) for one in figures), "", f"{area.value:.2f}"])
+        rows.append(
+            [name, "", "", *(_span(one[0]) for one in figures), "", f"{area.value:.2f}", ""]
+        )
     return bench.table(heading, rows)
+
+
+def _up(epsilon: float) -> str:
+    """Three digits, never less than it is."""
+    return _round.shown(epsilon, 3)
 
 
 def _span(figure: Success) -> str:
@@ -182,15 +251,19 @@ def _refuted(found: Sequence[MembersFound]) -> str:
 
 
 def drawn(found: Sequence[MembersFound]) -> str:
-    """The curves of LiRA on logarithmic axes, beside guessing and the ceiling of what is found."""
-    lines = [plot.Line(name="guessing", x=_LEVELS, y=_LEVELS, is_faint=True)]
-    for one in found:
-        if one.attacker == _MAIN:
-            shown = "no noise" if one.epsilon is None else f"epsilon {one.epsilon:g}"
-            name = f"{one.row}, {shown}"
-            lines.append(plot.Line(name=name, x=np.array(one.alarms), y=np.array(one.hits)))
+    """The curves of LiRA on logarithmic axes, each beside what its guarantee allows."""
+    lines = [plot.Line(name="guessing", x=_LEVELS[[0, -1]], y=_LEVELS[[0, -1]], is_faint=True)]
+    for colour, one in enumerate(_by_main(found)):
+        x, y = np.array(one.alarms), np.array(one.hits)
+        shown = x >= _LEVELS[0]  # below, a handful of guesses decide
+        lines.append(plot.Line(name=one.named, x=x[shown], y=y[shown], colour=colour))
+        if one.bound:
+            most = np.array(one.bound)
+            lines.append(
+                plot.Line(name="   allowed", x=_LEVELS, y=most, colour=colour, is_faint=True)
+            )
     axes = plot.Axes(
-        title="Who was learned from, by LiRA",
+        title="Who was learned from, by LiRA, and what epsilon allows",
         x_label="false alarms",
         y_label="found",
         is_log=True,
@@ -198,4 +271,27 @@ def drawn(found: Sequence[MembersFound]) -> str:
     return plot.svg(lines, axes)
 
 
-_LEVELS = np.array([1e-3, 1.0])
+def kept(found: Sequence[MembersFound]) -> str:
+    """What models are good for against what LiRA finds in them, with the frontier."""
+    dots = [
+        frontier.Dot(
+            name=one.named,
+            given_away=100 * one.published[0].value,
+            low=100 * one.published[0].low,
+            high=100 * one.published[0].high,
+            kept=100 * one.use.mean,
+            spread=100 * one.use.spread if len(one.top_1) > 1 else 0.0,
+            is_proved=one.epsilon is not None,
+        )
+        for one in _by_main(found)
+    ]
+    axes = plot.Axes(
+        title="What is kept against who is found",
+        x_label="found by LiRA at 1 % false alarms, % (less is better; 1 is guessing)",
+        y_label="Top-1 of the attacked, %",
+    )
+    return frontier.svg(dots, axes)
+
+
+def _by_main(found: Sequence[MembersFound]) -> list[MembersFound]:
+    return [one for one in found if one.attacker == _MAIN]

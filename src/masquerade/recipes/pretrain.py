@@ -1,4 +1,4 @@
-"""Teach a network how people move, from what only public people of Stage do, without privacy.
+"""Teach a network from what only public people of Stage do, without privacy.
 
 The worlds are those of seeds 1000 to 1999, in which no task is: tasks are in worlds below 1000, and
 what is tried out before is in worlds from 2000 on.
@@ -22,10 +22,21 @@ from masquerade.recipes import bench
 Progress = Callable[[int, int], None]
 
 _PX, _FRAMES = 64, 16
+NetworkName = Literal[
+    "mvit_small",
+    "mvit_v1_b",
+    "mvit_v2_s",
+    "tiny_vit_small",
+    "tiny_vit_5m",
+    "tiny_vit_11m",
+    "tiny_vit_21m",
+]
+_FOR_FILMS = ("mvit_small", "mvit_v1_b", "mvit_v2_s")
+_FOR_POSE = ("tiny_vit_small", "tiny_vit_5m", "tiny_vit_11m", "tiny_vit_21m")
 SEEDS = range(1_000, 2_000)  # of the worlds; no task has one of these
-_WORLD = 2_592  # films of one
+WORLD = 2_592  # films of one
 _LEAST = 48  # two people at least, all activities
-_MOST = _WORLD * len(SEEDS)
+_MOST = WORLD * len(SEEDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,31 +48,47 @@ class Pretrain:
     to see what was learned.
 
     Args:
-        network: which one; the published ones are far too large for two cores.
+        task: what is learned: activity, from films, or pose, COCO's joints from photos.
+        network: which one; mvit_small, or tiny_vit_small for pose, if not given. The published
+            ones are far too large for two cores.
         out: where the weights go, as safetensors.
         epochs: passes over the films; mvit_small takes 45 seconds for 1,000 films on one core, so
             what is given here takes about half an hour.
         device: where films are drawn and the network is trained.
-        videos: films, those held out among them; every 2,592 are of another world.
-        batch: films in a step.
+        videos: films or photos, those held out among them; every 2,592 are of another world.
+        batch: films or photos in a step.
     """
 
-    network: Literal["mvit_small", "mvit_v1_b", "mvit_v2_s"] = "mvit_small"
+    task: Literal["activity", "pose"] = "activity"
+    network: NetworkName | None = None
     out: Path = Path("weights.safetensors")
     epochs: int = 40
     device: Literal["cpu", "cuda"] = "cpu"
-    videos: int = _WORLD // 2
+    videos: int = WORLD // 2
     batch: int = 32
 
     def __post_init__(self) -> None:
         _check.count(epochs=self.epochs, batch=self.batch)
+        if self.network is not None and (self.network in _FOR_POSE) != (self.task == "pose"):
+            there = _FOR_POSE if self.task == "pose" else _FOR_FILMS
+            raise ValueError(_check.unknown(f"network for {self.task}", self.network, there))
         if not _LEAST <= self.videos <= _MOST:
             raise ValueError(f"Expected videos from {_LEAST} to {_MOST}, got videos={self.videos}.")
+
+    @property
+    def taught(self) -> str:
+        """The network that is meant."""
+        usual = "tiny_vit_small" if self.task == "pose" else "mvit_small"
+        return self.network or usual
 
     def run(self) -> Answer:
         """Draw, train, test, write."""
         with bench.telling() as told:
-            found = pretrain(self, partial(told, self.network))
+            if self.task == "pose":
+                from masquerade.recipes import pretrain_pose  # torch: not to list the flags
+
+                return pretrain_pose.answer(self, partial(told, self.taught))
+            found = pretrain(self, partial(told, self.taught))
         return Answer(
             data=found,
             lines=[
@@ -84,14 +111,14 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
         without_privacy,
     )
 
-    _refuse_impossible(plan, has_gpu=without_privacy.torch.cuda.is_available())
+    refuse_impossible(plan, has_gpu=without_privacy.torch.cuda.is_available())
     without_privacy.torch.manual_seed(0)
     classes = len(Stage(repertoire="public").activities)
-    net = mvit.make(plan.network, classes=classes)
+    net = mvit.make(plan.taught, classes=classes)
     films, targets, people = _films(plan.videos, plan.device, progress)
-    is_held = np.isin(people, _held_out(people))
+    is_held = np.isin(people, held_out_people(people))
     entrance = net.to(plan.device).register_forward_pre_hook(
-        lambda _, given: (mvit.fitted(given[0] / 2 + 0.5, plan.network),)  # from -1 to 1
+        lambda _, given: (mvit.fitted(given[0] / 2 + 0.5, plan.taught),)  # from -1 to 1
     )
     without_privacy.fit(
         net,
@@ -104,7 +131,7 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
     entrance.remove()
     mvit.save_weights(net, plan.out)
     return {
-        "network": plan.network,
+        "network": plan.taught,
         "parameters": sum(weight.numel() for weight in net.parameters()),
         "learned": int((~is_held).sum()),
         "people": len(set(people[~is_held].tolist())),
@@ -126,14 +153,15 @@ def _course(plan: Pretrain) -> dict[str, Any]:
     }
 
 
-def _refuse_impossible(plan: Pretrain, *, has_gpu: bool) -> None:
+def refuse_impossible(plan: Pretrain, *, has_gpu: bool) -> None:
+    """Raise before anything is drawn."""
     if plan.device == "cuda" and not has_gpu:
         raise ValueError("Expected a GPU for device=cuda, found none; take device=cpu.")
     if not plan.out.parent.is_dir():
         raise ValueError(f"Expected the folder {plan.out.parent} to exist; make it first.")
 
 
-def _held_out(people: np.ndarray) -> np.ndarray:
+def held_out_people(people: np.ndarray) -> np.ndarray:
     """A tenth of the people, one at least."""
     everyone = np.unique(people)
     chosen = everyone[9::10]
@@ -142,7 +170,7 @@ def _held_out(people: np.ndarray) -> np.ndarray:
 
 def _worlds(videos: int) -> Iterator[tuple[Stage, int]]:
     """Worlds that no task is in, and how many films of each."""
-    for number, seed in enumerate(SEEDS[: -(-videos // _WORLD)]):
+    for number, seed in enumerate(SEEDS[: -(-videos // WORLD)]):
         stage = Stage(
             split="public",
             repertoire="public",
@@ -151,9 +179,9 @@ def _worlds(videos: int) -> Iterator[tuple[Stage, int]]:
             height=_PX,
             width=_PX,
             subjects=84,
-            videos=_WORLD,
+            videos=WORLD,
         )
-        yield stage, min(_WORLD, videos - number * _WORLD)
+        yield stage, min(WORLD, videos - number * WORLD)
 
 
 def _films(

@@ -19,7 +19,7 @@ from masquerade.recipes.mask_dp import page as pages
 from masquerade.recipes.mask_dp import run as runs
 from masquerade.recipes.mask_dp.rows import ALONE, CONTEXT, ROWS, SCRATCH, Found
 from masquerade.recipes.mask_dp.settings import presets
-from masquerade.recipes.preset import settled
+from masquerade.recipes.preset import Preset, settled
 from masquerade.train.method import Method
 
 _QUICK = (0.25, 1.0, math.inf)
@@ -143,11 +143,23 @@ class MaskDpTables:
             _check.delta(delta=self.delta)
 
     def settled(self, data: Collection[Any] | None = None) -> MaskDpTables:
-        """The plan as it is run on a data set: what was left open filled in, or shortened."""
+        """The plan as it is run on a data set: what was left open filled in, or shortened.
+
+        What differs between its relations stays open; `under` fills it in.
+        """
         few = {"part": "head", "epsilons": _QUICK, "seeds": 2, "scratch_epochs": 2.0}
         missing = {name: value for name, value in few.items() if getattr(self, name) is None}
         plan = replace(self, **missing) if self.quick else self  # type: ignore[arg-type]
-        return settled(plan, presets(data))
+        known = [
+            presets(data, private=self.private, relation=one)[self.setting].values
+            for one in self.relations
+        ]
+        same = {name: v for name, v in known[0].items() if all(v == o[name] for o in known)}
+        return settled(plan, {self.setting: Preset(values=same)})
+
+    def under(self, relation: str) -> MaskDpTables:
+        """The plan of one relation, with nothing left open."""
+        return replace(self, relations=(relation,)).settled()  # type: ignore[arg-type]
 
     @property
     def left_open(self) -> tuple[str, ...]:
@@ -206,7 +218,7 @@ class MaskDpTables:
         public_seed: int = 0,
     ) -> Method:
         """The method of a row at an epsilon."""
-        row, plan = ROWS[name], self.settled()
+        row, plan = ROWS[name], self.under(relation)
         epochs = (plan.scratch_epochs if row.from_scratch else plan.epochs) or 1.0
         rate = plan.clean_learning_rate if epsilon == math.inf else plan.learning_rate
         fields: dict[str, Any] = {

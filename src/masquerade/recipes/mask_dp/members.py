@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from masquerade.attack.case_model import ModelCase
 from masquerade.attack.membership import Membership
+from masquerade.attack.membership_shadows import Shadows
 from masquerade.collection import Collection
 from masquerade.doors.shadow import ShadowTraining, units_in
-from masquerade.recipes import bench, membership
+from masquerade.recipes import bench, membership, seen
 from masquerade.recipes.mask_dp.rows import DP, MASK_DP, ROWS
-from masquerade.recipes.membership import MembersFound
+from masquerade.recipes.membership import AttackedRow, MembersFound
 from masquerade.train.method import planned
 from masquerade.train.rows import Rows
 
@@ -47,9 +51,27 @@ def case_of(plan: MaskDpTables, name: str, epsilon: float, rows: Rows, classes: 
     )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeadTest:
+    """Trains a model of some units and tests it.
+
+    Args:
+        training: of models.
+        exam: rows of recordings that nobody learned from.
+    """
+
+    training: ShadowTraining
+    exam: Rows
+
+    def __call__(self, members: np.ndarray, seed: int) -> float:
+        """Top-1."""
+        return float(seen.is_right(self.training.taught(members), self.exam).mean())
+
+
 def measured(
     plan: MaskDpTables,
     rows: Rows,
+    exam: Rows,
     data: Collection[Any],
     *,
     journal: bench.Journal,
@@ -59,17 +81,19 @@ def measured(
     jobs = 1 if plan.device == "cuda" else plan.jobs
     attack = Membership(shadows=plan.membership, jobs=jobs)
     found: list[MembersFound] = []
+    leaky: Callable[[], Shadows] | None = None  # one ceiling for all rows
     for name in (DP, MASK_DP):
         for epsilon in membership.columns(plan.epsilons or ()):
             case = case_of(plan, name, epsilon, rows, len(data.activities))
-            work = partial(
-                membership.found_in,
-                case,
-                row=name,
+            leaky = leaky or cache(partial(attack.leaky, case, told=told))
+            attacked = AttackedRow(
+                name=name,
                 epsilon=None if epsilon == math.inf else epsilon,
-                attack=attack,
                 protected=ROWS[name].unit,
-                told=told,
+                case=case,
+                test=HeadTest(training=case.learn, exam=exam),  # type: ignore[arg-type]
+                tested=exam.units,
             )
+            work = partial(membership.found_in, attacked, attack=attack, leaky=leaky, told=told)
             found += membership.read(journal.measured(f"members, {name}, {epsilon:g}", work))
     return tuple(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from masquerade.recipes.mask_dp.rows import (
     Found,
     Panel,
 )
+from masquerade.recipes.mask_dp.settings import CHOSEN
 from masquerade.recipes.verdict import Runs, Word, compared, overall
 from masquerade.report import bars, plot
 
@@ -47,6 +49,7 @@ _SHARED = (
         "device",
     ),
 )
+_SHORT = {ALONE: "weights alone", PUBLIC: "public part"}  # beside a plot
 _MOST = 1.0  # epsilon up to which rows are compared as a whole
 Score = Callable[[Cell], Runs]
 TOP_1: Score = lambda cell: cell.runs  # noqa: E731
@@ -66,6 +69,7 @@ def plain(found: Found) -> dict[str, Any]:
     return {
         "views": "real",
         "setting": setting | {"weights": found.plan.weights and "PATH", "epsilons": columns},
+        "chosen": {relation: _chosen(found, relation) for relation in found.relations},
         "left_open": list(found.plan.left_open),
         "about": found.about,
         "units": found.units,
@@ -75,6 +79,12 @@ def plain(found: Found) -> dict[str, Any]:
         "sentences": sentences(found),
         "members": [_json.encode(one) for one in found.members],
     }
+
+
+def _chosen(found: Found, relation: str) -> dict[str, Any]:
+    """What may differ between relations."""
+    plan = found.plan.under(relation)
+    return {name: getattr(plan, name) for name in CHOSEN}
 
 
 def markdown(found: Found) -> str:
@@ -317,6 +327,7 @@ def plots(found: Found) -> dict[str, str]:
         drawn[f"{stem}_figure_5{end}"] = class_bars(found, relation=relation)
     if found.members:
         drawn[f"{stem}_members"] = membership.drawn(found.members)
+        drawn[f"{stem}_frontier"] = membership.kept(found.members)
     return drawn
 
 
@@ -324,21 +335,29 @@ def _top_1(found: Found, relation: str) -> str:
     """Per cent right against epsilon; what has no noise as faint levels."""
     finite = [epsilon for epsilon in found.epsilons if epsilon < math.inf]
     lines: list[plot.Line] = []
-    for panel in (one for one in found.panels() if one.relation == relation):
+    for number, panel in enumerate(one for one in found.panels() if one.relation == relation):
         cells = [c for c in found.cells if (c.relation, c.correlation) == panel.key]
         end = f", {panel.place}" if panel.place else ""
-        lines += bench.curves(
+        drawn = bench.curves(
             (cell.method + end, math.log10(cell.epsilon), 100 * cell.runs.mean)
             for cell in cells
             if cell.epsilon in finite and cell.method not in FREE
         )
+        lines += [
+            replace(line, colour=len(drawn) * number + place) for place, line in enumerate(drawn)
+        ]
         levels = [(name, found.cell(name, finite[0], panel)) for name in FREE if finite]
         levels.append((f"{DP}, no noise", found.cell(DP, math.inf, panel)))
         for name, cell in levels:
             if cell is not None and finite:
                 x = np.log10([finite[0], finite[-1]])
                 y = np.full(2, 100 * cell.runs.mean)
-                lines.append(plot.Line(name=name + end, x=x, y=y, is_faint=True))
+                colour = len(drawn) * number
+                lines.append(
+                    plot.Line(
+                        name=_SHORT.get(name, name) + end, x=x, y=y, is_faint=True, colour=colour
+                    )
+                )
     axes = plot.Axes(
         title=f"Top-1 against epsilon, {found.plan.private} private",
         x_label=f"epsilon ({relation}) as a power of ten: 0 is epsilon 1",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Views = Mapping[str, Rows]  # by the row whose method has this view
 _TOGETHER = 8  # recordings that are held at once as they are
-_PHYSICAL = {"cpu": 128, "cuda": 192}  # units whose gradients are computed at once
+_PHYSICAL = 192  # units whose gradients are computed at once: most batches of 128 on average
 _SCRATCH_PHYSICAL = {"cpu": 8, "cuda": 64}
 _SMALL = 1 << 26  # bytes of rows that go to other processes
 _COPIED = " in copies"  # after the name of a view
@@ -122,10 +122,11 @@ def _members(
     plan: MaskDpTables, data: Collection[Any], journal: bench.Journal, told: bench.Told
 ) -> tuple[MembersFound, ...]:
     """Some recordings are read again, in the view that all rows share."""
-    taught, _ = bench.parts(_world(data, (*plan.correlations, None)[0]))
+    taught, tested = bench.parts(_world(data, (*plan.correlations, None)[0]))
     most = min(members.MOST, plan.taught or members.MOST)
     rows = read(plan, taught, {MASK_DP}, told, most=most)[MASK_DP]
-    return members.measured(plan, rows, taught, journal=journal, told=told)
+    exam = read(plan, tested, {DP}, told)[DP]
+    return members.measured(plan, rows, exam, taught, journal=journal, told=told)
 
 
 def _world(data: Collection[Any], correlation: float | None) -> Collection[Any]:
@@ -288,7 +289,7 @@ def _cell(
     method = plan.method(asked.name, asked.epsilon, relation=asked.relation)
     if asked.is_copied:  # each recording is several units, and is seen as often
         method = replace(method, epochs=method.epochs / (plan.copies or 1))
-    physical = (_SCRATCH_PHYSICAL if row.from_scratch else _PHYSICAL)[plan.device]
+    physical = _SCRATCH_PHYSICAL[plan.device] if row.from_scratch else _PHYSICAL
     steps, scores, weights = planned(method, rows.units), [], 0
     for seed in range(plan.seeds or 1):
         net = plan.begun(from_scratch=row.from_scratch).make(len(classes), seed=seed)

@@ -40,6 +40,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "gaussian_noise": {"16 pixels": _SMALL},
     "learned_filter": {"soften": {"network": "soften"}},
     "pooled_gaussian": _THREE,
+    "ppedcrf": {"sigma 24": {"sigma": 24.0}},
     "video_dprp": {
         "orthonormal": _SMALL | {"form": "orthonormal"},
         "gaussian": _SMALL | {"form": "gaussian"},
@@ -184,7 +185,9 @@ real recording the left halves would be private. `masquerade recipe gallery` wri
 Left the original, right what is released: the middle frame, enlarged {_ZOOM} times, with fewer
 colours so that the page is small. PSNR (in dB) and SSIM compare the whole videos with all colours;
 higher is closer to the original. They say what is left to see, not what is protected: only a
-guarantee says that. The noise is live, so every run differs a little. Get the two videos with
+guarantee says that. What attackers still find in them stands [mechanism by
+mechanism](attacks/mechanisms.md). The noise is live, so every run differs a little. Get the two
+videos with
 
 ```sh
 python -c "from masquerade.recipes.stage import world as w; w.write('clip.mp4')"

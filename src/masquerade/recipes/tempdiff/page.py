@@ -127,6 +127,7 @@ def plots(found: Examined, stem: str) -> dict[str, str]:
         drawn[f"{stem}_person"] = _person_plot(found)
     if found.members:
         drawn[f"{stem}_members"] = membership.drawn(found.members)
+        drawn[f"{stem}_frontier"] = membership.kept(found.members)
     return drawn
 
 

@@ -65,6 +65,8 @@ class VideoDprpTables:
         most: training recordings, chosen by chance; all if neither this nor the setting says.
         tests: test recordings, chosen by chance; all if None.
         tables: which of the five.
+        mechanisms: those whose releases get rows; all if None.
+        looks: whether attackers tell what people look like in every release, on Stage.
         quick: 120 training and 240 test recordings, and fewer rows, unless asked for otherwise.
         device: cpu or cuda.
         jobs: processes; by default one a core, and one on a GPU.
@@ -96,6 +98,8 @@ class VideoDprpTables:
     most: int | None = None
     tests: int | None = None
     tables: tuple[int, ...] = (1, 2, 3, 4, 5)
+    mechanisms: tuple[str, ...] | None = None
+    looks: bool = True
     quick: bool = False
     device: Literal["cpu", "cuda"] = "cpu"
     jobs: int | None = None
@@ -111,6 +115,9 @@ class VideoDprpTables:
         _check_each(_check.delta, bs=self.bs, delta=None if self.delta is None else (self.delta,))
         if not self.tables or not set(self.tables) <= set(pages.TITLES):
             raise ValueError(f"Expected tables among 1 to 5, got tables={self.tables}.")
+        for name in self.mechanisms or ():
+            if name not in catalog.names("release"):
+                raise ValueError(_check.unknown("mechanism", name, catalog.names("release")))
 
     def settled(self) -> VideoDprpTables:
         """The plan as it is run: what was left open filled in, shortened first where quick."""
@@ -123,13 +130,21 @@ class VideoDprpTables:
         journal = bench.Journal.of(self, data)
         with bench.telling() as told:
             found, setting = self.measure(data, journal=journal, told=told)
-        results = bench.Results(
-            title="Video-DPRP: releases, and training with noise",
+        return self.results(data, found, setting).publish(self, data, journal)
+
+    def results(self, data: Collection[Any], found: Measured, setting: Setting) -> bench.Results:
+        """As they are written; those of a preset of Stage that is not the usual one say which."""
+        kind = data.preset if isinstance(data, Stage) and not _is_usual(data) else ""
+        drawn = pages.plots(found)
+        return bench.Results(
+            title=f"Video-DPRP: releases, and training with noise{kind and f', preset {kind}'}",
             text=pages.markdown(found, setting),
             data=pages.plain(found, setting),
-            plots=pages.plots(found),
+            plots={
+                name.replace("dprp_", f"dprp_{kind}_") if kind else name: one
+                for name, one in drawn.items()
+            },
         )
-        return results.publish(self, data, journal)
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet
@@ -141,7 +156,7 @@ class VideoDprpTables:
         specs = [
             spec
             for spec in all_rows(shape, plan.choices, is_quick=plan.quick)
-            if spec.table in plan.tables
+            if spec.table in plan.tables and plan.is_wanted(spec.mechanism)
         ]
         rows = runs.measure(plan, (train, test), specs, journal=journal, told=told)
         timed = plan.timed(train[0].frames, journal, told) if 5 in plan.tables else ()
@@ -153,6 +168,10 @@ class VideoDprpTables:
             is_gpu=plan.device == "cuda",
         )
         return found, plan.described(data, train, test)
+
+    def is_wanted(self, mechanism: str | None) -> bool:
+        """Whether a row of it was asked for; rows that release nothing always are."""
+        return mechanism is None or self.mechanisms is None or mechanism in self.mechanisms
 
     def described(self, data: Collection[Any], train: Kept, test: Kept) -> Setting:
         """On what it was measured."""
@@ -273,9 +292,13 @@ def _check_each(check: Any, **values: tuple[Any, ...] | None) -> None:
 
 def _sized(data: Collection[Any]) -> Collection[Any]:
     """Stage as the small network wants it, with many to test on; another preset as it is."""
-    if not isinstance(data, Stage) or data.preset != Stage().preset:
+    if not isinstance(data, Stage) or not _is_usual(data):
         return data
     return seen.sized(replace(data, videos=data.videos or _VIDEOS))
+
+
+def _is_usual(stage: Stage) -> bool:
+    return stage.preset == Stage().preset
 
 
 EXAMPLE = VideoDprpTables()

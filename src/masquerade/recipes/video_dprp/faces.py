@@ -13,9 +13,9 @@ import numpy as np
 from masquerade.data.stage import Stage
 from masquerade.data.world.takes import StagedFilm
 from masquerade.errors import MissingExtra
+from masquerade.joints import JOINTS
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
-from masquerade.people.bodies import JOINTS
 from masquerade.recipes.video_dprp.results import FaceCount
 
 _FACE = [JOINTS.index(name) for name in ("nose", "left_eye", "right_eye")]

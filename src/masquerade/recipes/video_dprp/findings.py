@@ -34,16 +34,16 @@ def findings(found: Measured, setting: Setting) -> list[str]:
         f"{ERRORS:g} standard errors, of runs (n = {setting.seeds}) and of tested recordings "
         "together; else they are not told apart."
     ]
-    said += _against_public(rows)
+    said += _against_public(rows) + _against_raw(rows)
     said += _pair(MULTI_CLIP, DP_SGD, rows, setting)
-    if setting.shape[0] <= setting.seen:
+    if setting.shape[0] <= setting.seen and _of(rows, 2):
         said.append(
             f"A recording of {setting.shape[0]} frames is all that the network sees: the "
             f"{SEGMENTS} segments are one and the same, and MultiClip is DP-SGD."
         )
     said += _pair(SOUND_3, MULTI_CLIP, rows, setting)
     said += _published(rows, setting)
-    if any(row.spec.table in (1, 2) for row in rows):
+    if any(row.spec.table in (1, 2) and row.promise.epsilon is not None for row in rows):
         said += [_best(rows, unit, setting) for unit in ("frame", "video")]
     said += [
         f"{row.spec.name} changed {100 * row.changed:.2f} % of these recordings' numbers: it finds "
@@ -76,15 +76,38 @@ def _against_public(rows: Sequence[ResultRow]) -> list[str]:
         return []
     said = []
     if raw is not None and raw.raw is not None:
-        said.append(f"Learning from raw recordings and {ALONE}: {_told(raw.raw, alone.raw)}.")
-    listed: dict[str, list[str]] = {}
+        gap = 100 * (raw.raw.mean - alone.raw.mean)
+        said.append(
+            f"Learning from raw recordings and {ALONE}: {_told(raw.raw, alone.raw)}; "
+            f"{gap:.1f} points are there to be learned."
+        )
+    listed: dict[str, dict[str, list[str]]] = {}
     for (name, at), row in second.items():
         if row.raw is not None and row.promise.claim is None:
-            listed.setdefault(compared(row.raw, alone.raw), []).append(f"`{name}` at {at:g}")
+            own = listed.setdefault(compared(row.raw, alone.raw), {})
+            own.setdefault(f"`{name}`", []).append(f"{at:g}")
     if listed:
-        words = "; ".join(f"{word}: {', '.join(names)}" for word, names in listed.items())
+        words = "; ".join(
+            f"{word}: " + ", ".join(f"{name} at {' '.join(ats)}" for name, ats in names.items())
+            for word, names in listed.items()
+        )
         said.append(f"Rows of Table 2 beside {ALONE} ({alone.raw}). {words}.")
     return said
+
+
+def _against_raw(rows: Sequence[ResultRow]) -> list[str]:
+    """What the heuristics of Table 1 cost: beside learning from raw recordings."""
+    raw = _of(rows, 1).get((RAW, 0.0))
+    if raw is None or raw.raw is None:
+        return []
+    listed: dict[str, list[str]] = {}
+    for (name, _), row in _of(rows, 1).items():
+        if row.spec.mechanism is not None and row.promise.nominal is None and row.raw is not None:
+            listed.setdefault(compared(row.raw, raw.raw), []).append(f"`{name}` {row.raw}")
+    if not listed:
+        return []
+    words = "; ".join(f"{word}: {', '.join(names)}" for word, names in listed.items())
+    return [f"What hides by rules of thumb, beside raw recordings ({raw.raw}). {words}."]
 
 
 def _pair(one: str, other: str, rows: Sequence[ResultRow], setting: Setting) -> list[str]:

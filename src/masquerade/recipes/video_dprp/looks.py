@@ -117,7 +117,7 @@ def told_of(
 
     Rows of other data sets would need labels of their people.
     """
-    if not isinstance(data, Stage):
+    if not isinstance(data, Stage) or not plan.looks:
         return {}
     named = {_name(each): each for each in mechanisms}
     missing = [name for name in named if name not in journal.held]

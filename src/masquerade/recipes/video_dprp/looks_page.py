@@ -16,6 +16,7 @@ _HEADING = (
     *("release", "cMAP, learned from raw", "cMAP, adaptive"),
     *("F1, learned from raw", "F1, adaptive", "the stronger one"),
 )
+_VARIED = ("k = ", "b = ")  # how rows of Tables 3 and 4 begin: too many to name
 _WORDS = (
     "How well a network tells what people look like ({labels}), as {measures} in per cent with "
     "95 % intervals over n = {count} people; a large figure is bad. One attacker has learned from "
@@ -33,7 +34,7 @@ def section(rows: Sequence[ResultRow]) -> list[str]:
         return []
     first = next(iter(known.values())).attacks[0]
     words = _WORDS.format(
-        labels=first.notes[0].rstrip(".") if first.notes else "labels",
+        labels=_labels(first.notes[0]) if first.notes else "labels",
         measures=" and ".join(one.measure for one in first.published),
         count=first.published[0].count,
     )
@@ -45,6 +46,18 @@ def section(rows: Sequence[ResultRow]) -> list[str]:
     return [f"### {TITLE}", words, bench.table(_HEADING, lines)]
 
 
+def _labels(note: str) -> str:
+    """How many there are, and what they are about.
+
+    Example:
+        >>> _labels("3 labels: build: slim, build: heavy, skin_tone: dark.")
+        '3 labels: build, skin tone'
+    """
+    count, _, named = note.rstrip(".").partition(": ")
+    about = dict.fromkeys(label.partition(":")[0].replace("_", " ") for label in named.split(", "))
+    return f"{count}: {', '.join(about)}"
+
+
 def looks_findings(rows: Sequence[ResultRow]) -> list[str]:
     """Which releases hide what people look like, by the stronger attacker's verdict."""
     known = _by_release(rows)
@@ -54,8 +67,13 @@ def looks_findings(rows: Sequence[ResultRow]) -> list[str]:
     if not first.is_telling:
         return [f"What people look like: {_lower(first.verdict)}"]
     kinds: dict[str, list[str]] = {}
+    varied = [name for name in known if name.startswith(_VARIED)]
     for name, told in known.items():
-        kinds.setdefault(told.strongest.verdict.partition(":")[0], []).append(f"`{name}`")
+        if name not in varied:
+            kinds.setdefault(_kind(told), []).append(f"`{name}`")
+    for kind in dict.fromkeys(_kind(known[name]) for name in varied):
+        own = sum(_kind(known[name]) == kind for name in varied)
+        kinds.setdefault(kind, []).append(f"{own} of the {len(varied)} further releases of k and b")
     listed = ". ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
     return [f"What people look like, by the stronger of two attackers. {listed}."]
 
@@ -95,8 +113,8 @@ def _by_release(rows: Sequence[ResultRow]) -> dict[str, LooksTold]:
     found: dict[str, LooksTold] = {}
     seen = set()
     for row in rows:
-        if row.looks is not None and row.looks not in seen:
-            seen.add(row.looks)
+        if row.looks is not None and (release := repr(row.spec.made())) not in seen:
+            seen.add(release)
             found[_named(row)] = row.looks
     return found
 
@@ -133,7 +151,11 @@ def _shown(figure: Success) -> str:
 
 
 def _verdict(told: LooksTold) -> str:
-    return told.strongest.verdict.partition(":")[0].lower()
+    return _kind(told).lower()
+
+
+def _kind(told: LooksTold) -> str:
+    return told.strongest.verdict.partition(":")[0]
 
 
 def _lower(text: str) -> str:

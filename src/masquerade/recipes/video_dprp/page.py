@@ -220,10 +220,12 @@ def _notes(table: int, rows: Sequence[ResultRow], found: Measured) -> list[str]:
 def _of_releases(rows: Sequence[ResultRow]) -> list[str]:
     deltas = _once(row.promise.delta for row in rows if row.promise.epsilon is not None)
     listed = ", ".join(f"{delta:g}" for delta in deltas)
-    return [
+    proved = [
         f"Epsilons hold under replace_one at delta {listed}. One that is asked for one frame is no "
-        "number for a whole recording: the last column is what the same noise gives there.",
-        "Where there is none, nothing is proved, for no unit: a heuristic, or no privacy at all.",
+        "number for a whole recording: the last column is what the same noise gives there."
+    ]
+    return (proved if deltas else []) + [
+        "Where there is none, nothing is proved, for no unit: a heuristic, or no privacy at all."
     ]
 
 

@@ -140,7 +140,7 @@ def _table_1(shape: Shape, choices: Choices, is_quick: bool) -> Iterator[Spec]:
         (f"cosine_gaussian, epsilon {choices.most:g}", "cosine", "cosine_gaussian", frame),
     ]
     for epsilon in (choices.most,) if is_quick else choices.epsilons:
-        for name, line, more in ((SOUND, "dprp", {}), (PUBLISHED, "paper", {"form": CLAIMED})):
+        for name, line, more in ((SOUND, "dprp", {}), (PUBLISHED, "published", {"form": CLAIMED})):
             fields = choices.dprp(epsilon, shape, **more)
             row = f"{name}, epsilon {epsilon:g}"
             named.append((row, f"{line} {epsilon:g}", "video_dprp", fields))
@@ -159,7 +159,7 @@ def _table_1(shape: Shape, choices: Choices, is_quick: bool) -> Iterator[Spec]:
 
 
 def _cells(columns: int, rows: int) -> tuple[str, str]:
-    return f"low_resolution, {columns} x {rows} cells (ISR)", f"{columns} x {rows}"
+    return f"low_resolution, {columns} x {rows} cells (ISR)", f"ISR {columns} x {rows}"
 
 
 def _table_2(shape: Shape, choices: Choices, is_quick: bool) -> Iterator[Spec]:

@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any
 import joblib
 import numpy as np
 
-from masquerade.compute import device
 from masquerade.errors import BadInput, MissingExtra
-from masquerade.mechanism import Heuristic, Mechanism, Shape, Streams
-from masquerade.nets import mvit
+from masquerade.mechanism import Heuristic, Mechanism, Streams
 from masquerade.noise import Noise
 from masquerade.recipes import bench, seen
 from masquerade.recipes.verdict import Runs
-from masquerade.recipes.video_dprp import alone, looks, promises
+from masquerade.recipes.video_dprp import alone, looks, promises, views
 from masquerade.recipes.video_dprp import films as recordings
 from masquerade.recipes.video_dprp.films import Kept
 from masquerade.recipes.video_dprp.promises import RowPromise
@@ -37,110 +35,6 @@ if TYPE_CHECKING:
     from masquerade.recipes.video_dprp import VideoDprpTables
 
 
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """How recordings are shown to the trunk.
-
-    Args:
-        mechanism: that releases them first, or none.
-        segments: that are cut from each.
-        crop_seed: of where they are cut; None spreads them evenly.
-    """
-
-    mechanism: Mechanism | None = None
-    segments: int = 1
-    crop_seed: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Seen:
-    """What the frozen trunk gives of recordings, released or not.
-
-    Args:
-        rows: a row a segment, one recording after the other.
-        shapes: of the recordings.
-        changed: share of their numbers that the release changed; empty without one.
-    """
-
-    rows: Rows
-    shapes: frozenset[Shape]
-    changed: tuple[float, ...]
-
-
-def see(plan: VideoDprpTables, films: Kept, view: View, *, told: bench.Told = bench.quiet) -> Seen:
-    """Release every recording once, and run the trunk over its segments."""
-    what = "looking" if view.mechanism is None else f"releasing by {view.mechanism.name}"
-    classes, found, size = films.origin.activities, [], films.size
-    calls = (
-        joblib.delayed(_see)(plan, [films[n] for n in range(start, end)], classes, view, start)
-        for start in range(0, len(films), size)
-        for end in [min(start + size, len(films))]
-    )
-    for part in bench.together(calls, jobs=plan.processes):
-        found.append(part)
-        told(what, sum(one.rows.units for one in found), len(films))
-    return Seen(
-        rows=seen.joined([part.rows for part in found]),
-        shapes=frozenset[Shape]().union(*(part.shapes for part in found)),
-        changed=tuple(share for part in found for share in part.changed),
-    )
-
-
-def _see(
-    plan: VideoDprpTables, films: list[Video], classes: tuple[str, ...], view: View, start: int
-) -> Seen:
-    """The same for a few, in a process of its own; noise is live there as everywhere."""
-    shown, changed = films, tuple[float, ...]()
-    with device.on(plan.device):
-        if view.mechanism is not None:
-            noise = Noise()
-            shown = [_released(film, view.mechanism, noise) for film in films]
-            pairs = zip(shown, films, strict=True)
-            changed = tuple(float(np.mean(new.frames != old.frames)) for new, old in pairs)
-        rows = _looked_at(plan, shown, classes, view, start)
-    return Seen(rows=rows, shapes=frozenset(film.frames.shape for film in films), changed=changed)
-
-
-def _looked_at(
-    plan: VideoDprpTables, films: list[Video], classes: tuple[str, ...], view: View, start: int
-) -> Rows:
-    trunk, segments = _frozen(plan, len(classes)), view.segments
-    if view.crop_seed is not None:
-        span = plan.begun.length * (plan.stride or 1)
-        seeds = [[view.crop_seed, start + number] for number in range(len(films))]
-        films = [
-            part
-            for film, seed in zip(films, seeds, strict=True)
-            for part in recordings.cropped(
-                film, count=segments, span=span, rng=np.random.default_rng(seed)
-            )
-        ]
-        segments = 1
-    method = plan.method(Spec(table=0, name="", segments=segments))
-    some = seen.InMemory(films=films, classes=classes)
-    rows = seen.rows_of(some, method, plan.begun, trunk, device=plan.device)
-    return replace(rows, slots=rows.slots.reshape(-1, view.segments))
-
-
-def _released(film: Video, mechanism: Mechanism, noise: Noise) -> Video:
-    """With its label, which is public here."""
-    made = mechanism.apply(film, noise)
-    if not isinstance(made, Video):
-        raise TypeError(f"Expected a video, got {type(made).__name__}.")
-    return replace(made, activity=film.activity)
-
-
-@lru_cache(maxsize=1)
-def _frozen(plan: VideoDprpTables, classes: int) -> Any:
-    return mvit.split(copy.deepcopy(_begun(plan, classes, 0)), str(plan.part))[0]
-
-
-@lru_cache(maxsize=4)
-def _begun(plan: VideoDprpTables, classes: int, seed: int) -> Any:
-    """A network as it is before it learns; to be copied."""
-    return plan.begun.make(classes, seed=seed).to(plan.device)
-
-
 @lru_cache(maxsize=16)
 def _steps(plan: VideoDprpTables, epsilon: float, units: int) -> Plan:
     """Steps and noise: the same for every method here, since each has a unit's norm bounded."""
@@ -152,7 +46,7 @@ def learn(
     plan: VideoDprpTables, spec: Spec, rows: Rows, steps: Plan, classes: int, seed: int
 ) -> Any:
     """The trained part of a network, after it has learned."""
-    net = copy.deepcopy(_begun(plan, classes, seed))
+    net = copy.deepcopy(views.begun(plan, classes, seed))
     some = replace(rows, slots=seen.middle(rows.slots, spec.segments))
     return seen.taught(net, some, replace(plan.method(spec), public_seed=seed), steps)
 
@@ -247,7 +141,7 @@ class _Trial:
         released = None
         if self.group.is_tested_released:
             part = test.every(self.plan.repeats, start=seed)
-            released = see(self.plan, part, self._view(None), told=self.told)
+            released = views.see(self.plan, part, self._view(None), told=self.told)
         tails = self._taught(learned.rows, len(train.origin.activities), seed)
         rows = []
         for spec in self.group.specs:
@@ -263,23 +157,23 @@ class _Trial:
             "tested": released.rows.units if released else 0,
         }
 
-    def _view(self, seed: int | None) -> View:
+    def _view(self, seed: int | None) -> views.View:
         is_cropped = self.plan.crop == "random" and not self.group.is_noisy
-        return View(
+        return views.View(
             mechanism=self.group.mechanism,
             segments=self.group.segments,
             crop_seed=seed if is_cropped else None,
         )
 
-    def _learned(self, seed: int) -> Seen:
+    def _learned(self, seed: int) -> views.Seen:
         view = self._view(seed)
         if view.crop_seed is None and not self._is_random:
             return self._once
-        return see(self.plan, self.splits[0], view, told=self.told)
+        return views.see(self.plan, self.splits[0], view, told=self.told)
 
     @cached_property
-    def _once(self) -> Seen:
-        return see(self.plan, self.splits[0], self._view(None), told=self.told)
+    def _once(self) -> views.Seen:
+        return views.see(self.plan, self.splits[0], self._view(None), told=self.told)
 
     @cached_property
     def _is_random(self) -> bool:
@@ -290,7 +184,7 @@ class _Trial:
         [film] = recordings.cropped(
             self.splits[0][0], count=1, span=2, rng=np.random.default_rng(0)
         )
-        one, other = (_released(film, made, Noise()).frames for _ in range(2))
+        one, other = (views.released(film, made, Noise()).frames for _ in range(2))
         return not np.array_equal(one, other)
 
     def _taught(self, rows: Rows, classes: int, seed: int) -> dict[tuple[str, float, int], Any]:
@@ -331,7 +225,7 @@ def measure(
     found = dict(work.missing)
     for films in splits:
         films.read(jobs=plan.processes, told=told)
-    raw = see(plan, test, View(segments=SEGMENTS), told=told).rows
+    raw = views.see(plan, test, views.View(segments=SEGMENTS), told=told).rows
     for group in work.groups:
         trial = _Trial(plan=plan, group=group, splits=splits, raw=raw, told=told)
         name = f"{group.mechanism!r}, {'with' if group.is_noisy else 'without'} noise in training"

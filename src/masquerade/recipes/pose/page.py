@@ -1,0 +1,193 @@
+"""The pose tables in words and pictures: what is said is computed from the cells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from masquerade import _json
+from masquerade._round import shown
+from masquerade.recipes import bench
+from masquerade.recipes.pose.rows import (
+    BOTH,
+    DP,
+    FEATURE,
+    FEATURES_ONLY,
+    FREE,
+    NO_PRIVACY,
+    PHOTOS_ONLY,
+    PROJECTED,
+    STRATEGY_WORDS,
+    UNITS,
+    PoseCell,
+    PoseFound,
+)
+from masquerade.recipes.verdict import Runs, compared
+from masquerade.report import plot
+
+_RIVALS = (DP, PROJECTED, FEATURE)
+_OUTSIDE = ("out", "page", "weights", "quick")  # of a plan: not what it measures
+
+
+def title(found: PoseFound) -> str:
+    """Of the section."""
+    return f"Poses, {found.plan.settled().network}, setting {found.plan.setting}"
+
+
+def plain(found: PoseFound) -> dict[str, Any]:
+    """As JSON."""
+    setting = {name: value for name, value in vars(found.plan).items() if name not in _OUTSIDE}
+    return {
+        "setting": _json.encode(setting),
+        "left_open": list(found.plan.left_open),
+        "about": found.about,
+        "units": found.taught,
+        "tested": found.tested,
+        "cells": [_cell(cell) for cell in found.cells],
+        "coarse": [_cell(cell) for cell in found.coarse],
+        "sentences": sentences(found),
+    }
+
+
+def _cell(cell: PoseCell) -> dict[str, Any]:
+    known = dict(_json.encode(cell))
+    return known | {"epsilon": None if cell.epsilon == math.inf else cell.epsilon}
+
+
+def markdown(found: PoseFound) -> str:
+    """The tables, and what they show."""
+    parts = [
+        f"{found.about}. {found.taught} private photos, {found.tested} to test on; PCKh@0.5 in per "
+        f"cent, mean and spread over {found.plan.seeds} runs. Each private cell has the best of "
+        f"the clip norms {', '.join(f'{c:g}' for c in found.plan.clip_norms or ())}."
+    ]
+    for strategy in found.strategies:
+        for relation in found.relations or ["replace_one"]:
+            parts += [
+                f"### Trained: {STRATEGY_WORDS[strategy]}; epsilon of one record under {relation}, "
+                f"delta {found.plan.delta:.3g}",
+                table(found, strategy, relation),
+            ]
+    if found.coarse:
+        parts += ["### How coarse the public picture may be", coarse_table(found)]
+    parts += ["### What they show", bench.listing(sentences(found))]
+    parts += [bench.listing(found.plan.left_open)]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(found: PoseFound, strategy: str, relation: str) -> str:
+    """Markdown: a row a method, a column an epsilon; what the noise really gives comes last."""
+    epsilons = sorted(found.plan.epsilons or ())
+    rows = []
+    for name in FREE:
+        cell = found.free(name, strategy)
+        if cell is not None:
+            rows.append([name, UNITS[name], *[str(cell.runs)] * len(epsilons)])
+    known = {"strategy": strategy, "relation": relation}
+    for name in found.plan.methods:
+        cells = [found.best(name, epsilon, **known) for epsilon in epsilons]
+        words = [_worded(cell) for cell in cells]
+        rows.append([name, UNITS[name], *words])
+    other = "zero_out" if relation == "replace_one" else "replace_one"
+    best = [found.best(found.plan.methods[0], epsilon, **known) for epsilon in epsilons]
+    said = ["-" if cell is None else shown(cell.proved[other]) for cell in best]
+    rows.append([f"epsilon of the same runs under {other}", "", *said])
+    return bench.table(["method", "what is protected", *(f"{e:g}" for e in epsilons)], rows)
+
+
+def _worded(cell: PoseCell | None) -> str:
+    return "-" if cell is None else f"{cell.runs} (C {cell.clip_norm:g})"
+
+
+def coarse_table(found: PoseFound) -> str:
+    """Markdown: how coarse psi is, and what is learned with it."""
+    rows = []
+    for cell in found.coarse:
+        epsilon = "-" if cell.epsilon == math.inf else f"{cell.epsilon:g}"
+        rows.append([cell.psi, cell.method, epsilon, str(cell.runs)])
+    return bench.table(["psi", "method", "epsilon", "PCKh@0.5"], rows)
+
+
+def sentences(found: PoseFound) -> list[str]:
+    """Feature-projective against every other row, at each epsilon."""
+    said = []
+    for strategy in found.strategies:
+        for relation in found.relations:
+            for epsilon in sorted(found.plan.epsilons or ()):
+                said += _compared(found, strategy, relation, epsilon)
+    return said
+
+
+def _compared(found: PoseFound, strategy: str, relation: str, epsilon: float) -> list[str]:
+    known = {"strategy": strategy, "relation": relation}
+    ours = found.best(BOTH, epsilon, **known)
+    if ours is None:
+        return []
+    others: dict[str, PoseCell | None] = {
+        name: found.best(name, epsilon, **known) for name in _RIVALS
+    }
+    others |= {name: found.free(name, strategy) for name in (FEATURES_ONLY, PHOTOS_ONLY)}
+    others |= {NO_PRIVACY: found.free(NO_PRIVACY, strategy)}
+    words = [
+        f"{compared(ours.runs, cell.runs)} ({_gap(ours.runs, cell.runs)}) {name}"
+        for name, cell in others.items()
+        if cell is not None
+    ]
+    where = f"{STRATEGY_WORDS[strategy]}, epsilon {epsilon:g} under {relation}"
+    return [f"{where}: {BOTH}, beside each other row: {'; '.join(words)}."] if words else []
+
+
+def _gap(one: Runs, other: Runs) -> str:
+    return f"{100 * (one.mean - other.mean):+.1f} points, n = {len(one.shares)} runs"
+
+
+def plots(found: PoseFound) -> dict[str, str]:
+    """A figure a strategy, relation and clip norm: PCKh over epsilon; and the frontier."""
+    drawn = {}
+    for strategy in found.strategies:
+        for relation in found.relations:
+            for clip_norm in found.plan.clip_norms or ():
+                name = f"pose_{strategy}_{relation}_{clip_norm:g}".replace(".", "_")
+                lines = _lines(found, strategy, relation, clip_norm)
+                if not lines:
+                    continue
+                axes = plot.Axes(
+                    title=f"{STRATEGY_WORDS[strategy]}, C {clip_norm:g}, {relation}",
+                    x_label="epsilon",
+                    y_label="PCKh@0.5, per cent",
+                )
+                drawn[name] = plot.svg(lines, axes)
+    return drawn | ({"pose_coarse": coarse_plot(found)} if found.coarse else {})
+
+
+def _lines(found: PoseFound, strategy: str, relation: str, clip_norm: float) -> list[plot.Line]:
+    points = [
+        (cell.method, cell.epsilon, 100 * cell.runs.mean)
+        for cell in found.cells
+        if (cell.strategy, cell.relation, cell.clip_norm) == (strategy, relation, clip_norm)
+        and cell.proved
+    ]
+    lines = bench.curves(points)
+    if not lines:
+        return []
+    ends = np.array([min(found.plan.epsilons or (1,)), max(found.plan.epsilons or (1,))])
+    for name in FREE:
+        cell = found.free(name, strategy)
+        if cell is not None:
+            level = np.full(2, 100 * cell.runs.mean)
+            lines.append(plot.Line(name=name, x=ends, y=level, is_faint=True))
+    return lines
+
+
+def coarse_plot(found: PoseFound) -> str:
+    """PCKh over the side of a block: the frontier of what psi gives away."""
+    sides = dict(zip([c.psi for c in found.coarse[::2]], found.plan.blocks, strict=True))
+    points = [(c.method, float(sides[c.psi]), 100 * c.runs.mean) for c in found.coarse]
+    axes = plot.Axes(
+        title="How coarse psi is, and what is learned",
+        x_label="side of a block in pixels of a 256 x 192 crop",
+        y_label="PCKh@0.5, per cent",
+    )
+    return plot.svg(bench.curves(points), axes)

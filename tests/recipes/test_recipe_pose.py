@@ -1,0 +1,176 @@
+"""The recipe of private poses runs on a tiny world, and says what its cells say."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from masquerade.data.stage import Stage
+from masquerade.recipes import bench
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+from masquerade.recipes.pose import PoseTables  # noqa: E402
+from masquerade.recipes.pose import page as pages  # noqa: E402
+from masquerade.recipes.pose import run as runs  # noqa: E402
+from masquerade.recipes.pose.rows import BOTH, DP, FEATURES_ONLY, PoseCell, PoseFound  # noqa: E402
+from masquerade.train.feature_projective import FeatureProjective  # noqa: E402
+
+TINY = {"strategies": ("head",), "seeds": 1, "taught": 4, "tested": 3, "batch": 2, "epochs": 1.0}
+GUIDED = {"public_records": 3, "directions": 2, "jobs": 1}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _world(world_cache: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MASQUERADE_CACHE", str(world_cache))
+        yield
+
+
+def cell(method: str, mean: float, *, epsilon: float = math.inf, **fields: Any) -> PoseCell:
+    proved = {} if epsilon == math.inf else {"zero_out": epsilon / 2, "replace_one": epsilon}
+    known: dict[str, Any] = {
+        "strategy": "last_stage",
+        "clip_norm": 0.0 if epsilon == math.inf else 1.0,
+        "relation": "replace_one",
+        "pckh": tuple(mean + step for step in (-0.002, 0.0, 0.002)),
+        "fine": (0.1, 0.1, 0.1),
+        "tested": 3000,
+    }
+    return PoseCell(method=method, epsilon=epsilon, proved=proved, **(known | fields))
+
+
+def found_of(*cells: PoseCell, **fields: Any) -> PoseFound:
+    plan = PoseTables(epsilons=(0.8,), clip_norms=(0.1, 1.0), **fields.pop("plan", {})).settled()
+    return PoseFound(cells=cells, plan=plan, about="made up", taught=10, tested=3000, **fields)
+
+
+def test_a_tiny_world_gives_every_row_and_a_page(tmp_path: Path) -> None:
+    plan = PoseTables(quick=True, out=tmp_path / "out", page=tmp_path / "p.md", **TINY, **GUIDED)
+    answer = plan.run(Stage(photos=36, subjects=6, places=4))
+    text = (tmp_path / "p.md").read_text()
+    for row in (
+        "no privacy",
+        "public weights alone",
+        "public photos only",
+        FEATURES_ONLY,
+        DP,
+        BOTH,
+    ):
+        assert f"| {row} |" in text
+    cells = answer.data["cells"]
+    assert len(cells) == 4 + 4 and all(len(one["pckh"]) == 1 for one in cells)
+    private = [one for one in cells if one["epsilon"] is not None]
+    for one in private:
+        assert one["proved"]["replace_one"] <= 0.8 and one["noise_multiplier"] > 0
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["tested"] == 3
+    assert (tmp_path / "p" / "pose_head_replace_one_0_1.svg").is_file()
+
+
+def test_every_cell_of_the_papers_grid_is_asked_for() -> None:
+    plan = PoseTables(relations=("replace_one", "zero_out")).settled()
+    asked = list(runs.asked(plan))
+    private = [one for one in asked if one.epsilon < math.inf]
+    assert len(private) == 4 * 4 * 3 * 3 * 2 and len({one.said for one in asked}) == len(asked)
+    assert {one.clip_norm for one in private} == {0.01, 0.1, 1.0}
+
+
+def test_the_papers_setting_is_its_codes() -> None:
+    plan = PoseTables(setting="paper")
+    one = runs.AskedPose(method=BOTH, strategy="last_stage", epsilon=0.2, clip_norm=0.01)
+    method = plan.method(one)
+    assert isinstance(method, FeatureProjective)
+    assert (method.optimiser, method.learning_rate, method.epochs) == ("adamw", 1e-3, 25.0)
+    assert (method.batch, method.schedule, method.delta) == (32, "step", 1 / 22_000)
+    assert (method.psi, method.order, method.refresh) == ("blur", "clip_first", 50)
+    assert method.weight == 1.0 and any("0.1" in said for said in plan.left_open)
+
+
+def test_what_is_said_follows_from_the_cells() -> None:
+    ours = cell(BOTH, 0.80, epsilon=0.8)
+    worse = cell(BOTH, 0.70, epsilon=0.8, clip_norm=0.1)
+    rows = [cell(DP, 0.6, epsilon=0.8), cell(FEATURES_ONLY, 0.801), cell("no privacy", 0.9)]
+    found = found_of(ours, worse, *rows)
+    (said,) = pages.sentences(found)
+    assert "ahead (+20.0 points, n = 3 runs) DP-SGD" in said
+    assert "not told apart (-0.1 points, n = 3 runs) public features only" in said
+    assert "behind (-10.0 points, n = 3 runs) no privacy" in said
+    text = pages.markdown(found)
+    assert "80.0 ± 0.2 (C 1)" in text and "70.0" not in text
+    assert "epsilon of the same runs under zero_out |  | 0.4" in text
+
+
+def test_photos_that_scatter_less_than_coins_tell_more() -> None:
+    coins, photos = cell(BOTH, 0.64, tested=864), cell(BOTH, 0.64, tested=864, photo_error=0.009)
+    assert photos.runs.error < coins.runs.error
+    assert math.isclose(photos.runs.error**2, 0.002**2 / 3 + 0.009**2, rel_tol=1e-6)
+
+
+def test_the_frontier_has_a_table_and_a_plot() -> None:
+    coarse = tuple(
+        cell(method, mean, epsilon=epsilon, psi=f"blocks of {block}")
+        for block, mean in ((8, 0.8), (32, 0.6))
+        for method, epsilon in ((FEATURES_ONLY, math.inf), (BOTH, 0.8))
+    )
+    found = found_of(cell(BOTH, 0.8, epsilon=0.8), coarse=coarse, plan={"blocks": (8, 32)})
+    assert "blocks of 32 | public features only | - | 60.0" in pages.markdown(found)
+    assert pages.plots(found)["pose_coarse"].count("<polyline") == 2
+
+
+def test_impossible_plans_are_refused() -> None:
+    for fields, rule in (
+        ({"epsilons": (0.0,)}, "epsilons"),
+        ({"clip_norms": ()}, "clip_norms"),
+        ({"weight": -1.0}, "weight"),
+        ({"both_learning_rate": 0.0}, "both_learning_rate"),
+        ({"seeds": 0}, "seeds"),
+        ({"delta": 2.0}, "delta"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            PoseTables(**fields)
+
+
+def test_a_data_set_in_one_part_is_refused() -> None:
+    from masquerade.data.vispr import Vispr
+    from masquerade.errors import BadInput
+    from masquerade.recipes.pose import photos
+
+    data = Vispr(root=Path("nowhere"), split="train")
+    with pytest.raises((BadInput, OSError)):
+        photos.albums(data, most=1, tested=1, public=1)
+
+
+@pytest.mark.slow
+def test_it_measures_without_screens_ledgers_and_films() -> None:
+    code = (
+        "import sys\n"
+        "for name in ('av', 'sqlalchemy', 'rich', 'tyro', 'cv2'): sys.modules[name] = None\n"
+        "from masquerade.recipes import pose\n"
+        "print(pose.EXAMPLE.measure.__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "measure", done.stderr[-500:]
+
+
+def test_public_pictures_are_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    from masquerade.recipes.pose import photos
+    from masquerade.train.psi import Psi
+
+    monkeypatch.setattr(photos, "_TOGETHER", 2)
+    crops = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), np.uint8)
+    psi = Psi(block=8)
+    assert np.array_equal(photos.public_pictures(crops, psi), psi(crops))
+
+
+def test_the_journal_is_of_the_plan(tmp_path: Path) -> None:
+    plan = PoseTables(out=tmp_path).settled()
+    assert bench.Journal.of(plan, Stage()).run != bench.Journal.of(plan, Stage(seed=3)).run
