@@ -28,6 +28,17 @@ if kernels.BY_PLACE in os.environ:
     kernels.round_by_place()
 
 
+LONG = (  # files that take longest; begun last, one would run alone
+    *("test_demo", "test_other_kernels", "test_canaries", "test_recipe_video_dprp"),
+    *("test_docs", "test_recipe_tempdiff"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files; see `PARALLEL` in the Makefile."""
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def own_processes() -> Iterator[None]:
     """Worker processes end with the file that started them.
@@ -107,3 +118,11 @@ def in_world(world_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in that cache; other tests keep theirs."""
     monkeypatch.setenv("MASQUERADE_CACHE", str(world_cache))
     return world_cache
+
+
+@pytest.fixture
+def private_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where attacks keep what they saw in one test; weights come from where they always do."""
+    folder = tmp_path / "features"
+    monkeypatch.setattr("masquerade.sight.embedding_cache.cache_folder", lambda: folder)
+    return folder

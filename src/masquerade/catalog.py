@@ -50,9 +50,18 @@ def example(room: str, name: str) -> Any:
         ValueError: if there is no such entry; the message lists those there are.
     """
     if name not in names(room):
-        kind = _KINDS.get(room, f"{room} entry")
-        raise ValueError(_check.unknown(kind, name, names(room)))
+        raise ValueError(_check.unknown(kind_of(room), name, names(room)))
     return import_module(f"masquerade.{room}.{name}").EXAMPLE
+
+
+def kind_of(room: str) -> str:
+    """What an entry of a room is called.
+
+    Example:
+        >>> kind_of("release")
+        'mechanism'
+    """
+    return _KINDS.get(room, f"{room} entry")
 
 
 def is_a(room: str, name: str, base: str) -> bool:
@@ -91,7 +100,7 @@ def summary(room: str, name: str) -> str:
 
     Example:
         >>> summary("release", "blur")
-        'Gaussian blur of whole frames.'
+        'Gaussian blur of frames, whole or inside given masks.'
     """
     path = _ROOT.joinpath(*room.split("."), f"{name}.py")
     tree = _tree(path if path.is_file() else path.with_suffix("") / "__init__.py")

@@ -13,15 +13,17 @@ import re
 import signal
 import sys
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import UnionType
+from typing import TYPE_CHECKING, Any, NoReturn, Union
 
 from masquerade import __version__, _check, catalog
 from masquerade._optional import Later
 from masquerade._printed import printable
-from masquerade.doors import Answer
+from masquerade.doors import Answer, help_page
 from masquerade.errors import Stopped, exit_code, message
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 else:
     tyro = Later("tyro")  # an overview has nothing to parse
 
+_HELP = {"-h", "--help"}
 _DOORS = Path(__file__).parent / "doors"
 _SILENT = {
     KeyboardInterrupt: "Interrupted.",
@@ -99,35 +102,48 @@ def _stop(number: int, _: object) -> NoReturn:
 
 def verbs() -> dict[str, str]:
     """The verbs and the first line of each door's docstring, without importing any."""
-    found = {}
-    for path in sorted(_DOORS.glob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        if catalog.assigned(tree) & {"COMMAND", "COMMANDS"}:
-            found[path.stem] = (ast.get_docstring(tree) or "").splitlines()[0]
-    return found
+    about = {path.stem: _about(path) for path in sorted(_DOORS.glob("*.py"))}
+    return {verb: said for verb, said in about.items() if said is not None}
+
+
+def _about(path: Path) -> str | None:
+    """The first line of a door's docstring; None of a file that is no command."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if not catalog.assigned(tree) & {"COMMAND", "COMMANDS"}:
+        return None
+    return (ast.get_docstring(tree) or "").partition("\n")[0]
+
+
+def _is_verb(word: str) -> bool:
+    """Whether there is such a command; only its own file is read."""
+    path = _DOORS / f"{word}.py"
+    return word.isidentifier() and path.is_file() and _about(path) is not None
 
 
 def _asked(arguments: list[str]) -> tuple[str, Any, list[str]]:
     """The program's full name, the class of its command, and what is left to parse."""
-    if not arguments or arguments[0] in ("-h", "--help"):
+    if not arguments or arguments[0] in _HELP:
         _tell(_overview(), 0 if arguments else 2)
     if arguments[0] == "--version":
         _tell(f"masquerade {__version__}")
     verb, rest = arguments[0], arguments[1:]
-    if verb not in verbs():
+    if not _is_verb(verb):
         raise ValueError(_check.unknown("command", verb, verbs()))
+    program, several, name = f"masquerade {verb}", help_page.commands(verb), None
+    if several is not None:
+        if not rest or rest[0] in _HELP:
+            _tell(help_page.overview(verb), 0 if rest else 2)
+        name, rest = rest[0], rest[1:]
+        if name not in several:
+            raise ValueError(_check.unknown(f"{verb} command", name, several))
+        program = f"{program} {name}"
+    known = help_page.command_class(verb, name)
+    if known is not None:  # what can be said without importing the door is said at once
+        chosen, _ = _chosen(help_page.wanted(known), rest, is_asking=bool(_HELP & set(rest)))
+        if _HELP & set(rest):
+            _tell(help_page.page(program, known, chosen))
     door = import_module(f"masquerade.doors.{verb}")
-    program = f"masquerade {verb}"
-    if hasattr(door, "COMMAND"):
-        return program, door.COMMAND, rest
-    if not rest or rest[0] in ("-h", "--help"):
-        lines = [f"  {name:12} {_summary(cls)}" for name, cls in door.COMMANDS.items()]
-        usage = f"usage: {program} COMMAND ... [--json]"
-        _tell("\n".join([usage, "", *lines]), 0 if rest else 2)
-    name, rest = rest[0], rest[1:]
-    if name not in door.COMMANDS:
-        raise ValueError(_check.unknown(f"{verb} command", name, door.COMMANDS))
-    return f"{program} {name}", door.COMMANDS[name], rest
+    return program, door.COMMAND if name is None else door.COMMANDS[name], rest
 
 
 def _tell(text: str, code: int = 0) -> NoReturn:
@@ -137,28 +153,46 @@ def _tell(text: str, code: int = 0) -> NoReturn:
 
 def _parsed(program: str, command: Any, rest: list[str]) -> tuple[Any, list[Any]]:
     """The command with its flags, and the entries of rooms that it runs with."""
-    fields: list[Any] = [("options", command)]
-    about = [command.__doc__.strip().splitlines()[0]]
+    fields: list[Any] = [("options", _mirror(command))]
     wanted = getattr(command, "ENTRIES", (command.ENTRY,) if hasattr(command, "ENTRY") else ())
-    for place, (flag, room, *usual) in enumerate(wanted):  # usually None: it may be left out
-        name, rest = _take(rest, f"--{flag}") if flag else _first(rest)
-        name = usual[0] if name is None and usual else name
-        spelled = f"--{flag} NAME" if flag else "NAME"
-        if name is None and not usual and not {"-h", "--help"} & set(rest):
-            raise ValueError(f"Expected {spelled}; choose from {', '.join(catalog.names(room))}.")
-        about.append(f"{spelled} is one of: {', '.join(catalog.names(room))}.")
+    chosen, rest = _chosen(wanted, rest)
+    for place, (_, room, name) in enumerate(chosen):
         if name is not None:
             entry = type(catalog.example(room, name))
-            about.append(f"{name}: {_summary(entry)}")
             taken = _field_names(held for _, held in fields)
-            if word := getattr(command, "PREFIXES", {}).get(room):
-                entry = _prefixed(entry, taken, word)
-            _refuse_shared(taken, entry, name)
-            fields.append((f"entry_{place}", entry))
+            word = getattr(command, "PREFIXES", {}).get(room)
+            own = _field_names([entry])
+            names = {each: f"{word}_{each}" for each in own & taken} if word else {}
+            _refuse_shared(taken, own - set(names), name)
+            fields.append((f"entry_{place}", _mirror(entry, names)))
+            program += f" --{wanted[place][0]} {name}" if wanted[place][0] else f" {name}"
     fields.append(("json", bool, dataclasses.field(default=False)))
-    chosen = _parse(program, dataclasses.make_dataclass("Arguments", fields), rest, about)
-    found = [getattr(chosen, f"entry_{place}", None) for place in range(len(wanted))]
-    return chosen.options, [_as_named(entry) for entry in found]
+    _refuse_misuse(program, [held for _, held, *_ in fields[:-1]], rest)
+    found = _parse(program, dataclasses.make_dataclass("Arguments", fields), rest)
+    entries = [getattr(found, f"entry_{place}", None) for place in range(len(wanted))]
+    return _meant(found.options), [None if each is None else _meant(each) for each in entries]
+
+
+def _chosen(
+    wanted: Sequence[Sequence[str | None]], rest: list[str], *, is_asking: bool = False
+) -> tuple[list[tuple[str, str, str | None]], list[str]]:
+    """Flag, room and name of each entry that is asked for, and the other arguments.
+
+    Raises:
+        ValueError: if a name is not one of its room; if one is lacking, unless help is asked for.
+    """
+    found: list[tuple[str, str, str | None]] = []
+    for flag, room, *usual in wanted:  # usually None: it may be left out
+        assert flag is not None and room is not None
+        name, rest = _take(rest, f"--{flag}") if flag else _first(rest)
+        name = usual[0] if name is None and usual and not is_asking else name
+        if name is None and not usual and not is_asking:
+            spelled = f"--{flag} NAME" if flag else "NAME"
+            raise ValueError(f"Expected {spelled}; choose from {', '.join(catalog.names(room))}.")
+        if name is not None and name not in catalog.names(room):
+            raise ValueError(_check.unknown(catalog.kind_of(room), name, catalog.names(room)))
+        found.append((flag, room, name))
+    return found, rest
 
 
 def _text(answer: Answer, *, as_json: bool) -> str:
@@ -171,62 +205,128 @@ def _field_names(several: Iterable[Any]) -> set[str]:
     return {field.name for held in several for field in dataclasses.fields(held)}
 
 
-def _refuse_shared(taken: set[str], entry: Any, name: str) -> None:
+def _refuse_shared(taken: set[str], own: set[str], name: str) -> None:
     """A flag has one meaning."""
-    if both := sorted(taken & _field_names([entry])):
+    if both := sorted(taken & own):
         raise ValueError(
             f"Expected flags with one meaning, got --{both[0]}, which {name} has as well; they "
             "cannot be used together here, only from Python."
         )
 
 
-def _prefixed(entry: Any, taken: set[str], word: str) -> Any:
-    """The same fields, of which those that are taken get a word in front of their names."""
-    own = dataclasses.fields(entry)
-    names = {each.name: f"{word}_{each.name}" for each in own if each.name in taken}
-    if not names:
-        return entry
-    hints, about = typing.get_type_hints(entry, include_extras=True), entry.__doc__ or ""
-    for name, longer in names.items():
-        about = re.sub(rf"^( +){name}(?=:)", rf"\1{longer}", about, flags=re.MULTILINE)
-    made = dataclasses.make_dataclass(
-        entry.__name__,
-        [(names.get(each.name, each.name), hints[each.name], _same_default(each)) for each in own],
+def _mirror(cls: Any, names: Mapping[str, str] | None = None) -> Any:
+    """The same fields and no checks, some renamed: what is wrong is said by the class itself."""
+    names, hints = names or {}, typing.get_type_hints(cls, include_extras=True)
+    own = [each for each in dataclasses.fields(cls) if each.init]
+    return dataclasses.make_dataclass(
+        cls.__name__,
+        [
+            (names.get(each.name, each.name), _hint(each.name, hints[each.name]), _same(each))
+            for each in own
+        ],
         kw_only=True,
-        namespace={"__doc__": about, "NAMED": (entry, names)},
+        namespace={"MEANT": (cls, {each.name: names.get(each.name, each.name) for each in own})},
     )
-    return made
 
 
-def _same_default(each: dataclasses.Field[Any]) -> Any:
+def _hint(name: str, hint: Any) -> Any:
+    """The type; what is given without a flag gets its word for messages."""
+    if not _is_positional(hint):
+        return hint
+    return typing.Annotated[hint, tyro.conf.arg(metavar=help_page.called(name))]
+
+
+def _is_positional(hint: Any) -> bool:
+    mark: Any = tyro.conf.Positional[int]
+    return mark.__metadata__[0] in getattr(hint, "__metadata__", ())
+
+
+def _same(each: dataclasses.Field[Any]) -> Any:
     if each.default_factory is not dataclasses.MISSING:
         return dataclasses.field(default_factory=each.default_factory)
     return dataclasses.field(default=each.default)
 
 
-def _as_named(entry: Any) -> Any:
-    """What `_prefixed` renamed, under its own names."""
-    if not hasattr(entry, "NAMED"):
-        return entry
-    made, names = entry.NAMED
-    own = [each.name for each in dataclasses.fields(made)]
-    return made(**{name: getattr(entry, names.get(name, name)) for name in own})
+def _meant(mirrored: Any) -> Any:
+    """The class itself, with all its checks."""
+    cls, names = mirrored.MEANT
+    return cls(**{name: getattr(mirrored, longer) for name, longer in names.items()})
 
 
-def _parse(program: str, cls: Any, rest: list[str], about: list[str]) -> Any:
-    """Parse with tyro; with ``--json`` its message box becomes an ordinary error."""
+def _refuse_misuse(program: str, classes: Sequence[Any], rest: Sequence[str]) -> None:
+    """Flags that there are not, that lack, and words too few or too many.
+
+    Raises:
+        ValueError: with the flag that was meant, as far as one can tell.
+    """
+    every = {f"--{each.name}": each for cls in classes for each in dataclasses.fields(cls)}
+    given, words = _sorted_out(every, rest)
+    spelled = [name.replace("_", "-") for name in every if not _is_positional(every[name].type)]
+    for name in given:
+        if name.replace("_", "-") not in (*spelled, "--json"):
+            close = get_close_matches(name, spelled, n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            raise ValueError(f"Unknown flag {name}.{hint} {program} --help lists the flags.")
+    needed = [each for each in every.values() if each.default is each.default_factory]
+    lacking = [
+        name.replace("_", "-")
+        for name, each in every.items()
+        if each in needed and not _is_positional(each.type) and name.replace("_", "-") not in given
+    ]
+    bare = [help_page.called(each.name) for each in needed if _is_positional(each.type)]
+    if len(words) < len(bare) or lacking:
+        missing = [*bare[len(words) :], *lacking]
+        raise ValueError(
+            f"Expected {' and '.join(missing)} as well; {program} --help says what each means."
+        )
+
+
+def _sorted_out(every: Mapping[str, Any], rest: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The flags that were given, and the words that belong to none."""
+    given: list[str] = []
+    words, waits = [], 0.0
+    for word in (*rest, "--"):
+        if word.startswith("--") and waits == 1:
+            raise ValueError(f"Expected a value after {given[-1]}, got none; give one.")
+        if word.startswith("--") and len(word) > 2:
+            name, is_whole, _ = word.partition("=")
+            held = every.get(name.replace("-", "_").replace("__", "--", 1))
+            given.append(name.replace("_", "-"))
+            waits = 0.0 if is_whole or held is None else _values(held.type)
+        elif waits:
+            waits -= 1
+        elif word != "--":
+            words.append(word)
+    return given, words
+
+
+def _values(hint: Any) -> float:
+    """How many words a flag takes."""
+    if hint is bool:
+        return 0.0
+    inner = typing.get_args(hint) if typing.get_origin(hint) in (Union, UnionType) else (hint,)
+    is_several = any(typing.get_origin(each) in (tuple, list) for each in inner)
+    return math.inf if is_several else 1.0
+
+
+def _parse(program: str, cls: Any, rest: list[str]) -> Any:
+    """Parse with tyro; its message box becomes an ordinary error."""
     box, rules = io.StringIO(), tyro.conf
-    config = (rules.OmitArgPrefixes, rules.FlagCreatePairsOff, rules.EnumChoicesFromValues)
-    quiet = contextlib.redirect_stderr(box) if "--json" in rest else contextlib.nullcontext()
+    config = (
+        rules.OmitArgPrefixes,
+        rules.FlagCreatePairsOff,
+        rules.EnumChoicesFromValues,
+        rules.HelptextFromCommentsOff,  # docstrings say it, and comments cost a look at the source
+    )
     try:
-        with quiet:
-            return tyro.cli(
-                cls, prog=program, args=rest, config=config, description="\n".join(about)
-            )
+        with contextlib.redirect_stderr(box):
+            return tyro.cli(cls, prog=program, args=rest, config=config)
     except SystemExit as stop:
-        if not stop.code or "--json" not in rest:
+        if not stop.code:
             raise
-        raise ValueError(_plain(box.getvalue())) from None
+        said = re.split(" (?:For full helptext|Argument helptext)", _plain(box.getvalue()))[0]
+        said = said.removeprefix("Value error ").removeprefix("Parsing error ")
+        raise ValueError(f"{said} ({program} --help lists the flags.)") from None
 
 
 def _take(rest: list[str], flag: str) -> tuple[str | None, list[str]]:
@@ -265,10 +365,6 @@ def _complain(said: str, code: int, *, as_json: bool) -> None:
         _warn(json.dumps(_plain_json({"error": said, "exit_code": code})))
     else:
         _warn("masquerade: " + "\n  ".join(printable(line) for line in said.split("\n")))
-
-
-def _summary(cls: type) -> str:
-    return (cls.__doc__ or "").strip().splitlines()[0]
 
 
 def _overview() -> str:

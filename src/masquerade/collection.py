@@ -210,6 +210,11 @@ class Collection(ABC, Generic[Item]):
         return self.CLASSES
 
     @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The body points of its recordings, in order: public; empty if there are none."""
+        return ()
+
+    @property
     def mask_source(self) -> str:
         """Where its masks come from, in public words for a receipt; empty where they are its own.
 

@@ -41,6 +41,19 @@ PROTECTS = {
     UnitName.SHARD: "the data behind one teacher",
 }
 
+# What people call a unit, and what they may mean.
+_MEANT = {
+    "person": "subject or tube",
+    "people": "subject or tube",
+    "face": "tube or pixels",
+    "user": "subject",
+    "patient": "subject",
+    "file": "video",
+    "film": "video",
+    "image": "frame or video",
+    "pixel": "pixels",
+}
+
 WHOLE_FILE = (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)  # a voice is part of these
 
 
@@ -147,6 +160,11 @@ def chosen_unit(
             "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
             + units_help(allowed)
         )
+    if unit in _MEANT:
+        raise ValueError(
+            f"Unknown unit {unit!r} (did you mean {_MEANT[unit]}?); choose what is protected:\n"
+            + units_help(allowed)
+        )
     name = _check.choice(UnitName, unit=unit)
     if name not in allowed:
         raise ValueError(
@@ -155,8 +173,11 @@ def chosen_unit(
         )
     if (name in (UnitName.PIXELS, UnitName.TUBE)) != (sites is not None):
         raise ValueError(
-            "Expected pixels (how many sites) exactly with the units pixels and tube, got "
-            f"unit={name.value} and pixels={sites}."
+            f"Expected --pixels with --unit {name.value}: how many sites it has, for example "
+            "--pixels 256."
+            if sites is None
+            else f"Expected --pixels with the units pixels and tube alone, got unit={name.value} "
+            f"and pixels={sites}; leave --pixels out."
         )
     return Unit(name=name, sites=sites, low=low, high=high)
 

@@ -22,12 +22,12 @@ from masquerade.errors import BadInput
 from masquerade.events import DpEvent, NoGuaranteeDpEvent
 from masquerade.guarantee import Guarantee, Kind, Relation, Unit, UnitName
 from masquerade.noise import Noise
-from masquerade.recordings import Signal, Video
+from masquerade.recordings import Photo, Signal, Video
 
 Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = tuple[Shape, ...]
 Frames: TypeAlias = Iterator[np.ndarray]
-Value: TypeAlias = np.ndarray | tuple[np.ndarray, ...] | Signal | Video
+Value: TypeAlias = np.ndarray | tuple[np.ndarray, ...] | Signal | Video | Photo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +192,8 @@ def arrays_of(value: Value) -> tuple[np.ndarray, ...]:
         return (value.values,)
     if isinstance(value, Video):
         return (value.frames,)
+    if isinstance(value, Photo):
+        return (value.image,)
     if isinstance(value, tuple):
         return tuple(np.asarray(array) for array in value)
     return (np.asarray(value),)

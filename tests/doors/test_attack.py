@@ -73,7 +73,7 @@ def test_an_attack_without_a_name_lists_them(command: Command) -> None:
     assert "attribute_inference" in command("attack", "--json").json["attacks"]
 
 
-def test_what_attacks_keep_is_forgotten(in_world: Path, command: Command) -> None:
+def test_what_attacks_keep_is_forgotten(private_features: Path, command: Command) -> None:
     embedding_cache.remembered(
         np.zeros((2, 4), np.uint8) + np.arange(2, dtype=np.uint8)[:, None],
         fingerprint="none",
@@ -216,11 +216,9 @@ def test_what_was_renamed_for_the_command_line_arrives_under_its_own_name() -> N
         seed: int = 3
         other: tuple[int, ...] = ()
 
-    made = cli._prefixed(Plain, {"seed"}, "attack")
+    made = cli._mirror(Plain, {"seed": "attack_seed"})
     assert [each.name for each in fields(made)] == ["attack_seed", "other"]
-    assert "attack_seed: its own." in made.__doc__
-    assert cli._as_named(made(attack_seed=5, other=(1,))) == Plain(seed=5, other=(1,))
-    assert cli._prefixed(Plain, {"nothing"}, "attack") is Plain
+    assert cli._meant(made(attack_seed=5, other=(1,))) == Plain(seed=5, other=(1,))
 
 
 def test_membership_wants_one_model_of_ours(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ def test_a_model_says_which_part_it_learned_from_and_no_path_or_person(tmp_path:
     held = UCF101(root=ROOT, split="train", fold=2)
     assert public_part_of(held) == {"data": "ucf101", "split": "train", "fold": 2}
     assert public_part_of(Watch(root=ROOT, subjects=("7",))) == {"data": "watch"}
+    world, larger = Stage(split="train"), Stage(split="train", videos=60, class_share=(1.0,) * 12)
+    others = {"videos": 60, "class_share": [1.0] * 12}
+    assert public_part_of(larger) == public_part_of(world) | others
+    assert json.loads(json.dumps(public_part_of(larger))) == public_part_of(larger)
     target = tmp_path / "m.safetensors"
     trains(target, Few(subject="anna"))
     assert said_of(target)["learned"] == {}, "of a data set that is not ours nothing is known"

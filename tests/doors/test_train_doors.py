@@ -140,7 +140,7 @@ def test_without_a_unit_the_units_are_listed(command: Any, tmp_path: Path) -> No
     for done in (command(*words), command(*words, "--json")):
         assert done.code == 2 and "subject" in done.err and "Expected a unit" in done.err
     done = command("train", tmp_path / "m.safetensors", *TINY)
-    assert done.code == 2 and "dp_sgd, mask_dp, multi_clip" in done.err
+    assert done.code == 2 and "dp_sgd, feature_dp" in done.err
 
 
 def test_a_subject_is_learned_from_as_a_whole(tmp_path: Path) -> None:
@@ -156,7 +156,8 @@ def test_photos_and_signals_are_refused_before_anything_is_read(
 ) -> None:
     monkeypatch.setattr(Stage, "_find", None)
     small = ("--photos", "36", "--photo-px", "32", "--wearers", "6", "--kind", kind)
-    for words in (("train", tmp_path / "m.safetensors", *FREE), ("evaluate", model)):
+    net = ("--network", "mvit_small")
+    for words in (("train", tmp_path / "m.safetensors", *FREE, *net), ("evaluate", model)):
         done = command(*words, *TINY, *small)
         assert done.code == 4 and "Expected a data set of videos, got Stage" in done.err
     assert not list(tmp_path.iterdir())

@@ -140,9 +140,9 @@ def test_a_data_set_of_signals_is_learned_by_an_lstm_without_saying_so(
         (("--lstm-window", "0"), "window to be a whole number >= 1"),
         (("--lstm-hidden", "-1"), "hidden to be a whole number >= 1"),
         (("--checkpoint-every", "-1"), "checkpoint_every to be finite and >= 0"),
-        (("--method", "mask_dp"), "without public pixels for worn sensors, got mask_dp"),
+        (("--method", "mask_dp"), "without a public part for worn sensors, got mask_dp"),
         (("--method", "public_part"), "got public_part; use dp_sgd"),
-        (("--network", "mvit_small"), "with worn sensors alone, got a network for videos"),
+        (("--network", "mvit_small"), "with worn sensors alone, got a network for pictures"),
         (("--grid", "epsilon=1,2"), "Expected --ledger with --grid"),
     ],
 )

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,14 @@ def layer(part: str) -> int:
     return 0
 
 
+@cache
+def read(path: Path) -> ast.Module:
+    """A file of ours, which several tests look at."""
+    return ast.parse(path.read_text())
+
+
 def imported_parts(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(read(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -139,7 +146,7 @@ def test_the_arrow_test_can_fail() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_arrow_hides_in_a_string(path: Path) -> None:
-    name, tree = str(path.relative_to(ROOT)), ast.parse(path.read_text())
+    name, tree = str(path.relative_to(ROOT)), read(path)
     if name not in BY_NAME:
         assert not list(hidden_imports(tree))
     if layer(part_of(path)) < 3:
@@ -179,7 +186,7 @@ def test_packages_of_others_may_be_named_and_entries_of_ones_own_part_asked_for(
 
 
 def test_a_class_has_a_name_of_its_own() -> None:
-    trees = ((str(path.relative_to(ROOT)), ast.parse(path.read_text())) for path in FILES)
+    trees = ((str(path.relative_to(ROOT)), read(path)) for path in FILES)
     twice = defined_twice(trees)
     assert not twice
 

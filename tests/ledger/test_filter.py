@@ -303,7 +303,7 @@ def test_gaussians_that_get_through_stay_within_the_cap(
     assert account.epsilon(ComposedDpEvent(full), delta=1e-5, relation=relation) <= epsilon
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     events=st.lists(
         st.one_of(
@@ -311,7 +311,7 @@ def test_gaussians_that_get_through_stay_within_the_cap(
             st.builds(LaplaceDpEvent, st.floats(1, 10)),
         ),
         min_size=1,
-        max_size=12,
+        max_size=6,
     ),
     make=st.sampled_from([gaussian, renyi]),
     epsilon=st.sampled_from([0.5, 2.0, 6.0]),

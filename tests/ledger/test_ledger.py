@@ -368,7 +368,7 @@ def test_a_spend_that_does_not_fit_says_what_would(command: Any, tmp_path: Path)
         ("add wrad in.npy", "Unknown account 'wrad'"),
         ("add ward in.npy --subject ann", "Expected a subject exactly where"),
         ("add people in.npy", "Expected a subject exactly where"),
-        ("add ward", "at least one file"),
+        ("add ward", "Expected FILES as well"),
         ("show wrad", "did you mean ward?"),
         ("close ward", "Unknown ledger command 'close'"),
     ],

@@ -127,6 +127,10 @@ class RunAttack:
     Without a name the attacks are listed. With --mechanism instead of files, the data set's test
     part is released in memory and attacked.
 
+    Example:
+        masquerade attack reidentify --data stage --mechanism pooled_gaussian
+            --unit frame --epsilon 4 --delta 1e-6
+
     Args:
         published: files, or folders of them, named as the recordings of --data (release a folder
             with --keep-names), or one model; receipts beside them tell what was done.

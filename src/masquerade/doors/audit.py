@@ -21,7 +21,7 @@ from masquerade.scores import Evidence
 from masquerade.train.ensemble.method import Ensemble
 
 Entry = TypeVar("Entry")
-_METHODS = tuple(name for name in catalog.names("train") if name != "public_part")
+_METHODS = ("dp_sgd", "mask_dp", "multi_clip", "pate", "tempdiff")  # canaries know these
 _MODEL = ".safetensors"
 
 
@@ -74,6 +74,8 @@ class Audit:
         sees: video, to let the attacker see a mechanism's released frames alone.
         canaries: for methods and models: planted in one run; more show more of the claim.
         films: for methods and models: canaries that are films, which show what a last model tells.
+        repeats: for methods and models: runs, of which the least counts, at more doubt each; more
+            show more of the claim, five most of what can be shown.
         epsilon: for methods: of the claim, by default 8, and 2 for votes.
     """
 
@@ -84,11 +86,12 @@ class Audit:
     sees: Literal["numbers", "video"] = "numbers"
     canaries: int = 2000
     films: int = 200
+    repeats: int = 1
     epsilon: float | None = None
 
     def __post_init__(self) -> None:
         _check.delta(confidence=self.confidence)
-        _check.count(canaries=self.canaries)
+        _check.count(canaries=self.canaries, repeats=self.repeats)
         _check.not_negative(films=self.films)
         if self.trials is not None:
             _check.count(trials=self.trials)
@@ -121,11 +124,18 @@ class Audit:
                 found,
                 canaries=self.canaries,
                 films=self.films,
+                repeats=self.repeats,
                 confidence=self.confidence,
                 tell=teller(progress),
             )
         planted = evidence["planted"]["curve"]
-        return canary_audit.answer(self.name, claim, evidence, canaries=2 * planted.trials)
+        return canary_audit.answer(
+            self.name,
+            claim,
+            evidence,
+            canaries=2 * planted.trials,
+            repeats=self.repeats,
+        )
 
     def _played(self, game: Game) -> Answer:
         if self.form is not None and self.name not in _METHODS:

@@ -33,6 +33,7 @@ from masquerade.recordings import Video
 from masquerade.train import views
 from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.faults import private_item
+from masquerade.train.featured import Featured
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
 from masquerade.train.units import owner_of, units_of
@@ -192,13 +193,20 @@ def cost_of(method: Method, plans: Sequence[Plan], fields: dict[str, Any]) -> Co
     """The cost of a method's runs, all of them together."""
     events = [method.event(plan) if method.HAS_PRIVATE else NoOpDpEvent() for plan in plans]
     event = events[0] if len(events) == 1 else ComposedDpEvent(events)
-    return partial(
+    cost: Cost = partial(
         Run,
         method=method.name,
         fields=fields,
         events=dict.fromkeys(_RELATIONS, event),
         public=method.public_side,
     )
+    return partial(_with_features, cost, method) if isinstance(method, Featured) else cost
+
+
+def _with_features(cost: Cost, method: Featured, **given: Any) -> Run:
+    """What is public of each recording is decided by psi, whatever masks there are."""
+    marks = (method.made_public().mark,) * len(given["contents"])
+    return cost(**given | {"masks": marks})
 
 
 def cost_of_votes(method: Ensemble, reach: int) -> Cost:

@@ -10,6 +10,7 @@ last model alone looks at its loss.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,41 +127,69 @@ def sing(
         noise: of coins, batches and updates; by default the operating system.
         tell: called with what is done, how far, and of how much.
     """
+    return sing_again(method, flock, runs=1, network=network, noise=noise, tell=tell)[0]
+
+
+def sing_again(
+    method: Method,
+    flock: Flock,
+    *,
+    runs: int,
+    network: Network | None = None,
+    noise: Noise | None = None,
+    tell: Tell = lambda what, done, total: None,
+) -> tuple[Sung, ...]:
+    """Several runs as in `sing`, each with coins, batches and noise of its own.
+
+    Films are read once, and every run begins with the same weights.
+    """
+    _check.count(runs=runs)
     noise = noise or Noise()
     films = flock.films if flock.films is not None else MadeUpFilms(count=1)
     plan = planned(method, flock.total)
     if plan.noise_multiplier == 0:
         raise ValueError("Expected a method with a claim to put to the test, got one without.")
-    is_in = tossed(flock.planted + flock.filmed, noise)
     with learner.read(films, method, network or MvitSmall(), tell=tell) as reading:
-        classes = len(films.activities)
-        known = mislabelled(reading.rows, classes=classes, seed=method.public_seed)
-        tail = Planted(reading.tail, tuple(known.private.shape[1:]), _columns(method, flock))
-        watch = _Watch(tail, method, plan, flock)
-        is_replaced = method.met is Relation.REPLACE_ONE
-        judge = FilmJudge(reading.tail, known, plan, is_replaced=is_replaced)
+        seed, classes = method.public_seed, len(films.activities)
+        known = mislabelled(reading.rows, classes=classes, seed=seed)
+        begun = copy.deepcopy(reading.tail.state_dict())
+        found = []
+        for _ in range(runs):
+            reading.tail.load_state_dict(begun)
+            found.append(_sung(reading.tail, known, method, plan, flock, noise=noise, tell=tell))
+        return tuple(found)
 
-        def after_step(done: int, total: int) -> None:
-            watch.see()
-            if flock.filmed:
-                judge.see()
-            tell("training", done, total)
 
-        loop.run(
-            tail,
-            _rows(known, method, flock, is_in),
-            method,
-            plan,
-            noise=noise,
-            work=loop.Workload(physical=_PHYSICAL),
-            progress=after_step,
-        )
-        found = {"planted": by_coins(watch.scores, is_in[: flock.planted], attack=ATTACKS[0])}
+def _sung(
+    network: nn.Module,
+    known: Rows,
+    method: Method,
+    plan: Plan,
+    flock: Flock,
+    *,
+    noise: Noise,
+    tell: Tell,
+) -> Sung:
+    """One run over films that were read."""
+    is_in = tossed(flock.planted + flock.filmed, noise)
+    tail = Planted(network, tuple(known.private.shape[1:]), _columns(method, flock))
+    watch = _Watch(tail, method, plan, flock)
+    judge = FilmJudge(network, known, plan, is_replaced=method.met is Relation.REPLACE_ONE)
+
+    def after_step(done: int, total: int) -> None:
+        watch.see()
         if flock.filmed:
-            coins = is_in[flock.planted :]
-            found["updates"] = by_coins(judge.by_updates(), coins, attack=ATTACKS[1])
-            found["loss"] = by_coins(judge.by_loss(), coins, attack=ATTACKS[2])
-        return Sung(plan=plan, scores=found)
+            judge.see()
+        tell("training", done, total)
+
+    rows, work = _rows(known, method, flock, is_in), loop.Workload(physical=_PHYSICAL)
+    loop.run(tail, rows, method, plan, noise=noise, work=work, progress=after_step)
+    found = {"planted": by_coins(watch.scores, is_in[: flock.planted], attack=ATTACKS[0])}
+    if flock.filmed:
+        coins = is_in[flock.planted :]
+        found["updates"] = by_coins(judge.by_updates(), coins, attack=ATTACKS[1])
+        found["loss"] = by_coins(judge.by_loss(), coins, attack=ATTACKS[2])
+    return Sung(plan=plan, scores=found)
 
 
 def _columns(method: Method, flock: Flock) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
@@ -12,9 +12,10 @@ from masquerade._round import shown, shown_below
 from masquerade.audit.bounds import poisson_tradeoff
 from masquerade.audit.game import Claim
 from masquerade.audit.one_run import one_run_coins, one_run_poisson
+from masquerade.audit.repeated import confidence_each, least
 from masquerade.collection import Medium
 from masquerade.doors import Answer
-from masquerade.doors.canaries import Flock, Sung, sing
+from masquerade.doors.canaries import Flock, Sung, sing_again
 from masquerade.doors.canary_films import MadeUpFilms
 from masquerade.doors.models import make_method
 from masquerade.doors.receipt import check_receipt, promise_of
@@ -22,13 +23,12 @@ from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
 from masquerade.nets.mvit_small import MvitSmall
 from masquerade.nets.network import Network, network_of
-from masquerade.noise import Noise
 from masquerade.scores import Evidence
 from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.learner import Tell
 from masquerade.train.method import Method
 from masquerade.train.model_file import said_of
-from masquerade.train.promise import WithMasks
+from masquerade.train.promise import WithMarks, WithMasks
 
 _BOUNDS = {  # how each is called in a line
     "curve": "whole curve",
@@ -85,7 +85,7 @@ def of_model(path: Path) -> Claimant:
     if receipt.guarantee.epsilon is None:
         raise BadInput(f"Expected a model with a claim to put to the test, got {path.name}.")
     promise = promise_of(receipt)
-    method = promise.method if isinstance(promise, WithMasks) else promise
+    method = promise.method if isinstance(promise, WithMasks | WithMarks) else promise
     if isinstance(method, Ensemble):
         return Claimant(method=method)
     if not isinstance(method, Method):
@@ -114,8 +114,22 @@ def claim_of(method: Method, sung: Sung) -> Claim:
     )
 
 
-def evidence_of(sung: Sung, method: Method, *, confidence: float) -> dict[str, dict[str, Evidence]]:
-    """Every bound on what every attack showed, each at that confidence by itself."""
+def evidence_of(
+    runs: Sequence[Sung], method: Method, *, confidence: float
+) -> dict[str, dict[str, Evidence]]:
+    """Every bound on what every attack showed in all runs, each at that confidence by itself."""
+    each = confidence_each(confidence, runs=len(runs))
+    one_by_one = [_of_one_run(sung, method, confidence=each) for sung in runs]
+    return {
+        attack: {
+            bound: least([one[attack][bound] for one in one_by_one], confidence=confidence)
+            for bound in bounds
+        }
+        for attack, bounds in one_by_one[0].items()
+    }
+
+
+def _of_one_run(sung: Sung, method: Method, *, confidence: float) -> dict[str, dict[str, Evidence]]:
     delta, found = sung.plan.delta, dict[str, dict[str, Evidence]]()
     run: SampledRun = {
         "sampling_prob": sung.plan.sampler.sampling_prob,
@@ -138,18 +152,18 @@ def audited(
     *,
     canaries: int,
     films: int,
+    repeats: int = 1,
     confidence: float = 0.95,
-    noise: Noise | None = None,
     tell: Tell = lambda what, done, total: None,
 ) -> tuple[Claim, dict[str, dict[str, Evidence]]]:
-    """Claim and evidence: one training run with canaries.
+    """Claim and evidence: one training run with canaries, or several.
 
     Args:
         claimant: what is audited.
         canaries: that are planted; fewer where there are fewer units.
         films: that are canaries too.
+        repeats: runs, each with coins of its own.
         confidence: of each bound.
-        noise: of coins, batches and updates.
         tell: called with what is done, how far, and of how much.
     """
     method = claimant.method
@@ -171,25 +185,30 @@ def audited(
         films=MadeUpFilms(count=films) if films else None,
         units=claimant.units,
     )
-    sung = sing(method, flock, network=claimant.network, noise=noise, tell=tell)
-    return claim_of(method, sung), evidence_of(sung, method, confidence=confidence)
+    sung = sing_again(method, flock, runs=repeats, network=claimant.network, tell=tell)
+    return claim_of(method, sung[0]), evidence_of(sung, method, confidence=confidence)
 
 
 def answer(
-    name: str, claim: Claim, evidence: Mapping[str, Mapping[str, Evidence]], *, canaries: int
+    name: str,
+    claim: Claim,
+    evidence: Mapping[str, Mapping[str, Evidence]],
+    *,
+    canaries: int,
+    repeats: int,
 ) -> Answer:
     """What the command line prints; the bound that decides is fixed beforehand.
 
     It is the one by the whole curve, of planted canaries: it holds although they share a run.
     """
-    _check.count(canaries=canaries)
+    _check.count(canaries=canaries, repeats=repeats)
     deciding = evidence["planted"]["curve"]
     is_refuted = deciding.refutes(claim.epsilon)
     lines = [
         f"Claim:    epsilon {shown(claim.epsilon)} at delta {shown(claim.delta)} for one "
         f"{claim.unit} ({claim.source})",
         f"Evidence: epsilon is at least {shown_below(deciding.epsilon_at_least, 4)} with "
-        f"confidence {deciding.confidence:g} (one run, {deciding.attack})",
+        f"confidence {deciding.confidence:g} ({_counted(repeats)}, {deciding.attack})",
         f"Assumes:  {deciding.assumes}",
     ]
     for bounds in evidence.values():
@@ -211,9 +230,14 @@ def answer(
             "evidence": _json.encode(deciding),
             "all_evidence": {key: _json.encode(dict(each)) for key, each in evidence.items()},
             "canaries": canaries,
+            "repeats": repeats,
             "is_private": False,
             "refuted": is_refuted,
         },
         lines=[*lines, _NO_RECORDING, verdict],
         exit_code=5 if is_refuted else 0,
     )
+
+
+def _counted(repeats: int) -> str:
+    return "one run" if repeats == 1 else f"the least of {repeats} runs"

@@ -121,9 +121,9 @@ class FilmJudge:
         if self._other is not None:
             other = self._clipped(self._other)
             apart, usual = own - other, usual + other.sum(dim=0) * rarely
-        overlap = apart @ apart.T
+        overlap = (apart @ apart.T).double()  # float32 is enough for an attacker, and quicker
         overlap += torch.eye(len(apart)).double() * (self._plan.sigma**2 / rarely)
-        rest = apart @ (total * self._plan.sampler.expected - usual)
+        rest = (apart @ (total * self._plan.sampler.expected - usual)).double()
         self._along += torch.linalg.solve(overlap, rest).numpy()
         self._weights = self._copied()
 
@@ -151,7 +151,7 @@ class FilmJudge:
         return {name: one.detach().clone() for name, one in named if one.requires_grad}
 
     def _clipped(self, lesson: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """(N, all weights) float64: each film's contribution at the weights before the step."""
+        """(N, all weights): each film's contribution at the weights before the step."""
 
         def loss(weights: Mapping[str, Tensor], inputs: Tensor, wanted: Any) -> Tensor:
             targets, shares = wanted
@@ -165,9 +165,10 @@ class FilmJudge:
             loss, self._weights, inputs, tuple(wanted), chunk=max(1, len(inputs))
         )
         flat, size = _flat(found), gradients.norms(found)
-        return flat * (self._plan.clip_norm / size.clamp_min(1e-300)).clamp_max(1.0)[:, None]
+        factor = (self._plan.clip_norm / size.clamp_min(1e-300)).clamp_max(1.0)
+        return flat * factor.to(flat.dtype)[:, None]
 
 
 def _flat(found: Mapping[str, Tensor]) -> Tensor:
-    """(N, all weights) float64."""
-    return torch.cat([one.double().flatten(1) for one in found.values()], dim=1)
+    """(N, all weights) float32."""
+    return torch.cat([one.float().flatten(1) for one in found.values()], dim=1)

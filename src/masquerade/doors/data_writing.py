@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 
 from masquerade.collection import Collection, Recording
 from masquerade.compute.progress import bars
+from masquerade.data.manifest_table import ManifestRow, as_csv
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer
 from masquerade.files import atomic
@@ -22,6 +23,9 @@ from masquerade.video import write
 @dataclass(frozen=True, kw_only=True)
 class WriteData:
     """Write recordings of Stage as files: .mp4, .png or .npy, under their names in the data set.
+
+    Beside the folder stands a table of the same name, .csv, of who does what and where, which the
+    data set ``manifest`` reads.
 
     Args:
         out: folder for them; it is made. A file that stands there is left alone.
@@ -39,11 +43,17 @@ class WriteData:
             raise ValueError("Expected stage: other data sets are files already.")
         with bars() as progress:
             task = progress.add_task("writing", total=len(entry))
-            for _ in write_stage(entry, self.out, exact=self.exact):
+            written = []
+            for path in write_stage(entry, self.out, exact=self.exact):
+                written.append(path)
                 progress.advance(task)
+        table = write_table(entry, self.out, written)
         return Answer(
-            data={"files": len(entry), "folder": str(self.out)},
-            lines=[f"{len(entry)} {entry.kind} of {entry.part_name} in {self.out}."],
+            data={"files": len(entry), "folder": str(self.out), "table": str(table)},
+            lines=[
+                f"{len(entry)} {entry.kind} of {entry.part_name} in {self.out}.",
+                f"Who does what and where: {table}.",
+            ],
         )
 
 
@@ -57,6 +67,27 @@ def write_stage(stage: Stage, out: Path, *, exact: bool = False) -> Iterator[Pat
             path.parent.mkdir(parents=True, exist_ok=True)
             _write(stage[index], path, exact=exact)
         yield path
+
+
+def write_table(stage: Stage, out: Path, written: Sequence[Path]) -> Path:
+    """Write what is known of the files of a world, one row each, and give the table's path."""
+    own = [name for name in stage.parts if name != "all"]
+    splits = {known.name: name for name in own for known in stage.part(name).labels}
+    rows = [
+        ManifestRow(
+            line=place,
+            path=path.relative_to(out.parent).as_posix(),
+            activity=known.activity,
+            subject=known.subject,
+            split=splits.get(known.name),
+            place=known.place,
+            view=known.view,
+        )
+        for place, (known, path) in enumerate(zip(stage.labels, written, strict=True), 2)
+    ]
+    table = out.with_name(f"{out.name}.csv")  # not inside: what is inside gets released
+    atomic.write_whole(table, as_csv(rows).encode())
+    return table
 
 
 def _write(recording: Recording, path: Path, *, exact: bool) -> None:

@@ -1,103 +1,166 @@
-"""About how long a release takes and how large its output is, from public numbers alone.
-
-All that is known stands in one table, made on 1280x720 of filmed people on two cores. Films are
-measured; pictures, exact copies, arrays and the size of noise are guessed.
-`benchmarks/full_size.py` prints the same figures for the machine that it runs on.
-"""
+"""Find people's joints in photos with a trained model, and draw them."""
 
 from __future__ import annotations
 
-import math
-import os
+import io
+import json
 from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
-from masquerade.mechanism import Mechanism, Shapes, Streams
+import numpy as np
+from tyro.conf import Positional
 
-_COUNT, _READ, _WRITE = 2.7, 7.0, 16.0  # ns a pixel: decoding alone, decoding to RGB, encoding
-_KNOW = 20.0  # what a ledger knows a film by, in each of two passes
-_NUMBER = 100.0  # ns a number of an array file
-_BUSY = 1.7  # processors that one release keeps busy
-_EXACT, _NOISE = 0.6, 3.5  # bytes a pixel of an exact copy, and of one of noise
+from masquerade import _check, joints
+from masquerade.collection import Medium
+from masquerade.compute.progress import bars, teller
+from masquerade.data.photo_files import read_picture
+from masquerade.doors import Answer
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+from masquerade.report.skeletons import with_skeletons
+from masquerade.train import poses
+from masquerade.train.model_file import Trained, load_model
+from masquerade.video import write as writer
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+_JSON = "joints.json"
+_PRIVATE = (
+    "PRIVATE: what is found follows from these photos and is covered by no epsilon; it is as "
+    "private as they are."
+)
+
+
+def estimate_photos(
+    model: Path | str,
+    photos: list[Path],
+    out: Path,
+    *,
+    box: tuple[float, float, float, float] | None = None,
+    progress: Any = lambda done, total: None,
+) -> dict[str, Any]:
+    """Write ``joints.json``, in COCO's form, and a picture with a skeleton for each photo.
+
+    Args:
+        model: that `masquerade train --task pose` wrote.
+        photos: files of pictures, one person in each.
+        out: a folder; it is made.
+        box: around the person in every photo (x, y, width, height); the whole picture if None.
+        progress: called with how many are done, and of how many.
+
+    Returns:
+        What is in ``joints.json``.
+    """
+    trained = load_model(Path(model))
+    if trained.network.KIND is not Medium.PHOTOS:
+        raise BadInput(f"Expected a model that finds joints, got one of {trained.network.name}.")
+    out.mkdir(parents=True, exist_ok=True)
+    images: list[dict[str, Any]] = []
+    people: list[dict[str, Any]] = []
+    for number, path in enumerate(photos, 1):
+        image = read_picture(path)
+        found = poses.found_in(trained.net, [(image, box)], smoothing=_smoothing(trained))
+        drawn = with_skeletons(image, [found.joints[0]], trained.classes)
+        atomic.write_whole(out / f"{path.name}.joints.png", _png(drawn), is_private=True)
+        height, width = image.shape[:2]
+        images.append({"id": number, "file_name": path.name, "width": width, "height": height})
+        people.append(_person(number, found.joints[0], found.scores[0]))
+        progress(number, len(photos))
+    said = {"images": images, "annotations": people, "categories": [_category(trained)]}
+    atomic.write_whole(out / _JSON, json.dumps(said).encode(), is_private=True)
+    return said
+
+
+def photos_in(source: Path) -> list[Path]:
+    """A photo, or those in a folder, by name.
+
+    Raises:
+        BadInput: if there is none.
+    """
+    if not source.is_dir():
+        return [source]
+    found = sorted(each for each in source.iterdir() if each.suffix.lower() in SUFFIXES)
+    if not found:
+        raise BadInput(f"Expected photos ({', '.join(SUFFIXES)}) in {source}, got none.")
+    return found
+
+
+def _smoothing(trained: Trained) -> float:
+    found: float = trained.network.smoothing  # type: ignore[attr-defined]
+    return found
+
+
+def _png(image: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    writer.write(stream, [image], suffix=".png", rate=Fraction(1))
+    return stream.getvalue()
+
+
+def _person(number: int, found: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
+    """One annotation; in place of how visible a joint is stands how sure the model is."""
+    flat = np.column_stack([found, scores]).round(3)
+    low, high = found.min(axis=0), found.max(axis=0)
+    return {
+        "id": number,
+        "image_id": number,
+        "category_id": 1,
+        "keypoints": flat.ravel().tolist(),
+        "bbox": np.concatenate([low, high - low]).round(3).tolist(),
+        "score": round(float(scores.mean()), 4),
+    }
+
+
+def _category(trained: Trained) -> dict[str, Any]:
+    names = list(trained.classes)
+    limbs = [[one + 1, two + 1] for one, two in joints.limbs(names)]  # COCO counts from 1
+    return {"id": 1, "name": "person", "keypoints": names, "skeleton": limbs}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Pace:
-    """What one mechanism takes, a pixel of a frame.
+class EstimateJoints:
+    """Write where a model finds people's joints in photos, and draw skeletons.
 
     Args:
-        time: ns of one processor.
-        room: bytes of what is written, visually lossless.
+        model: the .safetensors file that train --task pose wrote.
+        source: a photo, or a folder of photos, of one person each who fills most of it.
+        out: a folder for joints.json, in COCO's form, and one picture a photo.
+        box: x, y, width and height around the person, in pixels, where it is not the whole photo.
     """
 
-    time: float
-    room: float
+    model: Positional[Path]
+    source: Positional[Path]
+    out: Path = Path("joints")
+    box: tuple[float, float, float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.box is not None:
+            _check.finite(box_x=self.box[0], box_y=self.box[1])
+            _check.positive(box_width=self.box[2], box_height=self.box[3])
+
+    def run(self) -> Answer:
+        """Find, draw, write."""
+        with bars() as progress:
+            tell = teller(progress)
+            found = estimate_photos(
+                self.model,
+                photos_in(self.source),
+                self.out,
+                box=self.box,
+                progress=lambda done, total: tell("photos", done, total),
+            )
+        people = found["annotations"]
+        return Answer(
+            data={
+                "joints": str(self.out / _JSON),
+                "photos": len(people),
+                "mean_score": float(np.mean([one["score"] for one in people])),
+            },
+            lines=[
+                _PRIVATE,
+                f"Wrote {self.out / _JSON} and {len(people)} pictures with skeletons.",
+            ],
+        )
 
 
-_OTHERS = _Pace(time=100.0, room=0.05)  # a mechanism that nobody has measured
-_PACES = {
-    "alf": _Pace(time=51.0, room=0.010),
-    "appearance_free": _Pace(time=130.0, room=0.11),
-    "blur": _Pace(time=7.0, room=0.010),
-    "cosine_gaussian": _Pace(time=20.0, room=0.023),
-    "cosine_gaussian local": _Pace(time=33.0, room=0.022),
-    "face_blur": _Pace(time=236.0, room=0.031),
-    "gaussian_noise": _Pace(time=120.0, room=1.0),
-    "learned_filter": _Pace(time=29.0, room=0.020),  # soften; others take what they take
-    "low_resolution": _Pace(time=7.0, room=0.005),
-    "mosaic": _Pace(time=2.3, room=0.011),
-    "pooled_gaussian": _Pace(time=19.0, room=0.023),
-    "random_mask": _Pace(time=5.7, room=0.092),
-    "selective_privacy": _Pace(time=340.0, room=0.038),
-    "selective_privacy people": _Pace(time=690.0, room=0.11),  # where nearly a third is hidden
-    "spact": _Pace(time=51.0, room=0.010),
-    "video_dprp": _Pace(time=490.0, room=0.067),
-}
-_LOCAL = ("value", "pixels")  # units for which the local step does something
-_PNG = {".png": 1.5, ".jpg": 0.6, ".jpeg": 0.6}  # bytes a pixel of a picture
-
-
-def seconds(mechanism: Mechanism, shapes: Shapes, *, is_charged: bool = False) -> float:
-    """About how long a release takes: reading twice, the mechanism, and writing.
-
-    Args:
-        mechanism: what is done.
-        shapes: of what is released.
-        is_charged: whether a ledger is, which must know the recording.
-    """
-    numbers = sum(map(math.prod, shapes))
-    if not _is_film(mechanism, shapes):
-        return numbers * _NUMBER * 1e-9
-    first = _READ if is_charged else _COUNT
-    each = first + _READ + _pace(mechanism).time + _WRITE + 2 * _KNOW * is_charged
-    return numbers / 3 * each * 1e-9 / min(_BUSY, os.cpu_count() or 1)
-
-
-def size(mechanism: Mechanism, shapes: Shapes, *, suffix: str, is_exact: bool = False) -> int:
-    """About how many bytes the output has.
-
-    Args:
-        mechanism: what is done.
-        shapes: of what is released.
-        suffix: of the output.
-        is_exact: whether every value is kept.
-    """
-    numbers = sum(map(math.prod, shapes))
-    if not _is_film(mechanism, shapes):
-        return 8 * numbers
-    room = _pace(mechanism).room
-    if is_exact:
-        room = _NOISE if mechanism.name == "gaussian_noise" else _EXACT
-    return round(numbers / 3 * _PNG.get(suffix.lower(), room))
-
-
-def _is_film(mechanism: Mechanism, shapes: Shapes) -> bool:
-    return isinstance(mechanism, Streams) and len(shapes) == 1 and len(shapes[0]) == 4
-
-
-def _pace(mechanism: Mechanism) -> _Pace:
-    fields: dict[str, Any] = dict(mechanism.fields())
-    is_local = fields.get("denoise") == "local" and fields.get("unit") in _LOCAL
-    does_segment = fields.get("region") == "people"
-    kind = f"{mechanism.name}{' local' * is_local}{' people' * does_segment}"
-    return _PACES.get(kind, _OTHERS)
+COMMAND = EstimateJoints

@@ -14,13 +14,20 @@ from masquerade.collection import Collection, Medium
 from masquerade.compute.progress import bars, teller
 from masquerade.data.mask_files import Side
 from masquerade.doors import Answer
+from masquerade.doors.evaluate_pose import (
+    PoseAccuracy,
+    data_of_pose,
+    pose_accuracy,
+    said_of_pose,
+)
 from masquerade.doors.masks import MARGIN_PX, SEGMENTER, THRESHOLD, PartlyShown, with_masks
-from masquerade.doors.splits import held_out_by, split_of, unmasked
+from masquerade.doors.splits import held_out_by, photos_of, split_of, unmasked
 from masquerade.errors import BadInput
 from masquerade.ledger import Content, Ledger
 from masquerade.nets.network import Network
 from masquerade.train import films, worn
 from masquerade.train.model_file import load_model
+from masquerade.train.units import outputs_of
 
 _BAR = 40
 _PRIVATE = (
@@ -75,7 +82,7 @@ class Evaluation:
     """How often a model is right, on what, and who may be told.
 
     Args:
-        accuracy: the figures.
+        accuracy: the figures; of joints where the model finds them.
         recordings: that it was tested on.
         split: of the data set.
         held_out: why the model did not learn from them: made up, split, or named by the caller;
@@ -83,7 +90,7 @@ class Evaluation:
         is_private: whether no epsilon covers the figures, which then stay in the house.
     """
 
-    accuracy: Accuracy
+    accuracy: Accuracy | PoseAccuracy
     recordings: int
     split: str
     held_out: str
@@ -111,9 +118,11 @@ def evaluate_file(
         BadInput: if the model may have learned from the recordings and ``private`` is not said, or
             if its classes are not those of the data set.
     """
-    net, network, activities, said = load_model(Path(model))
+    net, network, names, said = load_model(Path(model))
     if network.KIND is Medium.SIGNALS:
         test = collection.of_kind(Medium.SIGNALS).unless_chosen("test")
+    elif network.KIND is Medium.PHOTOS:
+        test = photos_of(collection, "test")
     else:
         test = split_of(collection, "test")
     learned = said.get("learned")
@@ -125,13 +134,15 @@ def evaluate_file(
             f"{test.part_name}, of which it may have seen all; give a test "
             "split, or --subjects that were left out, or say --private and publish nothing."
         )
-    if activities != test.activities:
+    if names != outputs_of(test, network.KIND):
+        what = "joints" if network.KIND is Medium.PHOTOS else "classes"
         raise BadInput(
-            f"Expected the classes of the model, {', '.join(activities[:3])}, ..., got a data "
+            f"Expected the {what} of the model, {', '.join(names[:3])}, ..., got a data "
             "set with others."
         )
+    measure: Any = pose_accuracy if network.KIND is Medium.PHOTOS else accuracy
     return Evaluation(
-        accuracy=accuracy(net, network, test, progress=progress),
+        accuracy=measure(net, network, test, progress=progress),
         recordings=len(test),
         split=test.part_name,
         held_out=held_out,
@@ -158,6 +169,9 @@ class Evaluate:
 
     Exact accuracy on recordings that a model learned from is covered by no epsilon, so they are
     refused unless --private is said.
+
+    Example:
+        masquerade evaluate model.safetensors --data stage
 
     Args:
         model: the .safetensors file.
@@ -224,22 +238,25 @@ class Evaluate:
 
 def _answer(found: Evaluation, seen: str = "all") -> Answer:
     right = found.accuracy
-    width = max(map(len, right.per_class))
+    if isinstance(right, PoseAccuracy):
+        figures = data_of_pose(right)
+        said = [
+            *said_of_pose(right),
+            f"{found.recordings} photos of people, of the split {found.split}.",
+        ]
+    else:
+        figures = {
+            "top_1": right.top_1,
+            "mean_per_class": right.mean_per_class,
+            "per_class": right.per_class,
+        }
+        said = _bars(found, right, seen)
     lines = [
         *([_PRIVATE] if found.is_private else []),
-        f"Top-1 {right.top_1:.4f}, mean over classes {right.mean_per_class:.4f}, "
-        f"{found.recordings} recordings of the split {found.split}"
-        f"{'' if seen == 'all' else f', of which only the {seen} can be seen'}.",
-        *(
-            f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
-            for name, share in right.per_class.items()
-        ),
+        *said,
         *([_NAMED] if found.held_out == "named" else []),
     ]
-    data = {
-        "top_1": right.top_1,
-        "mean_per_class": right.mean_per_class,
-        "per_class": right.per_class,
+    data = figures | {
         "recordings": found.recordings,
         "split": found.split,
         "private": found.is_private,
@@ -247,6 +264,20 @@ def _answer(found: Evaluation, seen: str = "all") -> Answer:
         "shown": seen,
     }
     return Answer(data=data, lines=lines)
+
+
+def _bars(found: Evaluation, right: Accuracy, seen: str) -> list[str]:
+    """How often it is right, in words, with a bar for each class."""
+    width = max(map(len, right.per_class))
+    return [
+        f"Top-1 {right.top_1:.4f}, mean over classes {right.mean_per_class:.4f}, "
+        f"{found.recordings} recordings of the split {found.split}"
+        f"{'' if seen == 'all' else f', of which only the {seen} can be seen'}.",
+        *(
+            f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
+            for name, share in right.per_class.items()
+        ),
+    ]
 
 
 COMMAND = Evaluate

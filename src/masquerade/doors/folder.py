@@ -19,7 +19,7 @@ from masquerade.doors.recording import Options, release_swept
 from masquerade.errors import exit_code, message
 from masquerade.files import atomic, opaque
 from masquerade.mechanism import Mechanism
-from masquerade.noise import Noise
+from masquerade.noise import Noise, folder_seed
 
 
 def release_folder(
@@ -134,7 +134,7 @@ class _Attempt:
     options: Options
 
     def __call__(self, job: Job) -> Outcome:
-        seed = None if self.seed is None else self.seed * 1_000_003 + job.place
+        seed = None if self.seed is None else folder_seed(self.seed, job.place)
         try:
             with atomic.named(self.run):
                 done = release_swept(

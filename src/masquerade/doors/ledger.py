@@ -46,7 +46,8 @@ class Open:
         expect_sampling_prob: choose the order for training with this chance of being in a batch.
         expect_steps: and with that many steps.
         expect_noise_multiplier: and with that noise; by default as much as spends all of the cap.
-        public: what of every recording is public anyway (people: they are avatars, or background);
+        public: what of every recording is public anyway (people: they are avatars, background, or
+            features: the coarse picture that feature_dp makes);
             the budget is of the rest. Needed for methods that use it without noise.
     """
 
@@ -62,7 +63,7 @@ class Open:
     expect_sampling_prob: float | None = None
     expect_steps: int | None = None
     expect_noise_multiplier: float | None = None
-    public: Literal["nothing", "people", "background"] = "nothing"
+    public: Literal["nothing", "people", "background", "features"] = "nothing"
 
     def run(self) -> Answer:
         """Open it."""

@@ -11,12 +11,13 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from masquerade.collection import About, Collection, Count, Labels, PublishedCounts
+from masquerade.data.manifest import Manifest
 from masquerade.data.mask_files import Form, MaskFiles, Side
 from masquerade.errors import BadInput
 from masquerade.recordings import Video
 from masquerade.train.views import Private, public_view
 
-SEGMENTER = "segmenter"  # the word for it, where a folder could stand
+SEGMENTER, TABLE = "segmenter", "table"  # the words for them, where a folder could stand
 THRESHOLD, MARGIN_PX = 0.7, 2
 _FORMS = {
     Form.PICTURES: "PNG files",
@@ -260,7 +261,8 @@ def with_masks(
 
     Args:
         collection: of videos.
-        masks: a folder (see `masquerade.data.mask_files`), or the word segmenter.
+        masks: a folder (see `masquerade.data.mask_files`), the word segmenter, or the word table
+            for those that a manifest's column mask names.
         private: which side of the masks is.
         threshold: how sure a segmenter must be of a pixel that is to count as public.
         margin_px: by which it makes the public side smaller.
@@ -281,5 +283,17 @@ def with_masks(
                 "Expected no --mask-threshold and --mask-margin with mask files, which say "
                 "themselves what is public; leave them out."
             )
-        maker = FromFiles(files=MaskFiles(folder=Path(masks), private=private))
+        maker = FromFiles(files=_files(collection, masks, private))
     return MaskedVideos(unmasked=collection, maker=maker, private=private)
+
+
+def _files(collection: Collection[Any], masks: str | Path, private: Side) -> MaskFiles:
+    if str(masks) != TABLE:
+        return MaskFiles(folder=Path(masks), private=private)
+    if not isinstance(collection, Manifest):
+        raise BadInput(
+            f"Expected a manifest with --masks table, got {collection.ABOUT.title}; give a folder "
+            "of masks.",
+            is_public=True,
+        )
+    return MaskFiles(folder=collection.folder, private=private, named=collection.mask_paths)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
+
+import numpy as np
 
 from masquerade import catalog
 from masquerade.collection import Collection
@@ -26,6 +30,8 @@ from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.ensemble.teach import School
 from masquerade.train.learner import Reading, Tell, Ways
 from masquerade.train.method import Method
+from masquerade.train.units import outputs_of
+from masquerade.video import write as writer
 
 
 def make_method(name: str, /, **fields: Any) -> Any:
@@ -70,7 +76,8 @@ def train_file(
         target: the model, a .safetensors file.
         method: how it is trained.
         network: what is trained.
-        public: recordings of other people, used without noise; for worn sensors alone.
+        public: recordings of other people, used without noise: by worn sensors, and by methods
+            that learn in a subspace.
         noise: where noise and batches come from; by default the operating system.
         ledger: that is charged.
         ways: how the work is done.
@@ -91,6 +98,8 @@ def train_file(
             tell=progress,
         ) as reading:
             bill.owe(cost_of(method, [reading.plan], reading.promise.fields()), reading.units)
+            if reading.sheet is not None:
+                write_sheet(reading.sheet, place.target)
             model = _Model(run=reading, network=network, of=collection, bill=bill)
             return publish(model, place, noise=noise, bill=bill)
 
@@ -170,7 +179,25 @@ class _Model:
             labels = self.bill.once(lambda: run.labels(run.votes(), noise), run.queries)
             run.tell("votes", len(labels), len(labels))
             net = run.student(labels)
-        stream.write(model_file.encoded(net, self.network, self.of.activities, learned))
+        names = outputs_of(self.of, self.network.KIND)
+        stream.write(model_file.encoded(net, self.network, names, learned))
+
+
+def sheet_path(target: Path) -> Path:
+    """Where public pictures are, beside the model that learned from them.
+
+    Example:
+        >>> sheet_path(Path("pose.safetensors")).name
+        'pose.safetensors.public.png'
+    """
+    return target.with_name(f"{target.name}.public.png")
+
+
+def write_sheet(sheet: np.ndarray, target: Path) -> None:
+    """Write public pictures (H, W, 3) before anything is learned, for whoever wants to look."""
+    stream = io.BytesIO()
+    writer.write(stream, [sheet], suffix=".png", rate=Fraction(1))
+    atomic.write_whole(sheet_path(target), stream.getvalue())
 
 
 def refuse_standing(target: Path) -> None:

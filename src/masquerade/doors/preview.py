@@ -9,7 +9,7 @@ from pathlib import Path
 from masquerade import _json
 from masquerade import ledger as ledgers
 from masquerade._printed import about_bytes, about_seconds, counted
-from masquerade.doors import Answer, estimate
+from masquerade.doors import Answer, duration
 from masquerade.doors.bill import refuse_rehearsal
 from masquerade.doors.folder import check_names, failed
 from masquerade.doors.folder_plan import Job, Outcome, Work, about_names, plan
@@ -159,8 +159,8 @@ class Preview:
             with_sound=options.saving.keep_sound, is_rehearsal=is_rehearsal
         )
         error = mechanism.expected_error(shapes)
-        seconds = estimate.seconds(mechanism, shapes, is_charged=self.ledger is not None)
-        size = estimate.size(mechanism, shapes, suffix=target.suffix, is_exact=options.saving.exact)
+        seconds = duration.seconds(mechanism, shapes, is_charged=self.ledger is not None)
+        size = duration.size(mechanism, shapes, suffix=target.suffix, is_exact=options.saving.exact)
         sight = expecting.expected(mechanism, source, shapes)
         first, *others = explain(guarantee)
         lines = [first, *expecting.said(sight)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from masquerade.events import NoGuaranteeDpEvent, event_to_json
 from masquerade.files import signature
 from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Shapes
-from masquerade.receipt import Receipt, receipt_path
-from masquerade.train.promise import OF_MASKS, WithMasks
+from masquerade.receipt import SUFFIX, Receipt, receipt_path
+from masquerade.train.promise import OF_MASKS, OF_PUBLIC, WithMarks, WithMasks
 from masquerade.video.formats import MAX_PIXELS
 from masquerade.wording import explain
 
@@ -61,6 +62,30 @@ def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Rece
     receipt = _compared_with_mechanism(receipt)
     _compare_with_file(receipt, path)
     return receipt
+
+
+def published_files(paths: Iterable[Path | str]) -> list[Path]:
+    """The files themselves, and of folders all that is in them but receipts and signatures.
+
+    Raises:
+        BadInput: if a folder holds none.
+    """
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = [one for one in sorted(path.rglob("*")) if _is_published(one, path)]
+        if not inside:
+            raise BadInput(f"Expected published files in {path}, got none; is this the folder?")
+        found += inside
+    return found
+
+
+def _is_published(path: Path, folder: Path) -> bool:
+    is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+    is_beside = SUFFIX in path.name  # a receipt, or its signature
+    return path.is_file() and not is_hidden and not is_beside
 
 
 def sign_receipt(path: Path | str, key: Path | str) -> str:
@@ -155,13 +180,17 @@ def promise_of(receipt: Receipt) -> Any:
     fields = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in receipt.fields.items()
-        if name not in OF_MASKS
+        if name not in (*OF_MASKS, *OF_PUBLIC)
     }
     method = make(**fields | ({"epsilon": math.inf} if fields["epsilon"] is None else {}))
-    if getattr(method, "HAS_PUBLIC", False) and "mask_sha256" not in receipt.fields:
-        raise ValueError("the masks that it speaks of are not named (mask_sha256)")
+    wanted = getattr(method, "MARKS", ())
+    for mark in wanted:
+        if mark not in receipt.fields:
+            raise ValueError(f"what is public is not named ({mark})")
     if not method.made(receipt.fields):
         raise ValueError("some of its fields are missing")
+    if set(wanted) & set(OF_PUBLIC):
+        return WithMarks(method=method, marks={name: receipt.fields[name] for name in wanted})
     if "mask_sha256" not in receipt.fields:
         return method
     source = str(receipt.fields.get("mask_source", ""))
@@ -204,30 +233,55 @@ def _alike(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckReceipt:
-    """Tie a published file to its receipt and read the guarantee aloud.
+    """Tie published files to their receipts and read the guarantees aloud.
+
+    Example:
+        masquerade receipt check public.mp4
+        masquerade receipt check published/
 
     Args:
-        file: the published file; its receipt stands beside it.
-        signer: a public key (.pem) that must have signed the receipt.
+        files: published files, or folders of them; receipts stand beside the files.
+        signer: a public key (.pem) that must have signed the receipts.
     """
 
-    file: Positional[Path]
+    files: Positional[tuple[Path, ...]]
     signer: Path | None = None
 
     def run(self) -> Answer:
         """Check, then explain."""
-        receipt = check_receipt(self.file, signer=self.signer)
-        held = signature.read(receipt_path(self.file))
+        files = published_files(self.files)
+        if not files:
+            raise ValueError("Expected a published file, or a folder of them, got none; name one.")
+        if len(files) == 1:
+            return self._one(files[0])
+        checked: list[dict[str, Any]] = []
+        lines, worst = [], 0
+        for file in files:
+            try:
+                one = self._one(file)
+                checked.append(one.data)
+                lines.append(f"  {file}: {one.lines[2]}")
+            except BadInput as error:
+                checked.append({"file": str(file), "ok": False, "error": str(error)})
+                lines.append(f"! {file}: {error}")
+                worst = 4
+        good = sum(each["ok"] for each in checked)
+        lines.append(f"{good} of {len(files)} files agree with their receipts.")
+        return Answer(data={"files": checked, "ok": not worst}, lines=lines, exit_code=worst)
+
+    def _one(self, file: Path) -> Answer:
+        receipt = check_receipt(file, signer=self.signer)
+        held = signature.read(receipt_path(file))
         signed_by = held["key_sha256"] if held is not None and self.signer is not None else None
         return Answer(
             data={
-                "file": str(self.file),
+                "file": str(file),
                 "ok": True,
                 "signed_by": signed_by,
                 "receipt": _json.encode(receipt),
             },
             lines=[
-                f"{self.file} is the file that was released on {receipt.date} by "
+                f"{file} is the file that was released on {receipt.date} by "
                 f"{receipt.mechanism} (Masquerade {receipt.code_version}).",
                 self._who(receipt, None if held is None else held["key_sha256"]),
                 *explain(receipt.guarantee),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,6 +12,7 @@ from tyro.conf import Positional
 from masquerade import _check, _json
 from masquerade import ledger as ledgers
 from masquerade._printed import counted
+from masquerade.compute import asides
 from masquerade.doors import Answer, folder
 from masquerade.doors.folder_plan import Work, about_names
 from masquerade.doors.preview import Preview
@@ -30,6 +31,10 @@ from masquerade.wording import explain
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFile:
     """Publish a file or a folder with a privacy guarantee and a receipt for each file.
+
+    Example:
+        masquerade release ward.mp4 public.mp4 --mechanism cosine_gaussian
+            --unit frame --epsilon 4 --delta 1e-6
 
     Args:
         source: the private file or folder (.mp4 .mov .mkv .webm .avi .png .jpg .npy
@@ -105,8 +110,9 @@ class ReleaseFile:
         if self.dry_run:
             return self._preview(mechanism).of_file(self.source, self.target)
         swept = atomic.sweep(self.target.parent)
-        done = release_file(self.source, self.target, mechanism, **self._how())
-        return self._answer(mechanism, done, swept)
+        with asides.listening() as heard:
+            done = release_file(self.source, self.target, mechanism, **self._how())
+        return _with_asides(self._answer(mechanism, done, swept), heard)
 
     def _how(self) -> dict[str, Any]:
         """What every release here is made with."""
@@ -200,6 +206,14 @@ class ReleaseFile:
             lines=lines,
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
+
+
+def _with_asides(answer: Answer, heard: list[str]) -> Answer:
+    """The same with what is for the owner alone."""
+    if not heard:
+        return answer
+    lines = [f"PRIVATE, for you alone: {said}" for said in heard]
+    return replace(answer, data={**answer.data, "PRIVATE": heard}, lines=[*answer.lines, *lines])
 
 
 def _swept(count: int) -> list[str]:

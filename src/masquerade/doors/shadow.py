@@ -54,14 +54,18 @@ class ShadowTraining:
 
     def __call__(self, members: np.ndarray, seed: int) -> np.ndarray:
         """(R, K) outputs for all rows of a model that learned from these units."""
+        return outputs_of(self.taught(members), self.rows)
+
+    def taught(self, members: np.ndarray) -> nn.Module:
+        """The part that is not frozen, after it has learned from these units."""
         rows = self._learned(members)
         net = self.network.make(self.classes, seed=self.method.public_seed)
-        _, tail = self.network.split(net.to(rows.targets.device), self.method.part)
+        tail: nn.Module = self.network.split(net.to(rows.targets.device), self.method.part)[1]
         work = loop.Workload(physical=min(self.physical, rows.units))
         plan = planned(self.method, rows.units)
         run = partial(loop.run, noise=Noise(), work=work, progress=lambda done, total: None)
         run(tail, rows, self.method, plan)
-        return outputs_of(tail, self.rows)
+        return tail
 
     def _learned(self, members: np.ndarray) -> Rows:
         rows, slots = self.rows, self.rows.slots

@@ -9,6 +9,10 @@ from masquerade import catalog
 from masquerade.collection import Collection, Medium
 from masquerade.errors import BadInput
 
+_CALLED = {  # parts of photos, the first that there is; MPII's publisher keeps its test's joints
+    "train": ("train", "training"),
+    "test": ("valid", "test", "val", "validation"),
+}
 _SHARED = {"hmdb51", "pa_hmdb51"}  # the second labels clips of the first
 
 
@@ -21,6 +25,17 @@ def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
     if collection.kind != Medium.VIDEOS:
         raise BadInput(f"Expected a data set of videos, got {collection.ABOUT.title}.")
     return collection.unless_chosen(wanted)
+
+
+def photos_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
+    """The photos that are meant, unless a flag names a part; publishers call theirs differently.
+
+    Raises:
+        BadInput: if it holds no photos.
+    """
+    photos = collection.of_kind(Medium.PHOTOS)
+    there = [name for name in _CALLED[wanted] if name in photos.parts]
+    return photos.unless_chosen(there[0] if there else wanted)
 
 
 def signals_of(
@@ -81,7 +96,8 @@ def unmasked(collection: Collection[Any]) -> Collection[Any]:
 def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
     """Which part of which data set this is, in public words: no paths, no names of people.
 
-    Empty for a data set that is not one of ours, whose fields may say anything.
+    Of a made-up world every number that was chosen is said, since nobody lives there. Empty for a
+    data set that is not one of ours, whose fields may say anything.
 
     Example:
         >>> from pathlib import Path
@@ -93,14 +109,22 @@ def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
     name = catalog.name_of(collection)
     if type(collection).__module__ != f"masquerade.data.{name}":
         return {}
+    values = {each.name: getattr(collection, each.name) for each in fields(collection)}  # type: ignore[arg-type]
     said = {
-        each.name: getattr(collection, each.name)
+        each.name: values[each.name]
         for each in fields(collection)  # type: ignore[arg-type]
         if isinstance(each.default, str | int | float) or each.name == "split"
     }  # paths and people have no such default
+    if collection.ABOUT.is_made_up:
+        said |= {name: _listed(value) for name, value in values.items() if value is not None}
     if "split" in said:
         said["split"] = collection.part_name
     return {"data": name} | said
+
+
+def _listed(value: object) -> object:
+    """As JSON gives it back."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def held_out_by(tested: Collection[Any], learned: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Train a model on sensitive videos or signals, with noise where it is needed, and publish it."""
+"""Train a model on sensitive recordings, with noise where it is needed, and publish it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from tyro.conf import Positional
 
-from masquerade import _check, _json, catalog
+from masquerade import _check, _json
 from masquerade._round import shown
 from masquerade.collection import Collection, Medium
 from masquerade.compute.progress import bars, teller
 from masquerade.doors import Answer, billing, models
+from masquerade.doors.guides import guides_of
 from masquerade.doors.masks import MARGIN_PX, SEGMENTER, THRESHOLD, MaskedVideos, with_masks
+from masquerade.doors.network_choice import NetworkName, Task, network_meant
 from masquerade.doors.publish import final_name
 from masquerade.doors.receipt import check_receipt
-from masquerade.doors.splits import signals_of, split_of
+from masquerade.doors.splits import photos_of, signals_of, split_of
 from masquerade.ledger import Ledger
 from masquerade.nets.lstm import LstmNetwork
-from masquerade.nets.network import Network, network_class
+from masquerade.nets.network import Network
 from masquerade.noise import Noise
 from masquerade.receipt import Release, receipt_path
 from masquerade.recordings import Signal
@@ -36,11 +38,10 @@ from masquerade.train.model_file import said_of
 from masquerade.train.units import count_units
 from masquerade.wording import explain
 
-if TYPE_CHECKING:
-    NetworkName = str
-else:
-    NetworkName = Literal[catalog.names("nets")]  # the choices of the command line
-_OF_NETWORKS = ("weights", "from_scratch", "keep_head", "lstm_window", "lstm_hidden")  # flags
+_OF_NETWORKS = (  # flags
+    *("weights", "from_scratch", "keep_head"),
+    *("smoothing", "lstm_window", "lstm_hidden"),
+)
 
 
 class _Meant(NamedTuple):
@@ -55,12 +56,18 @@ class _Meant(NamedTuple):
 class Train:
     """Train a model and write it with its receipt.
 
+    Example:
+        masquerade train model.safetensors --method dp_sgd --data stage
+            --unit video --epsilon 4 --delta 1e-5
+
     Args:
         target: the model, a .safetensors file.
-        network: mvit_small, mvit_v1_b or mvit_v2_s for videos, lstm for worn sensors; by default
-            mvit_small, or lstm where the data set holds signals alone. For lstm, --segments 32
-            --part all is sensible, and --recordings as many as a person has.
-        weights: public weights to begin with; for mvit_small ours if left out.
+        task: what is learned: activity, in videos and signals, or pose, joints in photos; by
+            default what the data set has first.
+        network: mvit_small, mvit_v1_b or mvit_v2_s for videos, lstm for worn sensors, tiny_vit_*
+            for joints in photos; by default mvit_small, lstm or tiny_vit_small. For lstm,
+            --segments 32 --part all is sensible, and --recordings as many as a person has.
+        weights: public weights to begin with; for mvit_small and tiny_vit_small ours if left out.
         from_scratch: begin with random weights instead.
         keep_head: begin with the head of the public weights too, if its classes are the same.
         device: cpu or cuda.
@@ -78,10 +85,13 @@ class Train:
             data set has no public split.
         test_subjects: people who are left out for testing, likewise.
         masks: for methods with a public part: a folder of masks, each found by its recording's
-            name (NAME.masks.npz, NAME.npz, a folder NAME of PNG files, or a video), or the word
-            segmenter: public networks then make them from the recordings.
+            name (NAME.masks.npz, NAME.npz, a folder NAME of PNG files, or a video), the word
+            table (those in a manifest's column mask), or the word segmenter: public networks then
+            make them from the recordings.
         mask_threshold: for --masks segmenter: how sure it must be of a pixel that is to be public.
         mask_margin: for --masks segmenter: pixels by which the public side is made smaller.
+        smoothing: for tiny_vit_*: standard deviation of a joint's target, in half pixels; 4 for
+            Human-Art.
         lstm_window: for --network lstm: samples that it sees at once.
         lstm_hidden: for --network lstm: size of its state.
     """
@@ -89,6 +99,7 @@ class Train:
     ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("method", "train"), ("data", "data"))
 
     target: Positional[Path]
+    task: Task | None = None
     network: NetworkName | None = None
     weights: Path | None = None
     from_scratch: bool = False
@@ -108,6 +119,7 @@ class Train:
     masks: str | None = None
     mask_threshold: float = THRESHOLD
     mask_margin: int = MARGIN_PX
+    smoothing: float = 3.0
     lstm_window: int = 128
     lstm_hidden: int = 64
 
@@ -168,6 +180,7 @@ class Train:
             raise ValueError("Expected no --grid with a teacher ensemble; train it once.")
         if self.network != "lstm":
             self._refuse("network", why="votes, whose student is an LSTM")
+        self._refuse("task", "smoothing", why="votes, which are about signals")
         self._refuse("weights", "from_scratch", "keep_head", why=LstmNetwork.IN_WORDS)
         self._refuse("lstm_window", "lstm_hidden", why="votes: choose --windows and --hidden")
         self._refuse("precision", "checkpoint_every", why="votes, which know nothing of it")
@@ -251,6 +264,8 @@ class Train:
     def _answer(self, done: Release[Path], learned: Collection[Any]) -> Answer:
         notes = learned.notes() if isinstance(learned, MaskedVideos) else []
         said = [f"Wrote {done.value} and its receipt.", *notes]
+        if (sheet := models.sheet_path(done.value)).exists():
+            said.append(f"Look at {sheet}: everything in there is treated as public.")
         return Answer(
             data={
                 "model": str(done.value),
@@ -294,9 +309,7 @@ class Train:
         return Answer(data=runs[0] if len(runs) == 1 else {"runs": runs}, lines=lines)
 
     def _meant(self, data: Collection[Any], method: Method) -> _Meant:
-        is_signals = data.ABOUT.kind == Medium.SIGNALS
-        name = self.network or ("lstm" if is_signals else "mvit_small")
-        kind = network_class(name)
+        name, kind = network_meant(data, task=self.task, network=self.network)
         if kind.KIND is Medium.SIGNALS:
             self._refuse("masks", "mask_threshold", "mask_margin", why=kind.IN_WORDS)
             parts = signals_of(data, public=self.public_subjects, test=self.test_subjects)
@@ -304,10 +317,14 @@ class Train:
         if self.public_subjects or self.test_subjects:
             raise ValueError(
                 "Expected --public-subjects and --test-subjects with worn sensors alone, got a "
-                "network for videos; leave them out, or use --network lstm."
+                "network for pictures; leave them out, or use --network lstm."
             )
+        if kind.KIND is Medium.PHOTOS:
+            self._refuse("masks", "mask_threshold", "mask_margin", why=kind.IN_WORDS)
+            private = photos_of(data, "train")
+            return _Meant(private, guides_of(private, method), self._network(name, kind))
         private = self._masked(split_of(data, "train"), method)
-        return _Meant(private, (), self._network(name, kind))
+        return _Meant(private, guides_of(data, method), self._network(name, kind))
 
     def _masked(self, private: Collection[Any], method: Method) -> Collection[Any]:
         """The recordings with the masks that were asked for."""

@@ -50,7 +50,12 @@ def check_suffix(path: Path) -> str:
 
 
 def read(
-    path: Path, *, heading: bool = False, max_bytes: int = MAX_BYTES, kinds: str = "uif"
+    path: Path,
+    *,
+    heading: bool = False,
+    max_bytes: int = MAX_BYTES,
+    kinds: str = "uif",
+    may_lack: bool = False,
 ) -> ArrayFile:
     """Read an array file.
 
@@ -60,6 +65,7 @@ def read(
             file has them must be said, never guessed from its private content.
         max_bytes: of all its numbers together, as the file's headers tell before they are read.
         kinds: of numbers that are taken, as NumPy's letters.
+        may_lack: whether NaN may stand for what is missing.
 
     Raises:
         BadInput: if it is missing, truncated, empty, too large, or holds anything but numbers. The
@@ -86,7 +92,7 @@ def read(
             raise BadInput(f"Expected numbers in {name}, got dtype {array.dtype}.")
         if array.ndim == 0 or array.size == 0:
             raise BadInput(f"Expected at least one number on an axis in {name}, got {array.shape}.")
-        if not np.all(np.isfinite(array)):
+        if not may_lack and not np.all(np.isfinite(array)):
             raise BadInput(
                 f"Expected {name} without NaN or infinity; fill the gaps by a public rule first."
             )

@@ -27,7 +27,12 @@ _PAYERS, _RUNS, _SETTLED = "payers", "runs", "settled"
 _SPACES = (_ACCOUNTS, _MEMBERS, _TOKENS, _PAYERS, _RUNS, _SETTLED)
 _TOGETHER = 32  # entries whose pages are read at once
 _MOST_KINDS = 256  # of events that a holder's list is kept for: nobody recomposes more
-PUBLIC = ("nothing", "people", "background")  # what of a recording an account takes as known
+PUBLIC = (
+    "nothing",
+    "people",
+    "background",
+    "features",
+)  # what of a recording an account takes as known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +43,9 @@ class Account:
         name: chosen by the steward.
         unit: what is protected.
         cap: epsilon, delta, relation, and the rule that keeps them.
-        public: what of every recording is known to everyone: nothing, people or background. The
-            budget is then of the rest, with masks and labels known as well.
+        public: what of every recording is known to everyone: nothing, people, background, or
+            features, a coarse picture of it (psi). The budget is then of the rest, with masks,
+            joints and labels known as well.
     """
 
     name: str

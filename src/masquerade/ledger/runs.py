@@ -30,10 +30,11 @@ class Run:
         method: its name.
         fields: its public fields, as the receipt will have them.
         events: what it costs one of its units, for accounts of each relation.
-        public: what of each recording it uses without noise: nothing, people or background.
+        public: what of each recording it uses without noise: nothing, people, background, or
+            features.
         contents: of its recordings.
-        masks: a hash of each recording's mask, which says what is public in it; empty where
-            nothing is.
+        masks: a hash of each recording's mask, or of the rule that makes its features, which says
+            what is public in it; empty where nothing is.
         units: the unit that each recording is in.
     """
 

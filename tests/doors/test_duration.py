@@ -12,7 +12,7 @@ import pytest
 import video_files as maker
 from conftest import python
 from masquerade import catalog
-from masquerade.doors import estimate
+from masquerade.doors import duration
 from masquerade.doors.recording import make_mechanism
 from masquerade.mechanism import Streams
 from masquerade.video import colour, probe, read
@@ -99,24 +99,24 @@ def test_every_mechanism_for_videos_has_an_estimate() -> None:
     for name in catalog.names("release"):
         mechanism = catalog.example("release", name)
         if isinstance(mechanism, Streams):
-            assert name in estimate._PACES, f"measure {name} and put it into the table"
+            assert name in duration._PACES, f"measure {name} and put it into the table"
             short, long = ((frames, 720, 1280, 3) for frames in (10, 1000))
             assert (
                 0
-                < 90 * estimate.seconds(mechanism, (short,))
-                < estimate.seconds(mechanism, (long,))
+                < 90 * duration.seconds(mechanism, (short,))
+                < duration.seconds(mechanism, (long,))
             )
 
 
 def test_estimates_follow_what_is_written_and_how() -> None:
     mechanism, shapes = make_mechanism("mosaic"), ((100, 720, 1280, 3),)
-    lossy = estimate.size(mechanism, shapes, suffix=".mp4")
-    assert lossy < estimate.size(mechanism, shapes, suffix=".mkv", is_exact=True) < 720 * 1280 * 300
-    assert estimate.seconds(mechanism, shapes, is_charged=True) > estimate.seconds(
+    lossy = duration.size(mechanism, shapes, suffix=".mp4")
+    assert lossy < duration.size(mechanism, shapes, suffix=".mkv", is_exact=True) < 720 * 1280 * 300
+    assert duration.seconds(mechanism, shapes, is_charged=True) > duration.seconds(
         mechanism, shapes
     )
     numbers = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame")
-    assert estimate.size(numbers, ((1000, 6),), suffix=".npy") == 48_000
+    assert duration.size(numbers, ((1000, 6),), suffix=".npy") == 48_000
 
 
 def test_a_dry_run_loads_no_more_than_it_needs(clip: Path) -> None:
@@ -135,4 +135,4 @@ except SystemExit as done:
 def test_a_segmenter_takes_longer_than_a_face_detector() -> None:
     shapes = ((10, 720, 1280, 3),)
     faces, people = (make_mechanism("selective_privacy", region=one) for one in ("faces", "people"))
-    assert 1.5 < estimate.seconds(people, shapes) / estimate.seconds(faces, shapes) < 3
+    assert 1.5 < duration.seconds(people, shapes) / duration.seconds(faces, shapes) < 3
