@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STAMP := .venv/.installed
-PARALLEL := -n auto --dist loadfile
+# Files whole, and in the order of tests/conftest.py: the longest first, so that none is left over.
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-all test-kernels bench audit figures gallery lint docs clean
 

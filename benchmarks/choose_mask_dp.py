@@ -1,13 +1,13 @@
 """Choose MaskDP's settings for Stage, once for each method, on a world that is never tested.
 
-    python benchmarks/choose_mask_dp.py [--weights FILE] [--seed 2000] [--videos 3024]
+    python benchmarks/choose_mask_dp.py [--private person] [--weights FILE] [--seed 2000]
 
 Reads what the frozen network sees of the training and test split of that world in every view, then
 tries a grid of settings on the head: the same updates as training makes, in plain numpy and with
 ordinary random numbers, because nobody in that world ever lived. A setting's score is its mean
 Top-1 over correlations of place and activity, epsilons up to 1 and runs. Prints the best of each
-method as fields of `masquerade recipe mask_dp`; they stand in recipes/mask_dp/settings.py. Takes
-some four minutes on one core.
+method under each relation; they stand in recipes/mask_dp/settings.py. Takes some six minutes on
+one core.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import delayed
 
+from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp import MaskDpTables, run
@@ -33,10 +35,12 @@ CORRELATIONS = (0.0, 0.5, 0.9)
 EPSILONS = (0.25, 0.5, 1.0)
 RUNS = 2
 MOMENTUM, RISE, DELTA = 0.9, 0.1, 1e-5
-RATES = (0.005, 0.01, 0.02, 0.05)
+RELATIONS = ("replace_one", "zero_out")
+RATES = (0.0025, 0.005, 0.01, 0.02, 0.05, 0.1)
 CLEAN_RATES = (0.05, 0.1, 0.2, 0.5, 1.0)  # without noise
 SIZES = ((128, 20.0), (512, 20.0))  # units in a batch, epochs
-WEIGHTS = (1.0, 3.0, 10.0, 30.0)
+WEIGHTS = (1.0, 3.0, 10.0, 30.0, 60.0)
+VIEWS = ("whole", "private")
 SHOWN = 5
 
 
@@ -62,6 +66,7 @@ class Way:
     weight: float = 0.0  # lambda; 0 without a public part
     view: str = ""  # of the private part; empty without one
     is_clean: bool = False  # whether the private part has no noise
+    relation: str = "replace_one"  # under which epsilon is met
 
 
 def worlds(args: argparse.Namespace) -> list[World]:
@@ -70,33 +75,50 @@ def worlds(args: argparse.Namespace) -> list[World]:
     for correlation in CORRELATIONS:
         stage = seen.sized(Stage(seed=args.seed, videos=args.videos, correlation=correlation))
         train, test = bench.parts(stage)
-        plan = MaskDpTables(weights=args.weights, view="private", jobs=args.jobs).settled()
-        taught, asked = run.read(plan, train, {MASK_DP, DP}), run.read(plan, test, {DP})
-        both = taught[MASK_DP]
-        found.append(
-            World(
-                whole=with_one(taught[DP].private),
-                public=with_one(both.public),
-                private=with_one(both.private),
-                targets=both.targets.numpy(),
-                test=with_one(asked[DP].private),
-                answers=asked[DP].targets.numpy(),
-            )
-        )
+        found.append(world_of(plan_of(args), train, test))
         print(f"read {len(train)} and {len(test)} recordings at correlation {correlation:g}")
     return found
 
 
+def plan_of(args: argparse.Namespace) -> MaskDpTables:
+    """How they are read: the private part by itself, and both together."""
+    return MaskDpTables(
+        weights=args.weights, view="private", jobs=args.jobs, private=args.private
+    ).settled()
+
+
+def world_of(plan: MaskDpTables, train: Collection[Any], test: Collection[Any]) -> World:
+    """What the network sees of both splits."""
+    taught, asked = run.read(plan, train, {MASK_DP, DP}), run.read(plan, test, {DP})
+    both = taught[MASK_DP]
+    return World(
+        whole=with_one(taught[DP].private),
+        public=with_one(both.public),
+        private=with_one(both.private),
+        targets=both.targets.cpu().numpy(),
+        test=with_one(asked[DP].private),
+        answers=asked[DP].targets.cpu().numpy(),
+    )
+
+
 def with_one(values: Any) -> np.ndarray:
     """(N, C + 1)."""
-    return np.pad(values.numpy(), ((0, 0), (0, 1)), constant_values=1.0)
+    return np.pad(values.cpu().numpy(), ((0, 0), (0, 1)), constant_values=1.0)
 
 
 @cache
-def noise_of(units: int, batch: int, epochs: float, epsilon: float) -> tuple[float, int]:
+def noise_of(
+    units: int, epsilon: float, *, relation: str, batch: int, epochs: float
+) -> tuple[float, int]:
     """Noise multiplier and steps."""
-    fields = {"unit": "video", "relation": "replace_one", "batch": batch, "epochs": epochs}
-    plan = DpSgd(epsilon=epsilon, delta=DELTA, **fields).plan(units)
+    plan = DpSgd(
+        epsilon=epsilon,
+        delta=DELTA,
+        unit="video",
+        relation=relation,
+        batch=batch,
+        epochs=epochs,
+    ).plan(units)
     return plan.noise_multiplier, plan.steps
 
 
@@ -114,7 +136,7 @@ def top_1(world: World, way: Way, epsilon: float, seed: int) -> float:
     wanted = np.eye(int(world.targets.max()) + 1, dtype=np.float32)[world.targets]
     weights = np.zeros((wanted.shape[1], world.test.shape[1]), np.float32)
     speed, batch = np.zeros_like(weights), min(way.batch, units)
-    z, steps = noise_of(units, way.batch, way.epochs, epsilon)
+    z, steps = noise_of(units, epsilon, relation=way.relation, batch=way.batch, epochs=way.epochs)
 
     def errors(inputs: np.ndarray, some: np.ndarray) -> np.ndarray:
         scores = inputs @ weights.T
@@ -151,7 +173,7 @@ def scored(way: Way, known: list[World]) -> np.ndarray:
 
 
 def grids() -> Mapping[str, Iterable[Way]]:
-    """What is tried, by method."""
+    """What is tried, by method; what has no noise has no relation."""
     sizes, clean = (
         [(rate, batch, epochs) for rate in rates for batch, epochs in SIZES]
         for rates in (RATES, CLEAN_RATES)
@@ -161,24 +183,40 @@ def grids() -> Mapping[str, Iterable[Way]]:
         "no noise": [
             Way(rate=r, batch=b, epochs=e, view="whole", is_clean=True) for r, b, e in clean
         ],
-        "DP": [Way(rate=r, batch=b, epochs=e, view="whole") for r, b, e in sizes],
-        "MaskDP": [
-            Way(rate=r, batch=b, epochs=e, weight=weight, view=view)
-            for (r, b, e), weight, view in itertools.product(sizes, WEIGHTS, ("whole", "private"))
-        ],
+        **{
+            f"DP, {relation}": [
+                Way(rate=r, batch=b, epochs=e, view="whole", relation=relation) for r, b, e in sizes
+            ]
+            for relation in RELATIONS
+        },
+        **{
+            f"MaskDP, {relation}": [
+                Way(rate=r, batch=b, epochs=e, weight=weight, view=view, relation=relation)
+                for (r, b, e), weight, view in itertools.product(sizes, WEIGHTS, VIEWS)
+            ]
+            for relation in RELATIONS
+        },
     }
+
+
+def tried_of(known: list[World], ways: list[Way], *, jobs: int = 1) -> list[tuple[np.ndarray, Way]]:
+    """Every way with its scores, the best first."""
+    scores = bench.together((delayed(scored)(way, known) for way in ways), jobs=jobs)
+    return sorted(zip(scores, ways, strict=True), key=lambda one: -one[0].mean())
 
 
 def main() -> None:
     """Read, try, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--weights", type=Path)
+    parser.add_argument("--private", choices=("background", "person"), default="background")
     parser.add_argument("--seed", type=int, default=2000)
     parser.add_argument("--videos", type=int, default=3024)
     parser.add_argument("--jobs", type=int, default=1)
-    known = worlds(parser.parse_args())
+    args = parser.parse_args()
+    known = worlds(args)
     for method, ways in grids().items():
-        tried = sorted(((scored(way, known), way) for way in ways), key=lambda t: -t[0].mean())
+        tried = tried_of(known, list(ways), jobs=args.jobs)
         print(f"\n{method}: mean Top-1; by correlation {CORRELATIONS} and epsilon {EPSILONS}")
         for found, way in tried[:SHOWN]:
             print(f"{found.mean():5.1f}  {np.round(found, 1).tolist()}  {way}")

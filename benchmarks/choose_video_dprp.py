@@ -1,9 +1,10 @@
 """Choose how the head learns in `recipe video_dprp`, on a world that is never tested.
 
-Run: python benchmarks/choose_video_dprp.py [--weights FILE] [--quick]; about three minutes of one
-core. Prints Top-1 on world 2000 for each batch, number of epochs, epsilon and learning rate, two
-seeds each, and the best of each epsilon. 240 of its recordings are learned from, 400 tested;
-``--quick`` tries four settings on 48 and 24, to see that all of it runs, and chooses nothing.
+Run: python benchmarks/choose_video_dprp.py [--weights FILE] [--quick]; about half an hour of one
+core. Prints Top-1 on world 2000 for each method, batch, number of epochs, epsilon and learning
+rate, two seeds each, and the best of each; and before that what more recordings bring where there
+is no noise. ``--quick`` tries a few settings on 48 recordings and tests 24, to see that all of it
+runs, and chooses nothing.
 """
 
 from __future__ import annotations
@@ -13,17 +14,21 @@ import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import tyro
 
 from masquerade.data.stage import Stage
 from masquerade.recipes import seen
 from masquerade.recipes.verdict import Runs
-from masquerade.recipes.video_dprp import VideoDprpTables
+from masquerade.recipes.video_dprp import VideoDprpTables, views
 from masquerade.recipes.video_dprp import run as runs
-from masquerade.recipes.video_dprp.rows import Spec
+from masquerade.recipes.video_dprp.rows import SEGMENTS, Spec
+from masquerade.train.rows import Rows
 
 WORLD = 2_000
 SEEDS = range(2)
+CLEAN = 0.5  # the rate at which sizes are compared
+METHODS = (("dp_sgd", 1), ("multi_clip", SEGMENTS))  # and how many segments they learn from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +36,8 @@ class Tried:
     """What is tried, and on how much.
 
     Args:
-        videos: of the world, a sixth of them for tests.
-        most: that are learned from.
+        videos: of the world, a third of them private and a sixth for tests.
+        sizes: recordings that are learned from without noise; the settings are of the middle one.
         tests: that are tested.
         courses: batch and epochs.
         epsilons: inf is without noise.
@@ -40,16 +45,47 @@ class Tried:
     """
 
     videos: int = 6_048
-    most: int = 240
-    tests: int = 400
-    courses: tuple[tuple[int, float], ...] = ((32, 20.0), (64, 40.0), (128, 40.0), (240, 60.0))
+    sizes: tuple[int, ...] = (240, 480, 720, 1_008, 2_016)
+    tests: int = 1_008
+    courses: tuple[tuple[int, float], ...] = ((128, 40.0), (240, 40.0), (360, 60.0))
     epsilons: tuple[float, ...] = (math.inf, 2.0, 8.0)
-    rates: tuple[float, ...] = (0.02, 0.05, 0.1, 0.5, 2.0)
+    rates: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+
+    @property
+    def most(self) -> int:
+        """That the settings are chosen on."""
+        return self.sizes[len(self.sizes) // 2]
 
 
 QUICK = Tried(
-    videos=324, most=48, tests=24, courses=((16, 5.0),), epsilons=(math.inf, 8.0), rates=(0.05, 0.5)
+    videos=324,
+    sizes=(24, 48, 60),
+    tests=24,
+    courses=((16, 5.0),),
+    epsilons=(math.inf, 8.0),
+    rates=(0.05, 0.5),
 )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """What is learned from and tested on, as the trunk sees it."""
+
+    plan: VideoDprpTables
+    train: Rows
+    test: Rows
+    classes: int
+
+    def scored(self, spec: Spec, *, rate: float, most: int) -> Runs:
+        """Top-1 after learning from the first recordings, one run a seed."""
+        course = replace(self.plan, learning_rate=rate, clean_learning_rate=rate)
+        rows = replace(self.train, slots=self.train.slots[:most])
+        steps = course.method(spec).plan(rows.units)
+        learned = [runs.learn(course, spec, rows, steps, self.classes, seed) for seed in SEEDS]
+        shares = [
+            float(seen.is_right(tail, self.test, tested=spec.tested).mean()) for tail in learned
+        ]
+        return Runs(shares, tested=self.test.units)
 
 
 def main(weights: Path | None = None, quick: bool = False) -> None:
@@ -60,27 +96,35 @@ def main(weights: Path | None = None, quick: bool = False) -> None:
         quick: a few settings, to see that all of it runs.
     """
     tried = QUICK if quick else Tried()
-    plan = VideoDprpTables(weights=weights, most=tried.most, tests=tried.tests, jobs=1).settled()
-    data = seen.sized(Stage(seed=WORLD, videos=tried.videos))
-    train, test = (runs.see(plan, films, runs.View()).rows for films in plan.kept(data))
-    print(f"{train.units} recordings learned from, {len(test.targets)} tested")
-    found: dict[float, dict[str, float]] = {}
-    for (batch, epochs), epsilon in itertools.product(tried.courses, tried.epsilons):
-        spec = Spec(table=0, name="", epsilon=epsilon)
-        steps = replace(plan, batch=batch, epochs=epochs).method(spec).plan(train.units)
-        for rate in tried.rates:
-            course = replace(plan, batch=batch, epochs=epochs, learning_rate=rate)
-            course = replace(course, clean_learning_rate=rate)
-            learned = [
-                runs.learn(course, spec, train, steps, len(data.activities), seed) for seed in SEEDS
-            ]
-            shares = [float(seen.is_right(tail, test).mean()) for tail in learned]
-            scored = Runs(shares, tested=len(test.targets))
-            name = f"batch {batch}, {epochs:g} epochs, rate {rate}"
-            print(f"epsilon {epsilon:g}, {name}: {scored}", flush=True)
-            found.setdefault(epsilon, {})[name] = scored.mean
-    for epsilon, scores in found.items():
-        print(f"best at epsilon {epsilon:g}: {max(scores, key=lambda name: scores[name])}")
+    plan = VideoDprpTables(weights=weights, most=max(tried.sizes), tests=tried.tests, jobs=1)
+    plan, data = plan.settled(), seen.sized(Stage(seed=WORLD, videos=tried.videos))
+    view = views.View(segments=SEGMENTS)
+    train, test = (views.see(plan, films, view).rows for films in plan.kept(data))
+    order = np.random.default_rng(0).permutation(train.units)
+    train = replace(train, slots=train.slots[order])
+    trial = Trial(plan=plan, train=train, test=test, classes=len(data.activities))
+    print(f"{train.units} recordings to learn from, {test.units} to test on")
+    for size in tried.sizes:
+        clean = trial.scored(Spec(table=0, name=""), rate=CLEAN, most=size)
+        print(f"{size} recordings, no noise, rate {CLEAN}: {clean}", flush=True)
+    choose(trial, tried)
+
+
+def choose(trial: Trial, tried: Tried) -> None:
+    """Every method in every course, and the best of each."""
+    found: dict[str, dict[str, float]] = {}
+    tries = itertools.product(METHODS, tried.epsilons, tried.courses, tried.rates)
+    for (method, segments), epsilon, (batch, epochs), rate in tries:
+        spec = Spec(
+            table=0, name="", method=method, segments=segments, tested=segments, epsilon=epsilon
+        )
+        own = replace(trial, plan=replace(trial.plan, batch=batch, epochs=epochs))
+        scored = own.scored(spec, rate=rate, most=tried.most)
+        row, course = f"{method}, epsilon {epsilon:g}", f"batch {batch}, {epochs:g} epochs, {rate}"
+        print(f"{row}, {course}: {scored}", flush=True)
+        found.setdefault(row, {})[course] = scored.mean
+    for row, scores in found.items():
+        print(f"best of {row}: {max(scores, key=lambda name: scores[name])}")
 
 
 if __name__ == "__main__":

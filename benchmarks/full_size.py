@@ -6,7 +6,7 @@ encoder with the same options. Ours decodes twice (it counts before it promises)
 reads back what it wrote. Peers: deface for faces, in an environment of its own, and the published
 algorithm as it is written, on frames of 64x48 in memory, where it ends. Each case is a process of
 its own on all cores; CPU time counts all of its threads. What takes more than twice the floor's CPU
-time is named. The last table is what `doors/estimate.py` knows. About ten minutes on two idle
+time is named. The last table is what `doors/duration.py` knows. About ten minutes on two idle
 cores; ``--quick`` takes two small sizes and a second of video.
 """
 
@@ -173,7 +173,7 @@ def one_size(source: Path, size: tuple[int, int], seconds: int, cases: list[str]
     print(f"more than {MOST:g} times the floor's CPU time: {', '.join(slow) or 'none'}")
     bare = found.get("read, write (RGB)", floor)["cpu"]
     rates = {case: 1e9 * (found[case]["cpu"] - bare) / pixels for case in OURS if case in found}
-    print("beyond reading and writing, ns a pixel, for doors/estimate.py (its counting is in it):")
+    print("beyond reading and writing, ns a pixel, for doors/duration.py (its counting is in it):")
     print("  " + ", ".join(f"{case} {rate:.0f}" for case, rate in rates.items()))
 
 

@@ -1,0 +1,118 @@
+"""The page of what attacks still find, from the answers that ``attacks.py`` kept."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Answer = Sequence[Mapping[str, Any]]
+
+ALONE = "--split all --shares-subjects --bystanders 0"
+PEOPLE = f"--data stage {ALONE} --subjects 24 --videos 144"
+WALK = "--class-share 1 0 0 0 0 0 0 0 0 0 0 0"
+LARGE = "--height 160 --width 160 --frames 32"
+WALKERS = f"--data stage {ALONE} --subjects 14 --videos 56 {WALK} {LARGE}"
+NEAR = f"--data stage {ALONE} --preset faces --subjects 14 --videos 112"
+TOLD = "--attack-joints truth"
+MANY = "--data stage --subjects 210 --videos 630 --frames 4 --rate-hz 2.5"
+FEW = "--data stage --videos 126 --height 64 --width 64 --frames 20"
+WATCH = "--data watch --unit value --low -10 --high 10"
+COMMANDS = {
+    "looks": f"attribute_inference {MANY}",
+    "body": f"reidentify {PEOPLE}",
+    "body, told where": f"reidentify {PEOPLE} {TOLD}",
+    "body, told where, adaptive": f"reidentify {PEOPLE} {TOLD} --gallery released",
+    "face": f"reidentify --by face {NEAR}",
+    "face, adaptive": f"reidentify --by face --gallery released {NEAR}",
+    "gait": f"reidentify --by gait {WALKERS}",
+    "gait, adaptive": f"reidentify --by gait --gallery released {WALKERS}",
+    "silhouette": f"reidentify --by silhouette {WALKERS}",
+    "worn": f"reidentify --by worn {WATCH}",
+    "worn, adaptive": f"reidentify --by worn --gallery released {WATCH}",
+    "places": "place_retrieval --data stage --split all --videos 216 --attacker both --gallery 48",
+    "reconstruct": f"reconstruct {FEW} --lessons 24 --holds 24",
+}
+HEAD = """# What attacks still find, mechanism by mechanism
+
+The same attackers on the same recordings, one mechanism after the other: films of people who never
+lived ([Stage](../stage.md)), and a watch of ten people. `benchmarks/attacks.py` writes this page.
+Mechanisms are as they come, at epsilon 8 and delta 1e-4 where they have a guarantee and nothing
+else is said; each recording was released once. Date: 2026-11-16, two cores, no GPU, other jobs
+running.
+
+Read a row so: **found** is what the attacker gets of what was released, **raw** what the same
+attacker gets of the originals, **random** what of nothing, each with its 95 % interval over people
+or places. The last column follows from the three. A figure without an interval is a guess for every
+recording: this attacker's eyes found nobody, which says as much of the eyes as of the mechanism.
+"Told where" and "adaptive" are the stronger attackers. A low figure is no proof; only a guarantee
+is one ([attacks](../attacks.md)). What people look like stands with [the
+papers' tables](../results.md), what comes back of the picture with
+[reconstruct](reconstruct.md).
+
+| question | measure | command, and `--mechanism NAME` |
+|---|---|---|
+"""
+FOOT = """
+What is missing in a mechanism's table was not measured. Figures are of one release and one world;
+other seeds give others.
+"""
+
+
+def lines(answer: Answer) -> list[str]:
+    """One line for each attacker."""
+    return [
+        f"{_way(each)} {' | '.join(_spans(each))} | {_verdict(each)}" for each in _shown(answer)
+    ]
+
+
+def markdown(held: Mapping[str, Mapping[str, Answer]], settings: Sequence[str]) -> str:
+    """The whole page."""
+    asked = [name for name in COMMANDS if held.get(name)]
+    text = HEAD + "".join(
+        f"| {name} | {_measure(held[name])} | `masquerade attack {COMMANDS[name]}` |\n"
+        for name in asked
+    )
+    for setting in settings:
+        rows = [
+            f"| {name}{_way(each)} | {' | '.join(_spans(each))} | {_verdict(each)} |"
+            for name in asked
+            for each in _shown(held[name].get(setting, ()))
+        ]
+        if rows:
+            top = "| question | found | raw | random | verdict |\n|---|---|---|---|---|\n"
+            text += f"\n## {setting}\n\n{top}" + "\n".join(rows) + "\n"
+    return text + FOOT
+
+
+def _shown(answer: Answer) -> Answer:
+    """Of the ways to undo a release the one that learned."""
+    if answer and answer[0]["attack"] == "reconstruct":
+        return [each for each in answer if each["attacker"] == "learned"]
+    return answer
+
+
+def _way(each: Mapping[str, Any]) -> str:
+    """What tells two attackers of one question apart."""
+    adapts = ("released in the same way", "released recordings of other places")
+    if each["attack"] == "reidentify" or each["attack"] == "reconstruct":
+        return ""
+    return ", adaptive" if any(words in each["attacker"] for words in adapts) else ""
+
+
+def _measure(answers: Mapping[str, Answer]) -> str:
+    first = next(iter(answers.values()))[0]
+    figure = first["published"][0]
+    chance = "" if figure["chance"] is None else f", guessing {figure['chance']:.2f}"
+    return f"{figure['measure']}, n = {figure['count']} {figure['of']}{chance}"
+
+
+def _spans(each: Mapping[str, Any]) -> list[str]:
+    return [_span(each[side][0]) for side in ("published", "ceiling", "floor")]
+
+
+def _span(figure: Mapping[str, Any]) -> str:
+    if figure["high"] - figure["low"] < 1e-9:
+        return f"{figure['value']:.2f}"
+    return f"{figure['value']:.2f} ({figure['low']:.2f} to {figure['high']:.2f})"
+
+
+def _verdict(each: Mapping[str, Any]) -> str:
+    return str(each["verdict"]).split(":")[0].lower()
