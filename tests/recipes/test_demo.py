@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import video_files as maker
-from masquerade.recipes.demo import claims, sensor_model, steps
+from masquerade.recipes.demo import claims, clip, sensor_model, steps
 from masquerade.report import page, plot
 from video_files import KINDS
 
@@ -105,7 +105,8 @@ def few_people(monkeypatch: pytest.MonkeyPatch) -> None:
     model = pytest.importorskip("masquerade.recipes.demo.video_model")
     few = replace(model.WORLD, subjects=12, videos=72)
     monkeypatch.setattr(model, "WORLD", few)
-    monkeypatch.setattr(model, "PLAN", replace(model.PLAN, epochs=3.0, batch=8))
+    monkeypatch.setattr(model, "PLAN", replace(model.PLAN, epochs=3.0, batch=8, membership=6))
+    monkeypatch.setattr(clip, "KNOWN", replace(clip.KNOWN, subjects=12, videos=72))
     monkeypatch.setattr(sensor_model, "STAGE", replace(sensor_model.STAGE, wearers=60))
     soon: dict[str, Any] = {"student_steps": 60, "student_epochs": 2}
     monkeypatch.setattr(sensor_model, "PEOPLE", replace(sensor_model.PEOPLE, shards=10, **soon))
@@ -130,17 +131,18 @@ def remembered(chapter: Callable[..., Any]) -> Callable[..., Any]:
 def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people: None) -> None:
     done = command("recipe", "demo", "--out", tmp_path)
     assert done.code == 0
-    for word in ("video_dprp", "mask_dp", "ppedcrf", "tempdiff", "feature_projective"):
-        assert word in done.out
-    assert "Differentially private with epsilon 8" in done.out
+    assert len(done.out.splitlines()) <= 60, "a person reads it all"
     text = (tmp_path / "report.html").read_text()
+    for word in ("video_dprp", "mask_dp", "ppedcrf", "tempdiff", "feature_projective"):
+        assert word in text
+    assert "Differentially private with epsilon 8" in text
     checker = Well()
     checker.feed(text)
     inside = [source for source in checker.fetched if source.startswith("data:video/mp4;base64,")]
     assert checker.open == [] and checker.fetched == inside, "one page, no network"
     assert len(inside) == 7 and "CLAIMED, NOT VALID" in text and "heuristic" in text
     for name in ("as-published", "orthonormal", "pooled", "cosine-16-sites", "cosine-frame"):
-        assert name in done.out
+        assert name in text
         assert command("receipt", "check", tmp_path / f"clip-{name}.mp4").code == 0
     assert text.count("<svg") == 5 and text.count('class="bar"') == 36, "twelve classes, 3 ways"
     assert "PRIVATE" in text and "<script" not in text
@@ -152,20 +154,30 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people
     assert verified.json["ok"] is True and verified.json["charged"] == 4
     again = command("recipe", "demo", "--out", tmp_path, "--json")
     assert again.json["papers"]["video_dprp"] is False
-    _check_training(again.json["training"], done.out, text)
+    _check_training(again.json["training"], text)
+    _check_systems(again.json["systems"], (tmp_path / "systems.md").read_text())
 
 
-def _check_training(data: dict[str, Any], shown: str, text: str) -> None:
+def _check_systems(systems: list[dict[str, str]], table: str) -> None:
+    """Every line has what is protected, an epsilon that was proved or none, and both figures."""
+    names = " ".join(line["name"] for line in systems)
+    for word in ("Video-DPRP", "MaskDP", "TEMPDIFF"):
+        assert word in names
+    for line in systems:
+        assert all(line.values()) and all(word in table for word in line.values() if len(word) > 3)
+        assert "then" in line["attack"] and re.search(r"\d", line["good_for"])
+
+
+def _check_training(data: dict[str, Any], text: str) -> None:
     """The table names both relations, and what the shared batch would really have cost."""
     true = data["shared_batch"]["true_epsilon"]
     assert data["shared_batch"]["claimed"] == 1 and true["replace_one"] > true["zero_out"] > 1
-    for said in (shown, text):
-        for word in ("zero_out", "replace_one", "no privacy", "DP", "MaskDP", "public part only"):
-            assert word in said
-        for value in true.values():
-            printed = math.ceil(value * 1000 - 1e-9) / 1000  # four digits, never less than it is
-            assert f"{printed:.4g}" in said
-        assert "CLAIMED, NOT VALID: 1" in said and "of one run alone" in said
+    for word in ("zero_out", "replace_one", "no privacy", "DP", "MaskDP", "public part only"):
+        assert word in text
+    for value in true.values():
+        printed = math.ceil(value * 1000 - 1e-9) / 1000  # four digits, never less than it is
+        assert f"{printed:.4g}" in text
+    assert "CLAIMED, NOT VALID: 1" in text and "of one run alone" in text
     noised = [cell for cell in data["cells"] if cell["proved"]]
     assert {cell["method"] for cell in noised} == {"DP", "MaskDP"}
     assert all(0.99 < cell["proved"]["replace_one"] <= 1 for cell in noised)

@@ -107,7 +107,8 @@ def test_whatever_ends_a_read_reaches_the_caller(
         assert error is MemoryError and "decoded" in str(refused)
 
 
-# Between open() and its `with` Python has no place to close a file; it closes it when it forgets it.
+# Python has no place to close a file between opening it and the block that closes it; it closes it
+# when it forgets it.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_moment_is_never_swallowed(tmp_path: Path) -> None:

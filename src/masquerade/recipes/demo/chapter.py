@@ -1,4 +1,4 @@
-"""A chapter of the demo: what it adds to the page, to the screen and to the answer for machines."""
+"""A chapter of the demo: what it adds to the page, to the one table and to the machine's answer."""
 
 from __future__ import annotations
 
@@ -7,25 +7,68 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from masquerade.report import page
+from masquerade.scores import Success
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """One line of the table that the demo ends with; every word of it is computed.
+
+    Args:
+        name: of the system.
+        protects: what one promise is for, in words.
+        epsilon: the proved one with its delta, or why there is none.
+        good_for: what the result can still be used for, as a figure.
+        attack: what the strongest attacker that was tried gets without the system, and with it.
+    """
+
+    name: str
+    protects: str
+    epsilon: str
+    good_for: str
+    attack: str
+
+
+SYSTEMS = (
+    *("system", "what it protects", "true epsilon", "what is left to use"),
+    *("an attacker gets, before and after", "seconds"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """Sections of the page, lines on a screen, and the same as plain values."""
+    """Sections of the page, lines on a screen, lines of the one table, and all as plain values."""
 
     sections: Sequence[page.Section]
     lines: Sequence[str] = ()
+    systems: Sequence[System] = ()
     data: dict[str, Any] = field(default_factory=dict)
+
+
+def before_and_after(before: Success, after: Success) -> str:
+    """An attacker's headline in per cent, and what guessing would get.
+
+    Example:
+        >>> said = {"count": 9, "of": "people", "chance": 0.1, "measure": "rank-1"}
+        >>> raw = Success(value=0.9, low=0.8, high=1.0, **said)
+        >>> before_and_after(raw, Success(value=0.1, low=0.0, high=0.2, **said))
+        '90 %, then 10 % (0 to 20) of 9 people named; guessing 10 %'
+    """
+    guess = "" if after.chance is None else f"; guessing {100 * after.chance:.0f} %"
+    span = f"{100 * after.low:.0f} to {100 * after.high:.0f}"
+    named = f"of {after.count} {after.of} named"
+    return f"{100 * before.value:.0f} %, then {100 * after.value:.0f} % ({span}) {named}{guess}"
 
 
 def table(title: str, heading: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """For a screen."""
     stream = io.StringIO()
-    shown = Table(*heading, title=title, show_lines=True)
+    shown = Table(*heading, title=title, show_lines=True, box=box.SIMPLE)
     for row in rows:
         shown.add_row(*row)
     Console(file=stream, width=132).print(shown)

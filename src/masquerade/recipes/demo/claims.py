@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from masquerade.recipes import audits, bench, papers
-from masquerade.recipes.demo.chapter import Chapter, table
+from masquerade.recipes.demo.chapter import Chapter
 from masquerade.report import page
 
 
@@ -11,6 +13,7 @@ def judged(told: bench.Told = bench.quiet) -> Chapter:
     """The papers, each with its arithmetic."""
     title, verdicts = "Five papers: claimed, and true", papers.judge(told)
     rows = [papers.row(verdict) for verdict in verdicts]
+    held = Counter(verdict.valid for verdict in verdicts)
     arithmetic = "".join(
         f"<h3>{verdict.paper}</h3>\n"
         + page.paragraphs([verdict.title + ".", verdict.reason])
@@ -22,7 +25,10 @@ def judged(told: bench.Told = bench.quiet) -> Chapter:
             page.Section(title=title, body=page.table(papers.HEADING, rows)),
             page.Section(title="The arithmetic behind each row", body=arithmetic),
         ],
-        lines=[table(title, papers.HEADING, rows)],
+        lines=[
+            f"Of {len(verdicts)} papers' epsilons {held[True]} hold as printed, {held[False]} do "
+            f"not, {held[None]} cannot be determined; the page has the arithmetic."
+        ],
         data={"papers": {verdict.paper: verdict.valid for verdict in verdicts}},
     )
 
@@ -31,10 +37,15 @@ def played(told: bench.Told = bench.quiet) -> Chapter:
     """The short audits."""
     title, found = "Claim and evidence", audits.play_all(audits.games(is_long=False), told)
     rows = [audits.row(name, *pair) for name, pair in found.items()]
+    refuted = [name for name, (claim, evidence) in found.items() if evidence.refutes(claim.epsilon)]
     said = "Each claim is played against its worst case; an audit can refute, never prove."
     body = page.paragraphs([said]) + page.table(audits.HEADING, rows)
     return Chapter(
         sections=[page.Section(title=title, body=body)],
-        lines=[table(title, audits.HEADING, rows)],
+        lines=[
+            f"{len(found)} claims were put to the test; REFUTED: {', '.join(refuted) or 'none'}. "
+            "An audit can only refute; it never proves.",
+            "",
+        ],
         data={"audits": {name: evidence.epsilon_at_least for name, (_, evidence) in found.items()}},
     )

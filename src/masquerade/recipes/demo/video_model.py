@@ -11,7 +11,7 @@ from masquerade._optional import require
 from masquerade._round import shown
 from masquerade.data.stage import Stage
 from masquerade.recipes import bench
-from masquerade.recipes.demo.chapter import Chapter, table
+from masquerade.recipes.demo.chapter import Chapter, System
 from masquerade.recipes.mask_dp import MaskDpTables, run
 from masquerade.recipes.mask_dp import page as mask_dp
 from masquerade.recipes.mask_dp.rows import (
@@ -33,7 +33,15 @@ HEADING = (
 )
 # a task is in a world below 1000: the network was taught in others, by other people and activities
 WORLD = Stage(seed=1, height=64, width=64, subjects=84, videos=972, correlation=0.5)
-PLAN = MaskDpTables(epochs=10.0, batch=64, mask_batch=64, public_batch=64, jobs=1).settled()
+PLAN = MaskDpTables(
+    epochs=10.0,
+    batch=64,
+    mask_batch=64,
+    public_batch=64,
+    jobs=1,
+    epsilons=(EPSILON,),
+    membership=8,
+).settled()
 _WANTED: dict[str, tuple[float, ...]] = {
     DP: (math.inf, EPSILON),
     MASK_DP: (EPSILON,),
@@ -60,7 +68,7 @@ def learned(told: bench.Told = bench.quiet) -> Chapter:
                 has_originals=True,
             )
         ],
-        lines=[table("A model, trained privately", HEADING, rows), *said, ""],
+        systems=[_system(found)],
         data={
             "training": {
                 "cells": [cell.plain() for cell in found.cells],
@@ -69,6 +77,34 @@ def learned(told: bench.Told = bench.quiet) -> Chapter:
             }
         },
     )
+
+
+def _system(found: Found) -> System:
+    """MaskDP, and who is found among those it learned from."""
+    cells = {(cell.method, cell.epsilon): cell for cell in found.cells}
+    cell, free = cells[MASK_DP, EPSILON], cells[DP, math.inf]
+    return System(
+        name="MaskDP: a model of films",
+        protects=cell.unit,
+        epsilon=f"{shown(cell.proved['replace_one'], 4)}, replace_one",
+        good_for=f"names {bench.percent(cell.top_1)} % of activities right; without privacy "
+        f"{bench.percent(free.top_1)}",
+        attack=_members(found),
+    )
+
+
+def _members(found: Found) -> str:
+    """What the best attacker finds at 1 % false alarms, with and without noise."""
+    best = {
+        epsilon: max(
+            one.published[0].value
+            for one in found.members
+            if (one.row, one.epsilon) == (MASK_DP, epsilon)
+        )
+        for epsilon in (None, EPSILON)
+    }
+    before, after = (f"{100 * best[epsilon]:.1f} %" for epsilon in (None, EPSILON))
+    return f"{before}, then {after} of those it learned from, at 1 % false alarms"
 
 
 @contextlib.contextmanager
