@@ -261,7 +261,9 @@ def _refuse_misuse(program: str, classes: Sequence[Any], rest: Sequence[str]) ->
     """
     every = {f"--{each.name}": each for cls in classes for each in dataclasses.fields(cls)}
     given, words = _sorted_out(every, rest)
-    spelled = [name.replace("_", "-") for name in every if not _is_positional(every[name].type)]
+    flags = [name for name, each in every.items() if not _is_positional(each.type)]
+    flags += [name.replace("--", "--no-", 1) for name in flags if _switched(every[name])]
+    spelled = [name.replace("_", "-") for name in flags]
     for name in given:
         if name.replace("_", "-") not in (*spelled, "--json"):
             close = get_close_matches(name, spelled, n=1)
@@ -279,6 +281,11 @@ def _refuse_misuse(program: str, classes: Sequence[Any], rest: Sequence[str]) ->
         raise ValueError(
             f"Expected {' and '.join(missing)} as well; {program} --help says what each means."
         )
+
+
+def _switched(each: dataclasses.Field[Any]) -> bool:
+    """Whether a flag can be taken back by writing no- before it."""
+    return isinstance(each.default, bool)
 
 
 def _sorted_out(every: Mapping[str, Any], rest: Sequence[str]) -> tuple[list[str], list[str]]:

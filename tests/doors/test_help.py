@@ -146,3 +146,10 @@ def test_words_that_are_missing_are_named(command: Any) -> None:
     given = ("--epsilon", "1", "--delta", "1e-6")
     done = command("release", "a.mp4", "--mechanism", "pooled_gaussian", *given)
     assert done.code == 2 and "Expected OUTPUT as well" in done.err
+
+
+def test_what_is_usual_can_be_taken_back(command: Any) -> None:
+    asked = ("recipe", "video_dprp", "--data", "stage")
+    assert "--looks, --no-looks" in command(*asked, "--help").out
+    refused = command(*asked, "--no-looks", "--no-lookz")
+    assert refused.code == 2 and "Unknown flag --no-lookz. Did you mean --no-looks?" in refused.err

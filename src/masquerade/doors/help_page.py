@@ -165,6 +165,8 @@ def _table(own: Iterable[Flag]) -> list[str]:
 def _said(flag: Flag) -> str:
     if flag.is_positional:
         return called(flag.name)
+    if flag.usual == "True":
+        return f"{_spelled(flag)}, {_spelled(flag).replace('--', '--no-', 1)}"
     return f"{_spelled(flag)} {flag.takes}".rstrip()
 
 
