@@ -14,6 +14,7 @@ from masquerade.collection import Collection, Count, Medium, cite
 from masquerade.compute.progress import bars
 from masquerade.data.stage import Stage
 from masquerade.doors import Answer, showing
+from masquerade.doors.data_sample import Sample
 from masquerade.doors.data_writing import WriteData
 from masquerade.doors.mask_making import MakeMasks
 from masquerade.people import bodies
@@ -251,5 +252,6 @@ COMMANDS = {
     "masks": MakeMasks,
     "make": Make,
     "write": WriteData,
+    "sample": Sample,
     "probe": Probe,
 }

@@ -65,7 +65,7 @@ def write_stage(stage: Stage, out: Path, *, exact: bool = False) -> Iterator[Pat
         path = bare.with_name(bare.name + suffix)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(stage[index], path, exact=exact)
+            write_recording(stage[index], path, exact=exact)
         yield path
 
 
@@ -90,7 +90,8 @@ def write_table(stage: Stage, out: Path, written: Sequence[Path]) -> Path:
     return table
 
 
-def _write(recording: Recording, path: Path, *, exact: bool) -> None:
+def write_recording(recording: Recording, path: Path, *, exact: bool = False) -> None:
+    """Write one recording under a name that is free: .mp4 or .mkv, .png, or .npy."""
     with atomic.staged(path, replaces=False) as part:
         if isinstance(recording, Video):
             rate = Fraction(recording.rate_hz).limit_denominator(1_001)
