@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.recipes.demo import claims, clip, sensor_model, steps
+from masquerade.recipes.demo import claims, clip, places, sensor_model, steps
 from masquerade.report import page, plot
 
 REPO = Path(__file__).parents[2]
@@ -108,6 +108,7 @@ def few_people(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "WORLD", few)
     monkeypatch.setattr(model, "PLAN", replace(model.PLAN, epochs=3.0, batch=8, membership=6))
     monkeypatch.setattr(clip, "KNOWN", replace(clip.KNOWN, subjects=12, videos=72))
+    monkeypatch.setattr(places, "KNOWN", replace(places.KNOWN, subjects=24, videos=144))
     monkeypatch.setattr(sensor_model, "STAGE", replace(sensor_model.STAGE, wearers=60))
     soon: dict[str, Any] = {"student_steps": 60, "student_epochs": 2}
     monkeypatch.setattr(sensor_model, "PEOPLE", replace(sensor_model.PEOPLE, shards=10, **soon))
@@ -141,11 +142,11 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people
     checker.feed(text)
     inside = [source for source in checker.fetched if source.startswith("data:video/mp4;base64,")]
     assert checker.open == [] and checker.fetched == inside, "one page, no network"
-    assert len(inside) == 7 and "CLAIMED, NOT VALID" in text and "heuristic" in text
+    assert len(inside) == 8 and "CLAIMED, NOT VALID" in text and "heuristic" in text
     for name in ("as-published", "orthonormal", "pooled", "cosine-16-sites", "cosine-frame"):
         assert name in text
         assert command("receipt", "check", tmp_path / f"clip-{name}.mp4").code == 0
-    assert text.count("<svg") == 5 and text.count('class="bar"') == 36, "twelve classes, 3 ways"
+    assert text.count("<svg") == 6 and text.count('class="bar"') == 36, "twelve classes, 3 ways"
     assert "PRIVATE" in text and "<script" not in text
     assert command("receipt", "check", tmp_path / "steps.csv").code == 0
     assert "was refused" in done.out and "was killed" in done.out and "REFUTED" in done.out
@@ -162,7 +163,7 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people
 def _check_systems(systems: list[dict[str, str]], table: str) -> None:
     """Every line has what is protected, an epsilon that was proved or none, and both figures."""
     names = " ".join(line["name"] for line in systems)
-    for word in ("Video-DPRP", "MaskDP", "TEMPDIFF"):
+    for word in ("Video-DPRP", "PPEDCRF", "MaskDP", "TEMPDIFF"):
         assert word in names
     for line in systems:
         assert all(line.values()) and all(word in table for word in line.values() if len(word) > 3)

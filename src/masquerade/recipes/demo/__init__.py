@@ -11,7 +11,15 @@ from pathlib import Path
 from masquerade.doors import Answer
 from masquerade.files import atomic
 from masquerade.recipes import bench
-from masquerade.recipes.demo import budget, claims, clip, sensor_model, steps, video_model
+from masquerade.recipes.demo import (
+    budget,
+    claims,
+    clip,
+    places,
+    sensor_model,
+    steps,
+    video_model,
+)
 from masquerade.recipes.demo.chapter import SYSTEMS, Chapter, table
 from masquerade.recipes.stage import world
 from masquerade.report import page
@@ -42,6 +50,7 @@ class Demo:
                 "steps": partial(steps.released, self.out, seed=self.seed),
                 "people": partial(_people, self.out),
                 "clip": partial(clip.released, self.out, told),
+                "places": partial(places.hidden, self.out, told),
                 "videos": partial(video_model.learned, told),
                 "sensors": partial(sensor_model.learned, told),
             }
