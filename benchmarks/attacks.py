@@ -3,8 +3,8 @@
 Every figure is one of ``masquerade attack NAME --data stage --mechanism ...``: the command of each
 question stands in the page. Mechanisms are as they come, at epsilon 8 and delta 1e-4 where they
 have a guarantee. Answers are kept in ``--kept`` (a JSON file of figures on people who never lived),
-so a run that was stopped goes on, and ``--write`` makes the page of what is there. ``--device
-cuda`` learns and looks on a GPU.
+so a run that was stopped goes on, and ``--write`` makes the page of what is there; rows of the page
+that were not measured again stay. ``--device cuda`` learns and looks on a GPU.
 
 Usual: ``--questions body places`` on two cores, ten minutes. All: an hour.
 """
@@ -86,7 +86,7 @@ SETTINGS: dict[str, tuple[str, dict[str, object]]] = {
         name: (name, {})
         for name in (
             *("face_blur", "selective_privacy", "blur", "mosaic", "low_resolution"),
-            *("random_mask", "appearance_free", "spact", "alf"),
+            *("random_mask", "appearance_free", "spact", "alf", "learned_filter", "ppedcrf"),
         )
     },
     "cosine_gaussian, 16 pixels": ("cosine_gaussian", {"pixels": 16}),
@@ -94,7 +94,11 @@ SETTINGS: dict[str, tuple[str, dict[str, object]]] = {
     "cosine_gaussian, a frame": ("cosine_gaussian", {"unit": "frame", "pixels": None}),
     "pooled_gaussian, 16 pixels": ("pooled_gaussian", {"pixels": 16}),
     "pooled_gaussian, 256 pixels": ("pooled_gaussian", {"pixels": 256}),
-    "gaussian_noise, 16 pixels": ("gaussian_noise", {"unit": "pixels", "pixels": 16}),
+    "public_mask_gaussian, 16 pixels": ("public_mask_gaussian", {"pixels": 16}),
+    "gaussian_noise, 16 pixels": (
+        "gaussian_noise",
+        {"unit": "pixels", "pixels": 16, "low": None, "high": None},
+    ),
     "video_dprp, 16 pixels": ("video_dprp", {"pixels": 16}),
     "gaussian_noise, a value of a signal": ("gaussian_noise", RANGE),
     "gaussian_noise, a value of a signal, epsilon 64": (
@@ -185,7 +189,9 @@ def main() -> None:
         for line in attacks_page.lines(answer):
             print(f"{question} | {setting} | {line} | {spent:.0f} s", flush=True)
     if given.write is not None:
-        given.write.write_text(attacks_page.markdown(kept.read(), list(SETTINGS)))
+        before = given.write.read_text() if given.write.is_file() else ""
+        page = attacks_page.markdown(kept.read(), list(SETTINGS), before=before)
+        given.write.write_text(page)
 
 
 if __name__ == "__main__":

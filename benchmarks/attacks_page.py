@@ -30,13 +30,14 @@ COMMANDS = {
     "places": "place_retrieval --data stage --split all --videos 216 --attacker both --gallery 48",
     "reconstruct": f"reconstruct {FEW} --lessons 24 --holds 24",
 }
+_ORDER = tuple(dict.fromkeys(row for name in COMMANDS for row in (name, f"{name}, adaptive")))
 HEAD = """# What attacks still find, mechanism by mechanism
 
 The same attackers on the same recordings, one mechanism after the other: films of people who never
 lived ([Stage](../stage.md)), and a watch of ten people. `benchmarks/attacks.py` writes this page.
 Mechanisms are as they come, at epsilon 8 and delta 1e-4 where they have a guarantee and nothing
-else is said; each recording was released once. Date: 2026-11-16, two cores, no GPU, other jobs
-running.
+else is said; each recording was released once. Dates: 2026-11-16, and 2026-11-18 for what was
+missing then; two cores, no GPU, other jobs running.
 
 Read a row so: **found** is what the attacker gets of what was released, **raw** what the same
 attacker gets of the originals, **random** what of nothing, each with its 95 % interval over people
@@ -63,23 +64,47 @@ def lines(answer: Answer) -> list[str]:
     ]
 
 
-def markdown(held: Mapping[str, Mapping[str, Answer]], settings: Sequence[str]) -> str:
-    """The whole page."""
-    asked = [name for name in COMMANDS if held.get(name)]
-    text = HEAD + "".join(
-        f"| {name} | {_measure(held[name])} | `masquerade attack {COMMANDS[name]}` |\n"
-        for name in asked
-    )
+def markdown(
+    held: Mapping[str, Mapping[str, Answer]], settings: Sequence[str], *, before: str = ""
+) -> str:
+    """The whole page; rows of the page before stay where nothing new was measured."""
+    asked, tables = standing(before)
+    for name, answers in held.items():
+        command = f"`masquerade attack {COMMANDS[name]}`"
+        asked.setdefault(name, f"| {name} | {_measure(answers)} | {command} |")
+        for setting, answer in answers.items():
+            rows = tables.setdefault(setting, {})
+            rows |= {name + _way(each): _row(name, each) for each in _shown(answer)}
+    text = HEAD + "".join(f"{asked[name]}\n" for name in COMMANDS if name in asked)
     for setting in settings:
-        rows = [
-            f"| {name}{_way(each)} | {' | '.join(_spans(each))} | {_verdict(each)} |"
-            for name in asked
-            for each in _shown(held[name].get(setting, ()))
-        ]
+        rows = tables.get(setting, {})
         if rows:
             top = "| question | found | raw | random | verdict |\n|---|---|---|---|---|\n"
-            text += f"\n## {setting}\n\n{top}" + "\n".join(rows) + "\n"
-    return text + FOOT
+            ordered = [rows[name] for name in _ORDER if name in rows]
+            text += f"\n## {setting}\n\n{top}" + "\n".join(ordered) + "\n"
+    return text + _left_out(tables, settings) + FOOT
+
+
+def standing(page: str) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Lines of a page by question, and of each setting's table by row."""
+    asked, tables, now = dict[str, str](), dict[str, dict[str, str]](), ""
+    for line in page.splitlines():
+        name = line.split("|")[1].strip() if line.startswith("| ") else ""
+        if line.startswith("## "):
+            now = line.removeprefix("## ")
+        elif name in _ORDER:
+            (tables.setdefault(now, {}) if now else asked)[name] = line
+    return asked, tables
+
+
+def _left_out(tables: Mapping[str, Mapping[str, str]], settings: Sequence[str]) -> str:
+    """Which settings were asked nothing."""
+    missing = [setting for setting in settings if not tables.get(setting)]
+    return f"\nNot measured at all: {'; '.join(missing)}.\n" if missing else ""
+
+
+def _row(name: str, each: Mapping[str, Any]) -> str:
+    return f"| {name}{_way(each)} | {' | '.join(_spans(each))} | {_verdict(each)} |"
 
 
 def _shown(answer: Answer) -> Answer:
