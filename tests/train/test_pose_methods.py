@@ -91,3 +91,37 @@ def test_what_is_frozen_stays_and_the_rest_moves(part: str) -> None:
     assert any(name.startswith("head.") for name in moved)
     assert any(name.startswith("backbone.stages.3") for name in moved)
     assert bool(frozen & moved) is (part == "all")
+
+
+def taught_by_public_pictures(seed: int, *, public_batch: int) -> tuple[Any, Any]:
+    """Trained weights before and after, all in a row."""
+    how = method_of(
+        "public_features",
+        part="last_stage",
+        public_seed=seed,
+        public_batch=public_batch,
+        optimiser="sgd",
+        learning_rate=0.01,
+    )
+    with learner.read(FewPhotos(), how, TinyVitSmall()) as reading:
+        kept = [held for held in reading.tail.parameters() if held.requires_grad]
+        before = torch.cat([held.detach().flatten().clone() for held in kept])
+        reading.learn(Noise())
+        return before, torch.cat([held.detach().flatten() for held in kept])
+
+
+def test_public_pictures_move_the_weights_by_batches_of_the_seed() -> None:
+    before, one = taught_by_public_pictures(0, public_batch=4)
+    _, again = taught_by_public_pictures(0, public_batch=4)
+    start, other = taught_by_public_pictures(1, public_batch=4)
+    assert torch.equal(before, start)  # public weights: the seed decides nothing there
+    moved = (one - before).norm()
+    assert moved > 0 and (one - again).norm() < 1e-3 * moved
+    assert (one - other).norm() > 0.05 * moved
+
+
+def test_a_public_batch_of_everyone_makes_all_seeds_agree() -> None:
+    before, one = taught_by_public_pictures(0, public_batch=8)
+    _, other = taught_by_public_pictures(1, public_batch=8)
+    moved = (one - before).norm()
+    assert moved > 0 and (one - other).norm() < 1e-3 * moved

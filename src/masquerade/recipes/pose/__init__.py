@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 _QUICK: dict[str, Any] = {
     "epsilons": (0.8,),
     "clip_norms": (0.1,),
-    "strategies": ("last_stage",),
+    "strategies": ("head",),  # what comes before it is frozen, and seen once by it
+    "taught": 256,
+    "tested": 96,
+    "public_records": 48,
+    "directions": 48,
+    "batch": 64,
     "seeds": 2,
 }
 
@@ -75,7 +80,7 @@ class PoseTables:
         tested: photos to test on, likewise.
         device: where it is trained.
         jobs: processes that cut photos out; 0 for one a core.
-        quick: one epsilon, one clip norm, the last stage alone, two seeds.
+        quick: one epsilon, one clip norm, the head alone, few photos, two seeds.
     """
 
     ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "data", "stage"),)
