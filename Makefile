@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Files whole, and in the order of tests/conftest.py: the longest first, so that none is left over.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-kernels bench audit figures gallery lint docs clean
+.PHONY: demo test test-all test-kernels test-browser bench audit figures gallery lint docs clean
 
 demo: $(STAMP)-demo
 	$(BIN)/masquerade recipe demo --out out
@@ -14,8 +14,13 @@ demo: $(STAMP)-demo
 test: lint
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-all: lint
+test-all: lint test-browser
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow or not slow"
+
+# The page in a real browser; Debian's chromium is installed if there is none.
+test-browser: $(STAMP)-dev
+	@command -v chromium >/dev/null || { apt-get update && apt-get install -y chromium; } || echo "No chromium: install it by hand."
+	$(BIN)/python -m pytest tests/report/test_page_browser.py
 
 # All tests again for each kind of kernels that this processor can run.
 test-kernels: lint

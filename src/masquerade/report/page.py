@@ -8,23 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from masquerade.report.style import SCRIPT, STYLE
 from masquerade.wording import explain
 
 if TYPE_CHECKING:  # plots are drawn where no accountant is installed
     from masquerade.receipt import Receipt
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
-  color: #1c2430; background: #fff; }
-h1 { margin-bottom: 0; } h2 { margin-top: 2.2rem; border-bottom: 1px solid #dde; }
-table { border-collapse: collapse; width: 100%; font-size: 14px; }
-th, td { text-align: left; vertical-align: top; padding: .45rem .6rem;
-  border-bottom: 1px solid #dde; }
-th, pre { background: #f3f5f9; } pre { padding: .8rem; overflow-x: auto; font-size: 13px; }
-.stamp { display: inline-block; padding: .15rem .6rem; border-radius: .3rem; font-weight: 600; }
-.private { background: #fbe4df; color: #8c2f1b; } .public { background: #e2f1e8; color: #1f5c3b; }
-figure { margin: 1rem 0; } svg, video { max-width: 100%; height: auto; } video { width: 22rem; }
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +40,16 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<style>{_STYLE}</style></head><body>",
-        f"<h1>{html.escape(title)}</h1>",
+        f"<style>{STYLE}</style></head><body>",
+        '<a class="skip" href="#main">To the content</a>',
+        f"<header><h1>{html.escape(title)}</h1>",
         f"<p>{stamp}</p>",
-        paragraphs([lead] if lead else []),
+        paragraphs([lead] if lead else []) + '</header><main id="main">',
     ]
     for section in sections:
-        parts.append(f"<h2>{html.escape(section.title)}</h2>\n{section.body}")
-    return "\n".join([*parts, "</body></html>\n"])
+        heading = html.escape(section.title)
+        parts.append(f"<section><h2>{heading}</h2>\n{section.body}</section>")
+    return "\n".join([*parts, f"</main><script>{SCRIPT}</script></body></html>\n"])
 
 
 def paragraphs(lines: Iterable[str]) -> str:
@@ -74,11 +64,15 @@ def listing(lines: Iterable[str]) -> str:
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of plain text."""
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
+    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in heading)
     body = "\n".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
+    inside = f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody>"
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Table">'
+        f"<table>{inside}</table></div>"
+    )
 
 
 def figure(svg: str) -> str:
@@ -87,15 +81,26 @@ def figure(svg: str) -> str:
 
 
 def film(mp4: bytes) -> str:
-    """A short video inside the page, playing over and over."""
+    """A short video inside the page; it plays when it is asked to."""
     data = base64.b64encode(mp4).decode()
     return (
-        '<figure><video controls="" loop="" muted="" autoplay="" playsinline="" '
+        '<figure><video controls="" loop="" muted="" playsinline="" aria-label="A film" '
         f'src="data:video/mp4;base64,{data}"></video></figure>'
     )
 
 
-def receipt_section(title: str, receipt: Receipt) -> Section:
-    """A release: its guarantee in plain words, and the receipt itself."""
-    words = listing(explain(receipt.guarantee))
-    return Section(title=title, body=f"{words}\n<pre>{html.escape(receipt.to_json())}</pre>")
+def receipt_section(title: str, receipt: Receipt, *, pictures: str = "", unit: str = "") -> Section:
+    """A release: pictures, what is protected and what is not, and the receipt folded away."""
+    first, *others = explain(receipt.guarantee)
+    bare = [line for line in others if line.startswith("Not protected")]
+    text = receipt.to_json()
+    data = base64.b64encode(text.encode()).decode()
+    name = html.escape(f"{title}.receipt.json", quote=True)
+    folded = (
+        "<details><summary>The receipt</summary>\n"
+        + listing(line for line in others if line not in bare)
+        + f'<p><a download="{name}" href="data:application/json;base64,{data}">Download it</a></p>'
+        + f'<pre tabindex="0">{html.escape(text)}</pre></details>'
+    )
+    body = pictures + paragraphs([first]) + unit + paragraphs(bare) + folded
+    return Section(title=title, body=body)
