@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import shlex
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -24,7 +25,8 @@ def require(module: str, *, extra: str = "") -> ModuleType:
     except ImportError as error:
         raise MissingExtra(
             f"{module} is needed here and cannot be imported ({error}); "
-            f"install it with: pip install 'masquerade{f'[{extra}]' if extra else ''}'"
+            f"install it with: {shlex.quote(sys.executable)} -m pip install "
+            f"'masquerade{f'[{extra}]' if extra else ''}'"
         ) from error
 
 

@@ -34,7 +34,7 @@ PROTECTS = {
     UnitName.VALUE: "one number of the file: one channel of one pixel, one sample of one sensor",
     UnitName.PIXELS: "up to m sites anywhere in the file, all channels of each",
     UnitName.TUBE: "up to m sites in every frame, for the whole length of the file",
-    UnitName.FRAME: "one whole frame (one index of the first axis)",
+    UnitName.FRAME: "one whole frame of a video, one row of a table, one moment of a signal",
     UnitName.VIDEO: "the whole file, every number of it",
     UnitName.RECORD: "one whole record of the data set",
     UnitName.SUBJECT: "everything that one person contributed",

@@ -16,6 +16,7 @@ PERSON = 0.18  # area of a standing person over the square of their height
 _SMALL = 64  # pixels: someone who is seen from afar
 _VACUOUS = 100.0  # an attacker may be e^100 times as sure as before
 _ALIKE = ((0.05, "would look almost the same"), (0.5, "would look similar, not the same,"))
+NOISY_NUMBERS = "every number of the input, with noise"
 _CHANGES = {
     Relation.ZERO_OUT: "had been left out",
     Relation.REPLACE_ONE: "had been anything else",
@@ -23,8 +24,13 @@ _CHANGES = {
 }
 
 
-def explain(guarantee: Guarantee) -> list[str]:
-    """The sentences a person reads, in order; the first says what is protected and what is not."""
+def explain(guarantee: Guarantee, *, is_technical: bool = False) -> list[str]:
+    """The sentences a person reads, in order; the first says what is protected and what is not.
+
+    Args:
+        guarantee: what is promised.
+        is_technical: whether the sampler and the proof are named as well.
+    """
     said = [_headline(guarantee)]
     if guarantee.epsilon is not None:
         said.append(_attacker(guarantee.noticed))
@@ -34,10 +40,29 @@ def explain(guarantee: Guarantee) -> list[str]:
     if guarantee.not_protected:
         said.append(f"Not protected: {'; '.join(guarantee.not_protected)}.")
     said.append(f"Composition: {guarantee.composition}.")
-    said.append(f"Numerics: {guarantee.numerics}.")
+    said += _noise(guarantee)
+    if is_technical:
+        said.append(f"Proof: {guarantee.accountant}, {guarantee.relation}. {guarantee.numerics}.")
     if guarantee.published_claim is not None:
         said.append(f"{guarantee.published_claim.rstrip('.')}.")
     return [*said, *guarantee.caveats]
+
+
+def _noise(guarantee: Guarantee) -> list[str]:
+    """Where the noise comes from, and why numbers may leave their range."""
+    said, low, high = [], guarantee.unit.low, guarantee.unit.high
+    if "ChaCha20" in guarantee.numerics:
+        said.append(
+            "The noise is drawn from secrets of this machine, without rounding errors that could "
+            "give something away; nobody can compute it without breaking a standard cipher."
+        )
+    if guarantee.released == NOISY_NUMBERS and (low, high) != (0.0, 255.0):
+        said.append(
+            f"Released numbers may lie outside of {low:g} to {high:g}: that is the noise, and it is "
+            "left so that averages stay right. Cutting them to the range afterwards costs no "
+            "privacy, and shifts averages towards its middle."
+        )
+    return said
 
 
 def delta_caveat(delta: float, units: int) -> tuple[str, ...]:

@@ -271,7 +271,7 @@ def test_a_dry_run_writes_nothing(mechanism: Mechanism, tmp_path: Path, command:
     assert "covers about 450 sites of a frame" in said and "3600 if seen in all 8 frames" in said
     data = command(*words, "--json").json
     is_noisy = data["guarantee"]["kind"] != "heuristic"
-    assert ("Expected error of each number" in said) == is_noisy
+    assert ("Expect a number to be off by" in said) == is_noisy
     assert (data["expected_error"] is not None) == is_noisy and data["expected_seconds"] > 0
     assert names(tmp_path) == {"in.mp4"}
 

@@ -19,6 +19,13 @@ from masquerade.tradeoff import gaussian_epsilon
 _RELATIONS = Literal["zero_out", "replace_one", "add_remove"]
 
 
+_CHANGED = {
+    "zero_out": "one record is left out",
+    "replace_one": "one record is another one",
+    "add_remove": "one record more or less",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gaussian:
     """The Gaussian mechanism, both ways; several joint releases add in quadrature.
@@ -95,13 +102,20 @@ class PoissonSteps:
             event = group_event(event, self.group)
             return up_decimals(epsilon_of(event, delta=self.delta, relation=relation))
 
-        return _said(
-            {relation.value: at(relation, is_revealed=False) for relation in Relation}
-            | {
-                f"revealed_{relation.value}": at(relation, is_revealed=True)
-                for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE)
-            }
-        )
+        hidden = {relation.value: at(relation, is_revealed=False) for relation in Relation}
+        revealed = {
+            f"revealed_{relation.value}": at(relation, is_revealed=True)
+            for relation in (Relation.ZERO_OUT, Relation.REPLACE_ONE)
+        }
+        found = hidden | revealed
+        lines = ["Epsilon, if nobody learns who was in which batch:"]
+        lines += [f"  {found[name]} ({name}: {_CHANGED[name]})" for name in hidden]
+        lines.append("Epsilon, if the attacker learns who was in each batch:")
+        lines += [
+            f"  {found[name]} ({name}: {_CHANGED[name.removeprefix('revealed_')]})"
+            for name in revealed
+        ]
+        return Answer(data=found, lines=lines)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -162,6 +162,11 @@ def check_folders(source: Path, target: Path) -> None:
         )
     if target.exists() and not target.is_dir():
         raise ValueError(f"Expected a folder for the outputs, got the file {target}.")
+    if not target.exists() and target.suffix.lower() in SUFFIXES:
+        raise ValueError(
+            f"Expected a folder for the outputs of the folder {source.name}, got {target.name}, the "
+            f"name of a file; say {target.stem} instead."
+        )
 
 
 def about_names(names: Path | None) -> str:

@@ -170,7 +170,10 @@ class Preview:
             )
         lines += others
         if error is not None:
-            lines.append(f"Expected error of each number: {error:.7g} (standard deviation).")
+            lines.append(
+                f"Expect a number to be off by about {error:.3g}, and by less than {2 * error:.3g} "
+                "in 95 of 100 cases."
+            )
         lines += _counted(found)
         lines.append(
             f"Expected time: {about_seconds(seconds)}, and size: {about_bytes(size)}. Both are "

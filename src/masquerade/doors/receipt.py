@@ -242,10 +242,12 @@ class CheckReceipt:
     Args:
         files: published files, or folders of them; receipts stand beside the files.
         signer: a public key (.pem) that must have signed the receipts.
+        explain: also name the proof and the sampler, for experts.
     """
 
     files: Positional[tuple[Path, ...]]
     signer: Path | None = None
+    explain: bool = False
 
     def run(self) -> Answer:
         """Check, then explain."""
@@ -284,7 +286,7 @@ class CheckReceipt:
                 f"{file} is the file that was released on {receipt.date} by "
                 f"{receipt.mechanism} (Masquerade {receipt.code_version}).",
                 self._who(receipt, None if held is None else held["key_sha256"]),
-                *explain(receipt.guarantee),
+                *explain(receipt.guarantee, is_technical=self.explain),
             ],
         )
 

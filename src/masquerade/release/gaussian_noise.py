@@ -36,7 +36,7 @@ from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
 from masquerade.recordings import Signal, Video
 from masquerade.release import visible as sight
 from masquerade.tradeoff import gaussian_mu
-from masquerade.wording import delta_caveat
+from masquerade.wording import NOISY_NUMBERS, delta_caveat
 
 _UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
@@ -137,7 +137,7 @@ class GaussianNoise(Mechanism):
             kind=Kind.FORMAL,
             unit=unit,
             relation=Relation(self.relation),
-            released="every number of the input, with noise",
+            released=NOISY_NUMBERS,
             epsilon=epsilon(self.event(shape), delta=self.delta, relation=self.relation),
             delta=self.delta,
             accountant=Accountant.ANALYTIC_GAUSSIAN,

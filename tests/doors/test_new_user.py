@@ -1,0 +1,40 @@
+"""What someone meets who uses this for the first time."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masquerade._optional import require
+from masquerade.errors import MissingExtra
+from masquerade.release.gaussian_noise import GaussianNoise
+from masquerade.wording import explain
+
+
+def test_a_folder_is_not_released_to_the_name_of_a_file(tmp_path: Path, command: Any) -> None:
+    (tmp_path / "fold").mkdir()
+    (tmp_path / "fold" / "a.csv").write_text("1\n2\n")
+    how = "--mechanism gaussian_noise --epsilon 8 --delta 1e-5 --unit frame --low 0 --high 1"
+    done = command("release", str(tmp_path / "fold"), str(tmp_path / "out.mp4"), *how.split())
+    assert done.code == 2 and "say out instead" in done.err
+    assert not (tmp_path / "out.mp4").exists()
+
+
+def test_the_line_that_installs_an_extra_is_for_this_interpreter() -> None:
+    with pytest.raises(MissingExtra) as caught:
+        require("no_such_module", extra="train")
+    assert f"{shlex.quote(sys.executable)} -m pip install 'masquerade[train]'" in str(caught.value)
+
+
+def test_technical_words_stand_behind_explain_alone() -> None:
+    made = GaussianNoise(epsilon=8.0, delta=1e-5, unit="frame", low=30.0, high=220.0)
+    guarantee = made.guarantee((60, 1))
+    plain = " ".join(explain(guarantee))
+    for word in ("ChaCha20", "axis", "exactly sampled", "computational"):
+        assert word not in plain
+    assert "outside of 30 to 220" in plain
+    assert guarantee.numerics in " ".join(explain(guarantee, is_technical=True))
