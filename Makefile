@@ -14,13 +14,13 @@ demo: $(STAMP)-demo
 test: lint
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-all: lint test-browser
+test-all: lint
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow or not slow"
 
 # The page in a real browser; Debian's chromium is installed if there is none.
 test-browser: $(STAMP)-dev
 	@command -v chromium >/dev/null || { apt-get update && apt-get install -y chromium; } || echo "No chromium: install it by hand."
-	$(BIN)/python -m pytest tests/report/test_page_browser.py
+	$(BIN)/python -m pytest -m "slow or not slow" tests/report/test_page_browser.py
 
 # All tests again for each kind of kernels that this processor can run.
 test-kernels: lint

@@ -58,8 +58,8 @@ def _noise(guarantee: Guarantee) -> list[str]:
         )
     if guarantee.released == NOISY_NUMBERS and (low, high) != (0.0, 255.0):
         said.append(
-            f"Released numbers may lie outside of {low:g} to {high:g}: that is the noise, and it is "
-            "left so that averages stay right. Cutting them to the range afterwards costs no "
+            f"Released numbers may lie outside of {low:g} to {high:g}: that is the noise, and it "
+            "is left so that averages stay right. Cutting them to the range afterwards costs no "
             "privacy, and shifts averages towards its middle."
         )
     return said

@@ -14,6 +14,7 @@ import pytest
 
 from masquerade.doors.report import Beside, write_report
 
+pytestmark = pytest.mark.slow  # make test-browser
 CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None:
     pytest.skip("no chromium here; make test-browser installs it", allow_module_level=True)

@@ -164,8 +164,8 @@ def check_folders(source: Path, target: Path) -> None:
         raise ValueError(f"Expected a folder for the outputs, got the file {target}.")
     if not target.exists() and target.suffix.lower() in SUFFIXES:
         raise ValueError(
-            f"Expected a folder for the outputs of the folder {source.name}, got {target.name}, the "
-            f"name of a file; say {target.stem} instead."
+            f"Expected a folder for the outputs of the folder {source.name}, got {target.name}, "
+            f"the name of a file; say {target.stem} instead."
         )
 
 

@@ -43,7 +43,8 @@ def films(pairs: list[tuple[str, Path]]) -> str:
     return (
         f'<div data-films><div class="pair">{shown}</div><div class="controls">'
         '<button type="button">Play</button><input type="range" min="0" max="1000" value="0" '
-        'aria-label="Place in the film"></div></div>'
+        'aria-label="Place in the film"></div><p>Films are shown as copies that browsers play; '
+        "the receipt is of the published file itself.</p></div>"
     )
 
 
@@ -53,6 +54,8 @@ def unit_on_frame(unit: Unit, path: Path) -> str:
         return ""
     frame = first_frame(path)
     high, wide = frame.shape[:2]
+    if unit.sites and unit.sites > high * wide:
+        return ""  # more than a frame: a square would show too little
     side = math.sqrt(unit.sites or high * wide)
     across, down = min(side, wide), min(side, high)
     if unit.name is UnitName.FRAME:

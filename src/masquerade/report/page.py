@@ -33,7 +33,7 @@ class Section:
 def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
     """The whole page; one section with originals makes all of it private."""
     if any(section.has_originals for section in sections):
-        stamp = '<span class="stamp private">PRIVATE: shows original data</span>'
+        stamp = '<span class="stamp private">PRIVATE: shows originals or figures of them</span>'
     else:
         stamp = '<span class="stamp public">PUBLIC: nothing here was computed from originals</span>'
     parts = [
