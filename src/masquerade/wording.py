@@ -51,7 +51,8 @@ def explain(guarantee: Guarantee, *, is_technical: bool = False) -> list[str]:
 def _noise(guarantee: Guarantee) -> list[str]:
     """Where the noise comes from, and why numbers may leave their range."""
     said, low, high = [], guarantee.unit.low, guarantee.unit.high
-    if "ChaCha20" in guarantee.numerics:
+    is_secret = guarantee.kind is not Kind.NONE  # a rehearsal has a seed
+    if is_secret and "ChaCha20" in guarantee.numerics:
         said.append(
             "The noise is drawn from secrets of this machine, without rounding errors that could "
             "give something away; nobody can compute it without breaking a standard cipher."

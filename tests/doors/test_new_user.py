@@ -38,3 +38,10 @@ def test_technical_words_stand_behind_explain_alone() -> None:
         assert word not in plain
     assert "outside of 30 to 220" in plain
     assert guarantee.numerics in " ".join(explain(guarantee, is_technical=True))
+
+
+def test_the_noise_of_a_rehearsal_is_never_called_secret() -> None:
+    made = GaussianNoise(epsilon=8.0, delta=1e-5, unit="frame", low=30.0, high=220.0)
+    promised = made.guarantee((4,))
+    assert "secrets of this machine" in " ".join(explain(promised))
+    assert "secrets of this machine" not in " ".join(explain(promised.as_rehearsal()))
