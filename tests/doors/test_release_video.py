@@ -169,12 +169,12 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
 def test_a_bad_file_leaves_nothing(name: str, tmp_path: Path, command: Any) -> None:
     remedy, prepare = BAD[name]
     prepare(tmp_path / name)
-    before = names(tmp_path)
-    done = command("release", tmp_path / name, tmp_path / "out.mp4", *POOLED)
+    before, target = names(tmp_path), tmp_path / ("out" if name == "folder.mp4" else "out.mp4")
+    done = command("release", tmp_path / name, target, *POOLED)
     assert done.code == 4 and done.out == ""
     assert done.err.startswith("masquerade: Expected ") and name in done.err and remedy in done.err
     assert "Traceback" not in done.err and names(tmp_path) == before
-    told = command("release", tmp_path / name, tmp_path / "out.mp4", *POOLED, "--json").err
+    told = command("release", tmp_path / name, target, *POOLED, "--json").err
     assert json.loads(told)["exit_code"] == 4
 
 
@@ -183,7 +183,7 @@ WRONG = [
     ("out.npy", POOLED, "Expected a video to become a video"),
     ("out.png", POOLED, "Expected one frame for a .png, got 12; write a video such as .mp4"),
     ("out.webm", [*POOLED, "--exact"], "choose from .mp4, .m4v, .mov, .mkv, .avi, .png"),
-    ("out.mp4", POOLED[:6], "one whole frame (one index"),
+    ("out.mp4", POOLED[:6], "one whole frame of a video"),
     ("out.mp4", [*POOLED[:6], "--unit", "video", "--keep-audio"], "sound to be dropped"),
     ("out.mp4", [*POOLED, "--keep-names"], "--jobs with a folder, got a file"),
     ("out.mp4", [*POOLED, "--suffix", ".mkv"], "--jobs with a folder, got a file"),
