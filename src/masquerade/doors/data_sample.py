@@ -30,7 +30,7 @@ class Sample:
         out: folder for them; it is made. A file that stands there is never replaced.
     """
 
-    out: Path = Path()
+    out: Path = Path(".")  # noqa: PTH201 (as help shows it)
 
     def run(self) -> Answer:
         """Draw both."""

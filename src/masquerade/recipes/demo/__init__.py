@@ -80,7 +80,11 @@ class Demo:
         lines = [line for name in _ON_SCREEN for line in chapters[name].lines]
         return Answer(
             data={"report": str(report), "systems": systems, **data},
-            lines=[table(title, SYSTEMS, rows), *lines, f"Pictures and the rest: {report}"],
+            lines=[
+                *table(title, SYSTEMS, rows).splitlines(),
+                *lines,
+                f"Pictures and the rest: {report}",
+            ],
         )
 
 

@@ -53,7 +53,7 @@ def hidden(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
                 name="PPEDCRF: the place of a film",
                 protects="nothing is proved; the background is made hard to recognise",
                 epsilon="none: a heuristic",
-                good_for=f"a film at {quality.psnr:.1f} dB, its people to the bit",
+                good_for=f"a film at {quality.psnr:.1f} dB, its people as they were",
                 attack=words,
             )
         ],

@@ -86,7 +86,7 @@ def _system(found: Found) -> System:
     return System(
         name="MaskDP: a model of films",
         protects=cell.unit,
-        epsilon=f"{shown(cell.proved['replace_one'], 4)}, replace_one",
+        epsilon=f"{shown(cell.proved['replace_one'], 4)}, delta {PLAN.delta:g}",
         good_for=f"names {bench.percent(cell.top_1)} % of activities right; without privacy "
         f"{bench.percent(free.top_1)}",
         attack=_members(found),
