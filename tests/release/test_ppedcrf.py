@@ -172,10 +172,20 @@ def test_two_runs_share_no_noise(shape: str) -> None:
 
 def test_grains_are_larger_at_the_same_variance() -> None:
     film = np.full((2, 120, 160, 3), 128, np.uint8)
-    made = Ppedcrf(sigma=20.0, people="nobody", shape="grain", grain=0.02, form="as_published")
+    made = Ppedcrf(sigma=20.0, people="nobody", shape="grain", grain=0.02, unary="even")
     off = made.apply(film, Noise(seed=5)).astype(float) - 128
     assert off.std() == pytest.approx(10.0, rel=0.1)
     assert np.corrcoef(off[:, :, 1:].ravel(), off[:, :, :-1].ravel())[0, 1] > 0.8
+
+
+@pytest.mark.parametrize("shape", ["grain", "patterns"])
+def test_what_the_paper_measured_has_white_noise_whatever_shape_is_asked_for(shape: str) -> None:
+    film = np.full((2, 96, 128, 3), 128, np.uint8)
+    made = Ppedcrf(sigma=20.0, people="nobody", shape=shape, grain=0.05, form="as_published")
+    off = made.apply(film, Noise(seed=5)).astype(float) - 128
+    assert off.std() == pytest.approx(10.0, rel=0.05)
+    for near, far in ((off[:, :, 1:], off[:, :, :-1]), (off[0], off[1])):
+        assert abs(np.corrcoef(near.ravel(), far.ravel())[0, 1]) < 0.05
 
 
 def test_patterns_have_their_strength_and_stand_still_as_far_as_they_should() -> None:

@@ -52,7 +52,7 @@ class Ppedcrf(Heuristic):
 
     The form as_published is what the paper's evaluation measured: its network was not trained, so
     its map is one half everywhere, the same as half of sigma on every pixel, people included, and
-    fresh in every frame.
+    fresh in every frame. Its noise is white, whatever shape says.
 
     Guarantee:
         none: the noise depends on the film itself, and where little is put nearly all is shown.
@@ -222,11 +222,12 @@ class Ppedcrf(Heuristic):
         )
 
     def _grains(self, size: tuple[int, int], noise: Noise) -> Grains:
-        still = 0.0 if self._is_published else self.still
+        if self._is_published:
+            return place_noise.Scattered(size, still=0.0, grain_px=0.0, noise=noise)
         if self.shape == NoiseShape.PATTERNS:
-            return place_noise.Patterned(size, still=still, bank=self.bank, noise=noise)
+            return place_noise.Patterned(size, still=self.still, bank=self.bank, noise=noise)
         grain_px = self.grain * min(size) if self.shape == NoiseShape.GRAIN else 0.0
-        return place_noise.Scattered(size, still=still, grain_px=grain_px, noise=noise)
+        return place_noise.Scattered(size, still=self.still, grain_px=grain_px, noise=noise)
 
     def _noised(self, maps: Iterator[MappedFrame], shape: Shape, noise: Noise) -> Frames:
         """Frames with noise of the amount that each pixel gets."""
