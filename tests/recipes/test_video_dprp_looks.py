@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import runpy
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +13,15 @@ pytest.importorskip("torch")
 
 from masquerade.data.stage import Stage
 from masquerade.recipes import bench
-from masquerade.recipes.video_dprp import VideoDprpTables, looks, looks_page
+from masquerade.recipes.video_dprp import VideoDprpTables, looks, looks_page, promises
+from masquerade.recipes.video_dprp.promises import RowPromise
 from masquerade.recipes.video_dprp.results import LooksTold, ResultRow
 from masquerade.recipes.video_dprp.rows import Spec
 from masquerade.release.mosaic import Mosaic
 from masquerade.scores import Attacked, Success
 from video_dprp_rows import made_up
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def figure(value: float, measure: str = "cMAP") -> Success:
@@ -66,6 +71,36 @@ def test_every_release_stands_once_between_raw_and_random() -> None:
     rows += [row(f"k = {k}", hides, table=3, block=k) for k in (4, 5)]  # alike, and two releases
     [said] = looks_page.looks_findings(rows)
     assert "`noise`, 2 of the 2 further releases of k and b" in said
+
+
+def test_each_table_has_a_plot_whose_names_have_the_true_epsilon() -> None:
+    claimed = RowPromise(nominal=8.0, really=9.1201e13, claim="8: CLAIMED, NOT VALID")
+    rows = [row("noise", told(0.3, 0.31)), row("model", None, block=3)]
+    rows.append(replace(row("k = 4, published", told(0.3, 0.4), table=3), promise=claimed))
+    drawn = looks_page.plots(rows)
+    assert set(drawn) == {"video_dprp_looks", "video_dprp_looks_3"}
+    assert "eps 8, video" in drawn["video_dprp_looks"] and "frontier" in drawn["video_dprp_looks"]
+    assert "eps 9.13e+13, claims 8" in drawn["video_dprp_looks_3"]  # rounded up
+    assert "model" not in "".join(drawn.values())
+
+
+def test_the_plots_that_stand_show_the_tables_that_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promises, "of_release", lambda mechanism, shapes: RowPromise())  # slow
+    page = tmp_path / "video_dprp.md"
+    page.write_bytes((DOCS / "results/video_dprp.md").read_bytes())
+    runpy.run_path(str(DOCS.parent / "benchmarks/looks_plots.py"))["main"](page)
+    drawn = {path.name: _kept(path) for path in tmp_path.glob("*.svg")}
+    assert len(drawn) == 4
+    for name, kept in drawn.items():
+        assert _kept(DOCS / "results" / name) == kept, "run python benchmarks/looks_plots.py"
+        assert f"]({name})" in page.read_text()
+
+
+def _kept(path: Path) -> list[str]:
+    """What each dot says, without its name."""
+    return re.findall(r": (\S+ given away, \S+ kept)<", path.read_text())
 
 
 def test_an_attack_that_fails_on_raw_recordings_is_said_to_tell_nothing() -> None:

@@ -28,8 +28,13 @@ torch.set_num_threads(1)
     ("multi", "verdict"),
     [
         ((0.9, 0.9, 0.9), "holds here at every epsilon"),
-        ((0.9, 0.5, 0.1), "does not hold here"),
-        ((0.9, 0.5, 0.5), "is open here"),
+        ((0.1, 0.1, 0.1), "does not hold here at any epsilon"),
+        (
+            (0.9, 0.5, 0.1),
+            "holds here at epsilon 2, and is open at epsilon 5, and does not hold at epsilon 8",
+        ),
+        ((0.9, 0.5, 0.5), "holds here at epsilon 2, and is open at epsilon 5 and 8"),
+        ((0.5, 0.5, 0.5), "is open here at every epsilon"),
     ],
 )
 def test_that_multi_clip_is_ahead_is_judged_by_the_numbers(
@@ -39,7 +44,7 @@ def test_that_multi_clip_is_ahead_is_judged_by_the_numbers(
     for at, share in zip(CHOICES.epsilons, multi, strict=True):
         found += [made_up(rows_of.MULTI_CLIP, at, share), made_up("DP-SGD", at, 0.5)]
     sentence = sentences.findings(Measured(rows=tuple(found)), SETTING)[1]
-    assert f"is ahead of `DP-SGD` {verdict}" in sentence and "epsilon 8:" in sentence
+    assert f"is ahead of `DP-SGD` {verdict}. epsilon 2:" in sentence and "epsilon 8:" in sentence
 
 
 def test_what_public_weights_know_stands_beside_what_was_learned() -> None:

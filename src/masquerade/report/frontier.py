@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from masquerade.report import plot
 from masquerade.report.plot import Axes, Ruler
 
 _BOTTOM = plot.HEIGHT - 48
-_ROW = 17  # pixels of a line of the legend
+_ROW, _LETTER = 17, 5.2  # pixels of a line of the legend, and of a letter there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,10 @@ def svg(dots: Sequence[Dot], axes: Axes) -> str:
     heights = np.array([[dot.kept - dot.spread, dot.kept + dot.spread] for dot in dots])
     xs = Ruler.around([ends.ravel()], plot.LEFT + 8, plot.RIGHT - 8, is_log=False)
     ys = Ruler.around([heights.ravel()], _BOTTOM - 8, plot.TOP + 8, is_log=False)
-    parts = [*plot.head(axes), *plot.labels(axes, _BOTTOM), *plot.levels(ys)]
+    room = math.ceil(plot.RIGHT + 44 + _LETTER * max(len(dot.name) for dot in dots))
+    width, height = max(plot.WIDTH, room), max(plot.HEIGHT, plot.TOP + 20 + _ROW * len(dots))
+    head = plot.head(axes, width=width, height=height)
+    parts = [*head, *plot.labels(axes, _BOTTOM), *plot.levels(ys)]
     for tick in xs.ticks():
         at = xs.place(tick)
         parts.append(f'<text x="{at:.1f}" y="{_BOTTOM + 16}" text-anchor="middle">{tick:g}</text>')

@@ -64,11 +64,11 @@ def svg(lines: Sequence[Line], axes: Axes) -> str:
     return "\n".join([*parts, *labels(axes, _BOTTOM), "</svg>"])
 
 
-def head(axes: Axes) -> list[str]:
-    """How a plot begins, and its title."""
+def head(axes: Axes, *, width: int = WIDTH, height: int = HEIGHT) -> list[str]:
+    """How a plot begins, and its title; larger where the legend needs the room."""
     title = html.escape(axes.title)
     return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{title}" font-family="system-ui, sans-serif" '
         'font-size="12">',
         f'<text x="{LEFT}" y="18" font-size="14" font-weight="600">{title}</text>',

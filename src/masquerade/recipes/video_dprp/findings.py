@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from masquerade.recipes.verdict import ERRORS, Runs, Word, compared, overall
+from masquerade.recipes.verdict import ERRORS, Runs, Word, compared
 from masquerade.recipes.video_dprp.looks_page import looks_findings
 from masquerade.recipes.video_dprp.results import Measured, ResultRow, Setting
 from masquerade.recipes.video_dprp.rows import (
@@ -18,11 +18,11 @@ from masquerade.recipes.video_dprp.rows import (
 )
 
 _UNTOUCHED = 0.005  # of the numbers
-_HELD = {
-    "ahead": "holds here at every epsilon",
-    "behind": "does not hold here",
-    "not told apart": "is open here: they are not told apart at every epsilon",
-    "not known from one run": "is open here: one run tells nothing",
+_HELD: dict[Word, str] = {
+    "ahead": "holds",
+    "behind": "does not hold",
+    "not told apart": "is open",
+    "not known from one run": "is open (one run tells nothing)",
 }
 
 
@@ -118,18 +118,40 @@ def _pair(one: str, other: str, rows: Sequence[ResultRow], setting: Setting) -> 
         for epsilon in setting.epsilons
         if (one, epsilon) in held and (other, epsilon) in held
     ]
-    words: list[Word] = []
+    words: dict[float, Word] = {}
     listed = []
     for epsilon, a, b in pairs:
         if a.raw is not None and b.raw is not None:
-            words.append(compared(a.raw, b.raw))
+            words[epsilon] = compared(a.raw, b.raw)
             listed.append(f"epsilon {epsilon:g}: {_told(a.raw, b.raw)}")
     if not words:
         return []
     units = {str(row.promise.unit) for _, *both in pairs for row in both}
     unlike = " Their units differ, so this is not like for like." if len(units) > 1 else ""
-    verdict = _HELD[overall(words)]
-    return [f"That `{one}` is ahead of `{other}` {verdict}. {'; '.join(listed)}.{unlike}"]
+    return [f"That `{one}` is ahead of `{other}` {_held(words)}. {'; '.join(listed)}.{unlike}"]
+
+
+def _held(words: Mapping[float, Word]) -> str:
+    """At which epsilons a claim holds, is open, or does not hold.
+
+    Example:
+        >>> _held({2.0: "ahead", 5.0: "not told apart", 8.0: "not told apart"})
+        'holds here at epsilon 2, and is open at epsilon 5 and 8'
+        >>> _held({2.0: "behind", 5.0: "behind"})
+        'does not hold here at any epsilon'
+    """
+    groups: dict[Word, list[str]] = {}
+    for epsilon, word in words.items():
+        groups.setdefault(word, []).append(f"{epsilon:g}")
+    if len(groups) == 1:
+        [word] = groups
+        return f"{_HELD[word]} here at {'any' if word == 'behind' else 'every'} epsilon"
+    parts = [f"{_HELD[word]}{{}} at epsilon {_listed(ats)}" for word, ats in groups.items()]
+    return ", and ".join(part.format("" if at else " here") for at, part in enumerate(parts))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _published(rows: Sequence[ResultRow], setting: Setting) -> list[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from masquerade._round import shown
 from masquerade.recipes import bench
 from masquerade.recipes.verdict import Runs
+from masquerade.recipes.video_dprp.promises import RowPromise
 from masquerade.recipes.video_dprp.results import LooksTold, ResultRow
 from masquerade.recipes.video_dprp.rows import CLAIMED
 from masquerade.report import frontier, plot
@@ -79,33 +81,59 @@ def looks_findings(rows: Sequence[ResultRow]) -> list[str]:
 
 
 def plots(rows: Sequence[ResultRow]) -> dict[str, str]:
-    """What Table 1's releases are good for against what they give away; nothing without figures."""
-    dots = [_dot(row, row.raw, row.looks) for row in rows if row.spec.table == 1 and row.looks]
-    known = [dot for dot in dots if dot is not None]
-    if not known:
-        return {}
-    axes = plot.Axes(
-        title="Table 1: what is kept against what is told of people",
-        x_label="cMAP of the stronger attacker, % (less is better)",
-        y_label="Top-1, raw test, %",
-    )
-    return {"video_dprp_looks": frontier.svg(known, axes)}
+    """A table's releases: what they are good for against what they give away, where measured.
+
+    Models have no dot: nobody can be looked at in them.
+    """
+    drawn = {}
+    for table in dict.fromkeys(row.spec.table for row in rows):
+        dots = [_dot(row, row.raw, row.looks) for row in rows if row.spec.table == table]
+        if known := [dot for dot in dots if dot is not None]:
+            axes = plot.Axes(
+                title=f"Table {table}: what is kept against what is told of people",
+                x_label="cMAP of the stronger attacker, % (less is better)",
+                y_label="Top-1, raw test, %",
+            )
+            name = "video_dprp_looks" if table == 1 else f"video_dprp_looks_{table}"
+            drawn[name] = frontier.svg(known, axes)
+    return drawn
 
 
-def _dot(row: ResultRow, use: Runs | None, looks: LooksTold) -> frontier.Dot | None:
-    if use is None:
+def _dot(row: ResultRow, use: Runs | None, looks: LooksTold | None) -> frontier.Dot | None:
+    if use is None or looks is None:
         return None
-    told, epsilon = looks.strongest.published[0], row.promise.epsilon
-    said = "" if epsilon is None else f", eps {epsilon:.3g}, {row.promise.unit}"
+    told = looks.strongest.published[0]
     return frontier.Dot(
-        name=f"{row.spec.line}{said}",
+        name=_short(row) + _true_epsilon(row.promise),
         given_away=100 * told.value,
         low=100 * told.low,
         high=100 * told.high,
         kept=100 * use.mean,
         spread=0.0 if len(use.shares) < 2 else 100 * use.spread,
-        is_proved=epsilon is not None,
+        is_proved=row.promise.epsilon is not None,
     )
+
+
+def _short(row: ResultRow) -> str:
+    """A row's name in a plot of its own table."""
+    spec = row.spec
+    if spec.table in (3, 4):
+        return f"{'k' if spec.table == 3 else 'b'} = {spec.at:g}, {spec.line}"
+    return spec.line if spec.table == 1 else spec.name.partition(", one ")[0]
+
+
+def _true_epsilon(promise: RowPromise) -> str:
+    """What is proved, which of a claim is another number than the claimed one.
+
+    Example:
+        >>> _true_epsilon(RowPromise(epsilon=8.0, unit="frame")), _true_epsilon(RowPromise())
+        (', eps 8, frame', '')
+        >>> _true_epsilon(RowPromise(nominal=8.0, really=9.12e13, claim="8: CLAIMED, NOT VALID"))
+        ', eps 9.12e+13, claims 8'
+    """
+    if promise.really is not None and promise.nominal is not None:
+        return f", eps {shown(promise.really, 3)}, claims {promise.nominal:g}"
+    return "" if promise.epsilon is None else f", eps {shown(promise.epsilon, 3)}, {promise.unit}"
 
 
 def _by_release(rows: Sequence[ResultRow]) -> dict[str, LooksTold]:
@@ -115,11 +143,12 @@ def _by_release(rows: Sequence[ResultRow]) -> dict[str, LooksTold]:
     for row in rows:
         if row.looks is not None and (release := repr(row.spec.made())) not in seen:
             seen.add(release)
-            found[_named(row)] = row.looks
+            found[named(row)] = row.looks
     return found
 
 
-def _named(row: ResultRow) -> str:
+def named(row: ResultRow) -> str:
+    """A release as the table of looks calls it."""
     name = row.spec.name
     if row.spec.table == 2:
         name = f"{name.split(',')[0]}, epsilon {row.spec.at:g}"

@@ -208,7 +208,7 @@ def _notes(table: int, rows: Sequence[ResultRow], found: Measured) -> list[str]:
     if table == 2:
         said += _of_training(rows)
     if really := _once(row.promise.really for row in rows if row.promise.claim):
-        listed = ", ".join(f"{value:.3g}" for value in really)
+        listed = ", ".join(shown(value, 3) for value in really)
         said.append(
             "As published: what is proved for the paper's noise on projection and covariance is an "
             f"epsilon of {listed} for one frame."
