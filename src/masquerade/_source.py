@@ -151,6 +151,16 @@ def assigned_name(module: str, name: str) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
+def listed(of: SourceClass, name: str) -> tuple[str, ...]:
+    """The members of an enumeration that a class, or one that it is built on, lists as ``name``."""
+    for node in of.node.body:
+        if isinstance(node, ast.AnnAssign) and _is_named(node.target, name):
+            items = node.value.elts if isinstance(node.value, ast.Tuple) else []
+            return tuple(ast.unparse(each).rpartition(".")[2].lower() for each in items)
+    found = (listed(parent, name) for parent in of.parents())
+    return next((each for each in found if each), ())
+
+
 def texts(module: str, name: str) -> dict[str, str]:
     """A dict of members and texts that a file assigns: the members' names in small letters."""
     node = _named(module, name)
@@ -172,10 +182,14 @@ def _names(module: str) -> dict[str, Any]:
     if path is None:
         return {}
     found: dict[str, Any] = {}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    for node in (
+        *body,
+        *(inner for each in body if isinstance(each, ast.If) for inner in each.body),
+    ):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             found |= {one.asname or one.name: (node.module, one.name) for one in node.names}
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in body:
         if isinstance(node, ast.ClassDef):
             found[node.name] = node
         elif isinstance(node, ast.Assign):
@@ -263,9 +277,10 @@ def _takes_of(kind: str, inner: ast.expr, module: str) -> str:
         return "|".join(str(ast.literal_eval(value)) for value in values)
     items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
     first = _takes(items[0], module)
-    if kind in ("tuple", "list", "Sequence"):
-        return f"{first} ..." if kind != "tuple" or "Ellipsis" in ast.dump(inner) else first
-    return first
+    if kind not in ("tuple", "list", "Sequence"):
+        return first
+    is_open = kind != "tuple" or any(isinstance(each, ast.Constant) for each in items)
+    return f"{first} ..." if is_open else " ".join(_takes(each, module) for each in items)
 
 
 def _members(node: ast.ClassDef) -> list[str]:

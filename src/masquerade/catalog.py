@@ -14,7 +14,8 @@ Example:
 from __future__ import annotations
 
 import ast
-from functools import cache, lru_cache
+from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -102,9 +103,7 @@ def summary(room: str, name: str) -> str:
         >>> summary("release", "blur")
         'Gaussian blur of frames, whole or inside given masks.'
     """
-    path = _ROOT.joinpath(*room.split("."), f"{name}.py")
-    tree = _tree(path if path.is_file() else path.with_suffix("") / "__init__.py")
-    return (ast.get_docstring(tree) or "").partition("\n")[0]
+    return _read(_path(room, name)).summary
 
 
 def assigned(tree: ast.Module) -> set[str]:
@@ -117,26 +116,23 @@ def assigned(tree: ast.Module) -> set[str]:
 
 
 def _is_entry(path: Path) -> bool:
-    return "EXAMPLE" in assigned(_tree(path))
+    if "\nEXAMPLE" not in path.read_text(encoding="utf-8"):  # most files, which need no parsing
+        return False
+    return "EXAMPLE" in _read(path).assigned
 
 
 def _parents(room: str, file: str) -> dict[str, list[str]]:
     """The classes of a room's file, and the names that each is built on."""
-    return {
-        node.name: [parent.id for parent in node.bases if isinstance(parent, ast.Name)]
-        for node in _tree(_path(room, file)).body
-        if isinstance(node, ast.ClassDef)
-    }
+    return _read(_path(room, file)).parents
 
 
 def _taken(room: str, file: str) -> dict[str, tuple[str, str]]:
     """What a file takes from others of its room: its name here, their file and its name there."""
     home = f"masquerade.{room}."
     return {
-        one.asname or one.name: (node.module.removeprefix(home), one.name)
-        for node in _tree(_path(room, file)).body
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(home)
-        for one in node.names
+        name: (module.removeprefix(home), there)
+        for name, (module, there) in _read(_path(room, file)).imported.items()
+        if module.startswith(home)
     }
 
 
@@ -146,6 +142,31 @@ def _path(room: str, file: str) -> Path:
     return alone if alone.is_file() else path / "__init__.py"
 
 
-@lru_cache(maxsize=4)  # the files of one question, not of the whole house
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+@dataclass(frozen=True, kw_only=True)
+class _File:
+    """What is asked of a file: its first line, and its top level's names, classes and imports."""
+
+    summary: str
+    assigned: set[str]
+    parents: dict[str, list[str]]
+    imported: dict[str, tuple[str, str]]
+
+
+@cache
+def _read(path: Path) -> _File:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return _File(
+        summary=(ast.get_docstring(tree) or "").partition("\n")[0],
+        assigned=assigned(tree),
+        parents={
+            node.name: [parent.id for parent in node.bases if isinstance(parent, ast.Name)]
+            for node in tree.body
+            if isinstance(node, ast.ClassDef)
+        },
+        imported={
+            one.asname or one.name: (node.module, one.name)
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom) and node.module
+            for one in node.names
+        },
+    )

@@ -14,16 +14,14 @@ import signal
 import sys
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Any, NoReturn, Union
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from masquerade import __version__, _check, catalog
 from masquerade._optional import Later
 from masquerade._printed import printable
-from masquerade.doors import Answer, help_page
+from masquerade.doors import Answer, help_page, misuse
 from masquerade.errors import Stopped, exit_code, message
 
 if TYPE_CHECKING:
@@ -108,7 +106,10 @@ def verbs() -> dict[str, str]:
 
 def _about(path: Path) -> str | None:
     """The first line of a door's docstring; None of a file that is no command."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if "\nCOMMAND" not in text:  # most files, which need no parsing
+        return None
+    tree = ast.parse(text)
     if not catalog.assigned(tree) & {"COMMAND", "COMMANDS"}:
         return None
     return (ast.get_docstring(tree) or "").partition("\n")[0]
@@ -139,9 +140,12 @@ def _asked(arguments: list[str]) -> tuple[str, Any, list[str]]:
         program = f"{program} {name}"
     known = help_page.command_class(verb, name)
     if known is not None:  # what can be said without importing the door is said at once
-        chosen, _ = _chosen(help_page.wanted(known), rest, is_asking=bool(_HELP & set(rest)))
+        wanted = help_page.wanted(known)
+        chosen, others = _chosen(wanted, rest, is_asking=bool(_HELP & set(rest)))
         if _HELP & set(rest):
             _tell(help_page.page(program, known, chosen))
+        whole = _program(program, chosen)
+        misuse.refuse(whole, known, help_page.entries_of(known, chosen), others)
     door = import_module(f"masquerade.doors.{verb}")
     return program, door.COMMAND if name is None else door.COMMANDS[name], rest
 
@@ -165,12 +169,17 @@ def _parsed(program: str, command: Any, rest: list[str]) -> tuple[Any, list[Any]
             names = {each: f"{word}_{each}" for each in own & taken} if word else {}
             _refuse_shared(taken, own - set(names), name)
             fields.append((f"entry_{place}", _mirror(entry, names)))
-            program += f" --{wanted[place][0]} {name}" if wanted[place][0] else f" {name}"
     fields.append(("json", bool, dataclasses.field(default=False)))
-    _refuse_misuse(program, [held for _, held, *_ in fields[:-1]], rest)
+    program = _program(program, chosen)
     found = _parse(program, dataclasses.make_dataclass("Arguments", fields), rest)
     entries = [getattr(found, f"entry_{place}", None) for place in range(len(wanted))]
     return _meant(found.options), [None if each is None else _meant(each) for each in entries]
+
+
+def _program(name: str, chosen: Iterable[tuple[str, str, str | None]]) -> str:
+    """How a command is called with its entries."""
+    words = [f"--{flag} {entry}" if flag else entry for flag, _, entry in chosen if entry]
+    return " ".join([name, *words])
 
 
 def _chosen(
@@ -251,69 +260,6 @@ def _meant(mirrored: Any) -> Any:
     """The class itself, with all its checks."""
     cls, names = mirrored.MEANT
     return cls(**{name: getattr(mirrored, longer) for name, longer in names.items()})
-
-
-def _refuse_misuse(program: str, classes: Sequence[Any], rest: Sequence[str]) -> None:
-    """Flags that there are not, that lack, and words too few or too many.
-
-    Raises:
-        ValueError: with the flag that was meant, as far as one can tell.
-    """
-    every = {f"--{each.name}": each for cls in classes for each in dataclasses.fields(cls)}
-    given, words = _sorted_out(every, rest)
-    flags = [name for name, each in every.items() if not _is_positional(each.type)]
-    flags += [name.replace("--", "--no-", 1) for name in flags if _switched(every[name])]
-    spelled = [name.replace("_", "-") for name in flags]
-    for name in given:
-        if name.replace("_", "-") not in (*spelled, "--json"):
-            close = get_close_matches(name, spelled, n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
-            raise ValueError(f"Unknown flag {name}.{hint} {program} --help lists the flags.")
-    needed = [each for each in every.values() if each.default is each.default_factory]
-    lacking = [
-        name.replace("_", "-")
-        for name, each in every.items()
-        if each in needed and not _is_positional(each.type) and name.replace("_", "-") not in given
-    ]
-    bare = [help_page.called(each.name) for each in needed if _is_positional(each.type)]
-    if len(words) < len(bare) or lacking:
-        missing = [*bare[len(words) :], *lacking]
-        raise ValueError(
-            f"Expected {' and '.join(missing)} as well; {program} --help says what each means."
-        )
-
-
-def _switched(each: dataclasses.Field[Any]) -> bool:
-    """Whether a flag can be taken back by writing no- before it."""
-    return isinstance(each.default, bool)
-
-
-def _sorted_out(every: Mapping[str, Any], rest: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The flags that were given, and the words that belong to none."""
-    given: list[str] = []
-    words, waits = [], 0.0
-    for word in (*rest, "--"):
-        if word.startswith("--") and waits == 1:
-            raise ValueError(f"Expected a value after {given[-1]}, got none; give one.")
-        if word.startswith("--") and len(word) > 2:
-            name, is_whole, _ = word.partition("=")
-            held = every.get(name.replace("-", "_").replace("__", "--", 1))
-            given.append(name.replace("_", "-"))
-            waits = 0.0 if is_whole or held is None else _values(held.type)
-        elif waits:
-            waits -= 1
-        elif word != "--":
-            words.append(word)
-    return given, words
-
-
-def _values(hint: Any) -> float:
-    """How many words a flag takes."""
-    if hint is bool:
-        return 0.0
-    inner = typing.get_args(hint) if typing.get_origin(hint) in (Union, UnionType) else (hint,)
-    is_several = any(typing.get_origin(each) in (tuple, list) for each in inner)
-    return math.inf if is_several else 1.0
 
 
 def _parse(program: str, cls: Any, rest: list[str]) -> Any:

@@ -10,11 +10,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from masquerade import _check
+from masquerade._optional import Later
 from masquerade._round import up_decimals
-from masquerade.tradeoff import power as power_at
+
+if TYPE_CHECKING:
+    from masquerade import tradeoff
+else:
+    tradeoff = Later("masquerade.tradeoff")  # the names of units need no arithmetic
 
 
 class UnitName(StrEnum):
@@ -43,15 +50,16 @@ PROTECTS = {
 
 # What people call a unit, and what they may mean.
 _MEANT = {
-    "person": "subject or tube",
-    "people": "subject or tube",
-    "face": "tube or pixels",
-    "user": "subject",
-    "patient": "subject",
-    "file": "video",
-    "film": "video",
-    "image": "frame or video",
-    "pixel": "pixels",
+    "person": (UnitName.SUBJECT, UnitName.TUBE),
+    "people": (UnitName.SUBJECT, UnitName.TUBE),
+    "face": (UnitName.TUBE, UnitName.PIXELS),
+    "user": (UnitName.SUBJECT,),
+    "patient": (UnitName.SUBJECT,),
+    "file": (UnitName.VIDEO,),
+    "film": (UnitName.VIDEO,),
+    "image": (UnitName.FRAME, UnitName.VIDEO),
+    "photo": (UnitName.RECORD, UnitName.FRAME),
+    "pixel": (UnitName.PIXELS,),
 }
 
 WHOLE_FILE = (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)  # a voice is part of these
@@ -154,32 +162,47 @@ def chosen_unit(
     Raises:
         ValueError: if none is named, if it cannot be used here, or if sites do not fit it.
     """
-    allowed = tuple(among)
-    if unit is None:
-        raise ValueError(
-            "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
-            + units_help(allowed)
-        )
-    if unit in _MEANT:
-        raise ValueError(
-            f"Unknown unit {unit!r} (did you mean {_MEANT[unit]}?); choose what is protected:\n"
-            + units_help(allowed)
-        )
-    name = _check.choice(UnitName, unit=unit)
-    if name not in allowed:
-        raise ValueError(
-            f"Expected a unit inside one file, got unit={name.value} ({PROTECTS[name]}); choose "
-            "from\n" + units_help(allowed)
-        )
+    name = named_unit(unit, among)
     if (name in (UnitName.PIXELS, UnitName.TUBE)) != (sites is not None):
         raise ValueError(
-            f"Expected --pixels with --unit {name.value}: how many sites it has, for example "
-            "--pixels 256."
+            f"--unit {name.value} needs --pixels N, for example --pixels 256."
             if sites is None
             else f"Expected --pixels with the units pixels and tube alone, got unit={name.value} "
             f"and pixels={sites}; leave --pixels out."
         )
     return Unit(name=name, sites=sites, low=low, high=high)
+
+
+def named_unit(
+    unit: str | None, among: Iterable[UnitName] = tuple(UnitName), *, what: str = "an epsilon"
+) -> UnitName:
+    """The unit of this name; what is no name of one gets the units explained.
+
+    Args:
+        unit: as somebody wrote it.
+        among: those that can be chosen here.
+        what: says nothing without a unit.
+
+    Raises:
+        ValueError: if none is named, or none that can be chosen here.
+
+    Example:
+        >>> named_unit("frame")
+        <UnitName.FRAME: 'frame'>
+    """
+    allowed = tuple(among)
+    if unit in allowed:
+        return UnitName(unit)
+    if unit is None:
+        said = f"Expected a unit: {what} says nothing without it. Choose what is protected:"
+    elif unit in tuple(UnitName):
+        said = f"Expected another unit than {unit} here ({PROTECTS[UnitName(unit)]}); choose from"
+    else:
+        close = get_close_matches(unit, allowed, n=1)
+        meant = [name for name in _MEANT.get(unit, close) if name in allowed]
+        hint = f" (did you mean {' or '.join(meant)}?)" if meant else ""
+        said = f"Unknown unit {unit!r}{hint}; choose what is protected:"
+    raise ValueError(f"{said}\n{units_help(allowed)}")
 
 
 FALSE_ALARM = 0.01  # how often an attacker whose power is stated may be wrong
@@ -250,7 +273,7 @@ class Guarantee:
         if self.epsilon is None or self.delta is None:
             return 1.0
         is_gaussian = self.accountant is Accountant.ANALYTIC_GAUSSIAN
-        most = power_at(
+        most = tradeoff.power(
             FALSE_ALARM, epsilon=self.epsilon, delta=self.delta, is_gaussian=is_gaussian
         )
         return most if self.power is None else min(self.power, most)
@@ -258,7 +281,9 @@ class Guarantee:
     def _checked_power(self, stated: float) -> float:
         if self.epsilon is None or self.delta is None:
             raise ValueError(f"Expected no power without an epsilon, got power={stated}.")
-        most = power_at(FALSE_ALARM, epsilon=self.epsilon, delta=self.delta, is_gaussian=False)
+        most = tradeoff.power(
+            FALSE_ALARM, epsilon=self.epsilon, delta=self.delta, is_gaussian=False
+        )
         most, rounded = up_decimals(most), up_decimals(stated)
         if not FALSE_ALARM <= rounded <= most:  # a power that is not a number fails here, too
             raise ValueError(

@@ -85,7 +85,7 @@ def test_no_word_of_the_parser_stands_in_the_help(
 
 def test_help_of_a_release_begins_with_what_is_protected_and_has_an_example(command: Any) -> None:
     said = command("release", "--help").out
-    for word in ("What is protected", "--unit", "--mechanism", "--epsilon", "--delta"):
+    for word in ("--unit TEXT", "--mechanism NAME", "--epsilon X", "--delta X", "--pixels N"):
         assert word in said, word
     assert said.index("What is protected") < said.index("Flags")
     assert said.index("cosine_gaussian  ") < said.index("without a proof") < said.index("  blur ")
@@ -93,10 +93,26 @@ def test_help_of_a_release_begins_with_what_is_protected_and_has_an_example(comm
     assert "--pixels N" in one and "tube" in one and "shard" not in one
 
 
+SLIPS = (
+    "relese",
+    "release --mechanism blurr",
+    "release a.mp4 b.mp4 --mechanism blur",  # there is no a.mp4
+    "release a.mp4 b.mp4 --mechanism pooled_gaussian --epsilon 8 --unit person",
+    "release a.mp4 --mechanism pooled_gaussian --epsilon 8 --delta 1e-4 --unit frame",
+    "train --method none",
+    "train --method mask_dp --data stage --epsilon one --unit subject m.safetensors",
+    "train --method mask_dp --data stage --epsilon 1 --unit person m.safetensors",
+    "evaluate m.safetensors --dat stage",
+    "recipe demo --ou here",
+    "audit --trails 3",
+    "attack reidentfy",
+)
+
+
 def test_help_and_refusals_import_nothing_heavy() -> None:
     """Neither NumPy nor anything that needs it, in any of them."""
     words = [[verb, *([name] if name else []), "--help"] for verb, name in all_commands()]
-    words += [["relese"], ["release", "--mechanism", "blurr"], ["train", "--method", "none"]]
+    words += [slip.split() for slip in SLIPS]
     said = python(
         f"""
 import sys, io, contextlib
@@ -105,8 +121,8 @@ for words in {words!r}:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
             cli.main(words)
-        except SystemExit:
-            pass
+        except SystemExit as stop:
+            assert bool(stop.code) is ("--help" not in words), words
     heavy = {{"numpy", "scipy", "torch", "tyro", "av", "sqlalchemy"}} & set(sys.modules)
     assert not heavy, (words, heavy)
 print("light")
@@ -123,9 +139,19 @@ MISTAKES = {
         ("--epsilon", "1", "--delta", "1e-6", "--unit", "person"),
         "did you mean subject or tube",
     ),
+    "a unit as people say it, before all else is there": (
+        ("--epsilon", "1", "--unit", "person"),
+        "did you mean subject or tube.*frame +one whole frame",
+    ),
     "sites that are missing": (
         ("--epsilon", "1", "--delta", "1e-6", "--unit", "pixels"),
-        "for example --pixels 256",
+        "--unit pixels needs --pixels N, for example --pixels 256",
+    ),
+    "a word too many": (("more.mp4", "--epsilon", "1", "--delta", "1e-6"), "'.*more.mp4' as well"),
+    "a flag without its value": (("--epsilon", "--delta", "1e-6"), "a value after --epsilon"),
+    "a choice that is none": (
+        ("--epsilon", "1", "--delta", "1e-6", "--backend", "dusk"),
+        "loky, threading, dask or ray after --backend, got 'dusk'. Did you mean dask?",
     ),
 }
 

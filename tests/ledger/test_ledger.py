@@ -362,7 +362,7 @@ def test_a_spend_that_does_not_fit_says_what_would(command: Any, tmp_path: Path)
         ("open new --epsilon nan --delta 1e-5 --unit frame", "epsilon=nan"),
         ("open new --epsilon 8 --delta 1 --unit frame", "strictly between 0 and 1"),
         ("open new --epsilon 8 --delta 1e-5 --unit face", "Unknown unit 'face'"),
-        ("open new --epsilon 8 --delta 1e-5 --unit tube", "Expected sites"),
+        ("open new --epsilon 8 --delta 1e-5 --unit tube", "--unit tube needs --pixels N"),
         ("open new --epsilon 8 --delta 1e-5 --unit frame --relation add_remove", "relation"),
         ("open new --epsilon 1e-7 --delta 1e-9 --unit frame --filter renyi", "affords anything"),
         ("add wrad in.npy", "Unknown account 'wrad'"),

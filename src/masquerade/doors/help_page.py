@@ -13,6 +13,7 @@ from masquerade._source import Flag, SourceClass
 # How a field that is given without its name is called.
 _CALLED = {"source": "INPUT", "target": "OUTPUT"}
 _NO_PROOF = "Heuristic"
+_BUDGET = ("epsilon", "delta", "unit", "pixels")
 
 
 def called(name: str) -> str:
@@ -78,7 +79,7 @@ def page(program: str, of: SourceClass, chosen: Sequence[tuple[str, str, str | N
     for flag, room, *usual in asked:
         named = [name for its, home, name in chosen if (its, home) == (flag, room) and name]
         if named:
-            flags = _renamed(room, named[0], taken, words.get(room))
+            flags = entry_flags(room, named[0], taken, words.get(room))
             taken |= {each.name for each in flags}
             lines += _entry(room, named[0], flags)
         else:
@@ -103,15 +104,13 @@ def _usage(program: str, own: Iterable[Flag], asked: Sequence[tuple[str, ...]]) 
         f"[--{flag} NAME]" if usual else f"--{flag} NAME" for flag, _, *usual in asked if flag
     ]
     words += [
-        f"{_spelled(each)} {each.takes}"
-        for each in own
-        if each.is_needed and not each.is_positional
+        f"{spelled(each)} {each.takes}" for each in own if each.is_needed and not each.is_positional
     ]
     usage = f"usage: {' '.join(words)} [FLAGS]"
     return "\n".join(textwrap.wrap(usage, _width(), subsequent_indent="       "))
 
 
-def _renamed(room: str, name: str, taken: set[str], word: str | None) -> list[Flag]:
+def entry_flags(room: str, name: str, taken: set[str], word: str | None) -> list[Flag]:
     """The flags of an entry; those whose names are taken get a word in front."""
     of = _source.entry(room, name)
     every = [] if of is None else list(_source.flags(of).values())
@@ -119,6 +118,21 @@ def _renamed(room: str, name: str, taken: set[str], word: str | None) -> list[Fl
         replace(each, name=f"{word}_{each.name}") if word and each.name in taken else each
         for each in every
     ]
+
+
+def entries_of(
+    of: SourceClass, chosen: Sequence[tuple[str, str, str | None]]
+) -> list[tuple[SourceClass, list[Flag]]]:
+    """The classes that a command runs with, each with its flags as they are spelled there."""
+    taken, words = set(_source.flags(of)), of.assigned("PREFIXES") or {}
+    found = []
+    for _, room, name in chosen:
+        entry = None if name is None else _source.entry(room, name)
+        if name is not None and entry is not None:
+            own = entry_flags(room, name, taken, words.get(room))
+            taken |= {each.name for each in own}
+            found.append((entry, own))
+    return found
 
 
 def _entry(room: str, name: str, flags: Sequence[Flag]) -> list[str]:
@@ -155,7 +169,13 @@ def _choices(program: str, flag: str, room: str, usual: Sequence[str | None]) ->
         lines += _rows((name, catalog.summary(room, name)) for name in proved)
         lines += ["  without a proof, for comparison:"]
         lines += _rows((name, catalog.summary(room, name)) for name in bare)
+        lines += ["", "Each with a proof takes", *_table(_budget(room, proved[0]))]
     return [*lines, f"  Flags of one: {more}"]
+
+
+def _budget(room: str, name: str) -> list[Flag]:
+    """What every mechanism with a proof asks for."""
+    return [each for each in entry_flags(room, name, set(), None) if each.name in _BUDGET]
 
 
 def _table(own: Iterable[Flag]) -> list[str]:
@@ -166,8 +186,8 @@ def _said(flag: Flag) -> str:
     if flag.is_positional:
         return called(flag.name)
     if flag.usual == "True":
-        return f"{_spelled(flag)}, {_spelled(flag).replace('--', '--no-', 1)}"
-    return f"{_spelled(flag)} {flag.takes}".rstrip()
+        return f"{spelled(flag)}, {spelled(flag).replace('--', '--no-', 1)}"
+    return f"{spelled(flag)} {flag.takes}".rstrip()
 
 
 def _about(flag: Flag) -> str:
@@ -176,7 +196,8 @@ def _about(flag: Flag) -> str:
     return f"{flag.about} Default: {flag.usual}." if flag.usual else flag.about
 
 
-def _spelled(flag: Flag) -> str:
+def spelled(flag: Flag) -> str:
+    """As one types it."""
     return "--" + flag.name.replace("_", "-")
 
 

@@ -20,7 +20,7 @@ from masquerade.doors.source import Limits
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
 from masquerade.files import atomic
-from masquerade.guarantee import Relation, Unit, UnitName, units_help
+from masquerade.guarantee import Relation, Unit, named_unit
 from masquerade.ledger import Content, Ledger, LedgerEntry, words
 from masquerade.ledger.book import PEOPLE
 from masquerade.ledger.filter import FilterName, best_order
@@ -67,18 +67,14 @@ class Open:
 
     def run(self) -> Answer:
         """Open it."""
-        if self.unit is None:
-            raise ValueError(
-                "Expected a unit: a budget says nothing without it. Choose what is protected:\n"
-                + units_help()
-            )
+        unit = named_unit(self.unit, what="a budget")
         expected = self._expected()
         relation, order = Relation(self.relation), self.order
         if expected is not None:
             order = best_order(self.epsilon, self.delta, expected, relation)
         opened = Ledger(self.ledger).open_account(
             self.account,
-            Unit(name=_check.choice(UnitName, unit=self.unit), sites=self.pixels),
+            Unit(name=unit, sites=self.pixels),
             epsilon=self.epsilon,
             delta=self.delta,
             relation=relation,

@@ -1,219 +1,182 @@
-"""What a release would promise and cost, from public knowledge alone; nothing is written."""
+"""See before and after at once: a sheet of three units and two epsilons, with rehearsal noise."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from masquerade import _json
-from masquerade import ledger as ledgers
-from masquerade._printed import about_bytes, about_seconds, counted
-from masquerade.doors import Answer, duration
-from masquerade.doors.bill import refuse_rehearsal
-from masquerade.doors.folder import check_names, failed
-from masquerade.doors.folder_plan import Job, Outcome, Work, about_names, plan
-from masquerade.doors.publish import Place, check_room, final_name, recognised
-from masquerade.doors.recording import Options, released
-from masquerade.doors.source import Film, Recording, find, glance
-from masquerade.guarantee import UnitName
-from masquerade.ledger.content import Content
-from masquerade.mechanism import Mechanism, Shapes
+import numpy as np
+from tyro.conf import Positional
+
+from masquerade import _check, _round, _source, catalog
+from masquerade.compute.progress import waiting
+from masquerade.data.stage import Stage
+from masquerade.doors import Answer
+from masquerade.doors.recording import make_mechanism, release_value
+from masquerade.doors.source import Film, glance
+from masquerade.errors import BadInput
+from masquerade.files import atomic
+from masquerade.guarantee import PROTECTS, UnitName, named_unit
 from masquerade.noise import Noise
-from masquerade.release import expecting
-from masquerade.video.probe import Counting
-from masquerade.wording import PERSON, explain
+from masquerade.recordings import Video
+from masquerade.release.expecting import Sight, expected
+from masquerade.report import contact
+from masquerade.video import read
 
-_AFFORDED = "The ledger can afford it."
-_COUNTED = {
-    Counting.HEADER: "{frames} by its header; a release decodes and counts them.",
-    Counting.ABOUT: "About {frames}, by its header's times; a release decodes and counts them.",
-}
+_SEED = 1  # of a rehearsal: nothing here is published
+_PACE = 4e-6  # seconds a pixel of the film, with six releases
+_SMALLEST = 32  # pixels; a stand-in below that shows nobody
+_LONGER = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
+_OF_FILES = tuple(name for name in UnitName if name is not UnitName.SHARD)
+_STAND_IN = (
+    "Nobody on this sheet ever lived: a generated film of the size of {name} stands in for it, so "
+    "that settings can be chosen without looking at private footage."
+)
+_PRIVATE = (
+    "PRIVATE: this sheet shows {name} itself, under noise that protects nothing. Do not give it "
+    "away, and choose no setting by it: a choice that was made by looking at private footage "
+    "tells something about it that no epsilon counts."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """A release that is not made: it refuses what a real one would, and says what it would say.
+    """Draw a sheet of before and after: three units, two epsilons; nothing is published or spent.
 
-    Of a film the header and the first frame are read, which takes a moment however long it is.
-    What only decoding finds, damage further on and a header that lies, is left to the release;
-    all of it is decoded where a ledger is asked, which knows recordings by their frames, and where
-    an output stands there.
+    A generated film of the same size stands in for the private one, of which only the header is
+    read: settings must not be chosen by looking at private footage.
+
+    Example:
+        masquerade preview ward.mp4
 
     Args:
-        mechanism: what would be done.
-        noise: a rehearsal's or not.
-        ledger: that would be charged.
-        options: as for the release.
-        person_height: pixels; how many sites a person of that height covers.
+        source: the film or picture that you think of publishing.
+        out: the sheet (.svg, for a browser); by default INPUT-preview.PRIVATE.svg.
+        mechanism: one with a proof that takes a unit.
+        units: what is protected, a row each.
+        epsilons: a column each.
+        delta: of all of them.
+        pixels: m, for the units pixels and tube.
+        frames: of the film that are shown; more take longer.
+        private: draw the private film itself; the sheet is then private, and says so.
+        overwrite: replace a sheet that stands there.
     """
 
-    mechanism: Mechanism
-    noise: Noise
-    ledger: ledgers.Ledger | None
-    options: Options
-    person_height: int | None = None
+    source: Positional[Path]
+    out: Path | None = None
+    mechanism: str = "cosine_gaussian"
+    units: tuple[str, ...] = ("pixels", "frame", "subject")
+    epsilons: tuple[float, ...] = (2.0, 8.0)
+    delta: float = 1e-5
+    pixels: int = 256
+    frames: int = 32
+    private: bool = False
+    overwrite: bool = False
 
-    def of_file(self, source: Path, target: Path) -> Answer:
-        """What a release of one file would promise."""
-        found, stands = self._probed(source, target)
-        lines = ["Nothing was written."]
-        if stands:
-            lines.append("Its output stands there already; nothing would be spent.")
-        elif self.ledger is not None:
-            has_sound = self.options.saving.keep_sound
-            self.ledger.quote(found.content, self.mechanism, with_sound=has_sound)
-            lines.append(_AFFORDED)
-        answer = self._promise(source, target, found)
-        return replace(answer, lines=lines + answer.lines)
+    def __post_init__(self) -> None:
+        _check.count(frames=self.frames, pixels=self.pixels)
+        _check.delta(delta=self.delta)
+        for unit in self.units:
+            named_unit(unit, _OF_FILES)
+        if self.mechanism not in (known := proved()):
+            raise ValueError(_check.unknown("mechanism with a proof", self.mechanism, known))
+        if not self.units or not self.epsilons:
+            raise ValueError("Expected at least one of --units and one of --epsilons, got none.")
 
-    def of_folder(self, source: Path, target: Path, work: Work) -> Answer:
-        """What a release of a folder would promise, and which files it would refuse."""
-        check_names(source, target, work, self.options)
-        planned = plan(source, target, work)
-        previews, refused, is_afforded = self._previews(planned.jobs)
-        lost = [*planned.lost, *refused]
-        seconds, size = (
-            sum(answer.data[what] for answer in previews.values())
-            for what in ("expected_seconds", "expected_bytes")
-        )
-        lines = [f"{counted(len(planned.jobs), 'file')}; nothing was written."]
-        lines += planned.left_out
-        lines += [_AFFORDED] * is_afforded
-        lines += expecting.tally(answer.data["expect"] for answer in previews.values())
-        lines += [about_names(None)] * work.keep_names
-        lines += [f"WOULD FAIL {outcome.source}: {outcome.error}" for outcome in lost]
-        if previews:
-            first = next(iter(previews))
-            lines += [
-                f"Expected in all: {about_seconds(seconds)} one after the other, and "
-                f"{about_bytes(size)}.",
-                f"For the first, {first.name}:",
-                *previews[first].lines,
-            ]
-        data = [{"source": str(path)} | answer.data for path, answer in previews.items()]
+    @property
+    def target(self) -> Path:
+        """Where the sheet goes."""
+        return self.out or self.source.with_name(f"{self.source.stem}-preview.PRIVATE.svg")
+
+    def run(self) -> Answer:
+        """Draw it."""
+        self._check_target()
+        found = glance(self.source)
+        if not isinstance(found, Film):
+            raise BadInput(f"Expected a film or a picture, got {self.source}; --dry-run has words.")
+        ((length, high, wide, _),) = found.shapes
+        shown = min(length, self.frames)
+        with waiting("drawing the sheet", seconds=2 + shown * high * wide * _PACE):
+            film = self._film(shown, high, wide)
+            rows = [self._row(UnitName(unit), film) for unit in self.units]
+        said = _PRIVATE if self.private else _STAND_IN
+        words = [said.format(name=self.source.name), *self._length(length, shown)]
+        columns = ("before", *(f"epsilon {_round.shown(each)}" for each in self.epsilons))
+        title = f"PRIVATE preview: {self.mechanism}, delta {_round.shown(self.delta)}"
+        text = contact.contact(title, words, columns, rows)
+        atomic.write_whole(self.target, text.encode(), is_private=True)
         return Answer(
-            data={
-                "files": data + [outcome.data for outcome in lost],
-                "failed": len(lost),
-                "expected_seconds": seconds,
-                "expected_bytes": size,
-            },
-            lines=lines,
-            exit_code=max((outcome.exit_code for outcome in lost), default=0),
+            data={"sheet": str(self.target), "is_stand_in": not self.private, "frames": shown},
+            lines=[f"Wrote {self.target}; open it in a browser.", *words],
         )
 
-    def _previews(self, jobs: list[Job]) -> tuple[dict[Path, Answer], list[Outcome], bool]:
-        """Of each file that would do, why each other would not, and whether a ledger agrees."""
-        previews: dict[Path, Answer] = {}
-        asked: dict[Path, Content] = {}
-        refused = []
-        for job in jobs:
-            try:
-                found, stands = self._probed(job.source, job.target, is_in_folder=True)
-                charged = {} if self.ledger is None or stands else {job.source: found.content}
-                previews[job.source] = self._promise(job.source, job.target, found)
-                asked |= charged
-            except (ValueError, OSError, RuntimeError) as error:
-                refused.append(failed(job.source, error))
-        refusals = self._refusals(asked)
-        for source, refusal in refusals:
-            previews.pop(source)
-            refused.append(failed(source, refusal))
-        return previews, refused, bool(asked) and not refusals
+    def _check_target(self) -> None:
+        if self.target.suffix.lower() != ".svg":
+            raise ValueError(f"Expected a sheet that ends in .svg, got {self.target.name}.")
+        if self.target.exists() and not self.overwrite:
+            raise FileExistsError(
+                f"Expected no {self.target}, got one: give --overwrite, or another --out."
+            )
 
-    def _refusals(self, asked: dict[Path, Content]) -> list[tuple[Path, Exception]]:
-        """The files that the ledger would refuse, one after another in this order, and why."""
-        if self.ledger is None or not asked:
+    def _film(self, frames: int, high: int, wide: int) -> Video:
+        if self.private:
+            return Video(frames=read.segment(self.source, 0, frames), rate_hz=25.0)
+        return stand_in(frames, high, wide)
+
+    def _length(self, length: int, shown: int) -> list[str]:
+        """What a part of the film does not show."""
+        longer = [unit for unit in self.units if unit in _LONGER]
+        if shown == length or not longer:
             return []
-        has_sound = self.options.saving.keep_sound
-        said = self.ledger.quote_all(asked.values(), self.mechanism, with_sound=has_sound)
-        pairs = zip(asked, said, strict=True)
-        return [(source, error) for source, error in pairs if error is not None]
+        return [
+            f"Drawn with {shown} of {length} frames: under {' and '.join(longer)} the whole film "
+            "needs more noise, and leaves less than is shown here."
+        ]
 
-    def _probed(
-        self, source: Path, target: Path, *, is_in_folder: bool = False
-    ) -> tuple[Recording, bool]:
-        """What is there, and whether its output stands already; refuses what a run would."""
-        refuse_rehearsal(self.ledger, self.noise)
-        target = final_name(target, self.noise)
-        if target.parent.is_dir() or not is_in_folder:  # else a folder's run makes it
-            check_room(target, source)
-        place = Place(target=target, if_standing=self.options.if_standing)
-        heading, limits = self.options.heading, self.options.limits
-        if self.ledger is None and not place.stands:
-            found = glance(source, heading=heading, limits=limits)
-        else:
-            is_charged = self.ledger is not None
-            found = find(source, heading=heading, limits=limits, is_charged=is_charged)
-        made = released(found, self.mechanism, target, self.options)
-        if place.stands:
-            recognised(made, place, made.bill(self.ledger, self.noise))
-        return found, place.stands
-
-    def _promise(self, source: Path, target: Path, found: Recording) -> Answer:
-        """Guarantee, what to expect, time and size, and how much of a person one unit covers."""
-        mechanism, options, is_rehearsal = self.mechanism, self.options, self.noise.is_rehearsal
-        shapes = found.shapes
-        guarantee = mechanism.guarantee(shapes).as_released(
-            with_sound=options.saving.keep_sound, is_rehearsal=is_rehearsal
-        )
-        error = mechanism.expected_error(shapes)
-        seconds = duration.seconds(mechanism, shapes, is_charged=self.ledger is not None)
-        size = duration.size(mechanism, shapes, suffix=target.suffix, is_exact=options.saving.exact)
-        sight = expecting.expected(mechanism, source, shapes)
-        first, *others = explain(guarantee)
-        lines = [first, *expecting.said(sight)]
-        if sight is expecting.Sight.GREY and not options.accept_grey and not is_rehearsal:
-            lines.append(
-                "A release would be refused: nothing is to be seen in it. Give --yes for it."
-            )
-        lines += others
-        if error is not None:
-            lines.append(
-                f"Expect a number to be off by about {error:.3g}, and by less than {2 * error:.3g} "
-                "in 95 of 100 cases."
-            )
-        lines += _counted(found)
-        lines.append(
-            f"Expected time: {about_seconds(seconds)}, and size: {about_bytes(size)}. Both are "
-            "estimates."
-        )
-        data = {
-            "shapes": shapes,
-            "frames_counted": found.contents.counting if isinstance(found, Film) else None,
-            "guarantee": _json.encode(guarantee),
-            "expect": sight,
-            "expected_error": error,
-            "expected_seconds": seconds,
-            "expected_bytes": size,
-        }
-        if self.person_height is not None:
-            data["person"], said = _person(self.person_height, shapes, mechanism)
-            lines += said
-        return Answer(data=data, lines=lines)
+    def _row(self, unit: UnitName, film: Video) -> contact.ContactRow:
+        middle = len(film.frames) // 2
+        pictures, notes = [film.frames[middle]], [""]
+        fields: dict[str, Any] = {"delta": self.delta, "unit": unit.value}
+        sites = unit in (UnitName.PIXELS, UnitName.TUBE)
+        fields |= {"pixels": self.pixels} if sites else {}
+        for epsilon in self.epsilons:
+            mechanism = make_mechanism(self.mechanism, epsilon=epsilon, **fields)
+            done = release_value(film, mechanism, noise=Noise(seed=_SEED))
+            assert isinstance(done.value, Video)
+            sight = expected(mechanism, Path("film.mp4"), (film.frames.shape,))
+            pictures.append(done.value.frames[middle])
+            notes.append("grey: a release asks for --yes" if sight is Sight.GREY else "")
+        label = f"unit {unit.value}" + (f", {self.pixels}" if sites else "")
+        about = f"protects {PROTECTS[unit].replace(' m ', f' {self.pixels} ')}"
+        return contact.ContactRow(label=label, about=about, pictures=pictures, notes=notes)
 
 
-def _counted(found: Recording) -> list[str]:
-    """How the frames of a film were counted, unless by decoding."""
-    if not isinstance(found, Film) or found.contents.counting is Counting.DECODED:
-        return []
-    frames = counted(found.contents.frames, "frame")
-    return [_COUNTED[found.contents.counting].format(frames=frames)]
+def proved() -> list[str]:
+    """The mechanisms that need no more than a budget and a unit."""
+    found = []
+    for name in catalog.names("release"):
+        of = _source.entry("release", name)
+        own = {} if of is None else _source.flags(of)
+        needed = {each.name for each in own.values() if each.is_needed}
+        if "unit" in own and needed <= {"epsilon", "delta"}:
+            found.append(name)
+    return found
 
 
-def _person(height: int, shapes: Shapes, mechanism: Mechanism) -> tuple[dict[str, int], list[str]]:
-    """How many sites someone covers, beside what the unit covers."""
-    if len(shapes) != 1 or len(shapes[0]) != 4:
-        raise ValueError("Expected a video for --person-height, got numbers of another shape.")
-    frames = shapes[0][0]
-    sites = math.ceil(PERSON * height**2)
-    unit = mechanism.guarantee(shapes).unit
-    lines = [
-        f"A standing person {height} pixels tall covers about {sites} sites of a frame "
-        f"({PERSON} of the height squared), {sites * frames} if seen in all {frames} frames."
-    ]
-    if unit.name in (UnitName.PIXELS, UnitName.TUBE):
-        covered = (unit.sites or 1) / (sites * (frames if unit.name is UnitName.PIXELS else 1))
-        lines.append(f"{unit} is {min(covered, 1):.2g} of that person.")
-    return {"height": height, "sites_per_frame": sites, "sites": sites * frames}, lines
+def stand_in(frames: int, high: int, wide: int) -> Video:
+    """Somebody who never lived, in a film of this size."""
+    grown = max(1, math.ceil(_SMALLEST / min(high, wide)))
+    stage = Stage(
+        seed=11, height=high * grown, width=wide * grown, subjects=12, videos=12, frames=frames
+    )
+    made = stage[0]
+    assert isinstance(made, Video)
+    if grown == 1:
+        return made
+    small = made.frames.reshape(frames, high, grown, wide, grown, 3).mean(axis=(2, 4))
+    return Video(frames=np.rint(small).astype(np.uint8), rate_hz=made.rate_hz)
+
+
+COMMAND = Preview

@@ -14,8 +14,8 @@ from masquerade import ledger as ledgers
 from masquerade._printed import counted
 from masquerade.compute import asides
 from masquerade.doors import Answer, folder
+from masquerade.doors.dry_run import DryRun
 from masquerade.doors.folder_plan import Work, about_names
-from masquerade.doors.preview import Preview
 from masquerade.doors.publish import IfStanding, check_link
 from masquerade.doors.recording import Options, release_file
 from masquerade.doors.source import Limits, Saving
@@ -108,7 +108,7 @@ class ReleaseFile:
                 "name the output."
             )
         if self.dry_run:
-            return self._preview(mechanism).of_file(self.source, self.target)
+            return self._dry(mechanism).of_file(self.source, self.target)
         swept = atomic.sweep(self.target.parent)
         with asides.listening() as heard:
             done = release_file(self.source, self.target, mechanism, **self._how())
@@ -142,8 +142,8 @@ class ReleaseFile:
             names=self.names,
         )
 
-    def _preview(self, mechanism: Mechanism) -> Preview:
-        return Preview(mechanism=mechanism, person_height=self.person_height, **self._how())
+    def _dry(self, mechanism: Mechanism) -> DryRun:
+        return DryRun(mechanism=mechanism, person_height=self.person_height, **self._how())
 
     def _answer(self, mechanism: Mechanism, done: Release[Path], swept: int) -> Answer:
         said = f"{done.value} stood there already with this receipt; nothing was spent."
@@ -169,7 +169,7 @@ class ReleaseFile:
     def _folder(self, mechanism: Mechanism) -> Answer:
         work = self._work()
         if self.dry_run:
-            return self._preview(mechanism).of_folder(self.source, self.target, work)
+            return self._dry(mechanism).of_folder(self.source, self.target, work)
         planned = folder.named_plan(self.source, self.target, work, self._options())
         swept = folder.tidy(self.target)
         done = folder.release_planned(planned, mechanism, work=work, **self._how())

@@ -54,7 +54,6 @@ class Method(Promised):
 
     HEADLINE: ClassVar[Relation] = Relation.ZERO_OUT
     UNITS: ClassVar[tuple[UnitName, ...]] = (UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
-    WHERE: ClassVar[str] = "in training"
     LATER: ClassVar[tuple[str, ...]] = ("schedule", "momentum")
     HAS_PRIVATE: ClassVar[bool] = True
     HAS_PUBLIC: ClassVar[bool] = False

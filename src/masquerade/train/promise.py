@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json, catalog
-from masquerade.guarantee import Relation, UnitName, units_help
+from masquerade.guarantee import Relation, UnitName, named_unit
 from masquerade.mechanism import Shapes, Stated
 
 OF_MASKS = ("mask_sha256", "mask_source")  # fields of a receipt that are no method's
@@ -35,7 +35,6 @@ class Promised(ABC):
 
     HEADLINE: ClassVar[Relation] = Relation.REPLACE_ONE
     UNITS: ClassVar[tuple[UnitName, ...]]
-    WHERE: ClassVar[str]  # after "Expected unit video or subject"
     # Fields that came after receipts without them were written: named only where they are not as
     # usual, so that those receipts, and the runs that were begun, are still of the same fields.
     LATER: ClassVar[tuple[str, ...]] = ()
@@ -49,15 +48,7 @@ class Promised(ABC):
         if self.epsilon != math.inf:
             _check.positive(epsilon=self.epsilon)
         _check.delta(delta=self.delta)
-        if self.unit is None:
-            raise ValueError(
-                "Expected a unit: an epsilon says nothing without it. Choose what is protected:\n"
-                + units_help(self.UNITS)
-            )
-        if _check.choice(UnitName, unit=self.unit) not in self.UNITS:
-            raise ValueError(
-                f"Expected unit {' or '.join(self.UNITS)} {self.WHERE}, got unit={self.unit}."
-            )
+        named_unit(self.unit, self.UNITS)
         self._check_choices()
 
     def _check_choices(self) -> None:

@@ -62,7 +62,6 @@ class Ensemble(Promised):
     """
 
     UNITS: ClassVar[tuple[UnitName, ...]] = (UnitName.SUBJECT, UnitName.SHARD)
-    WHERE: ClassVar[str] = "with votes"
     LATER: ClassVar[tuple[str, ...]] = (
         *("gamma", "overlap", "batch", "learning_rate", "student_steps"),
     )
