@@ -4,7 +4,8 @@ Every figure is one of ``masquerade attack NAME --data stage --mechanism ...``: 
 question stands in the page. Mechanisms are as they come, at epsilon 8 and delta 1e-4 where they
 have a guarantee. Answers are kept in ``--kept`` (a JSON file of figures on people who never lived),
 so a run that was stopped goes on, and ``--write`` makes the page of what is there; rows of the page
-that were not measured again stay. ``--device cuda`` learns and looks on a GPU.
+that were not measured again stay; ``--gallery`` puts the figures below the gallery's pictures.
+``--device cuda`` learns and looks on a GPU.
 
 Usual: ``--questions body places`` on two cores, ten minutes. All: an hour.
 """
@@ -173,6 +174,7 @@ def main() -> None:
     flags.add_argument("--settings", nargs="*", default=list(SETTINGS))
     flags.add_argument("--kept", type=Path, default=Path("out/attacks.json"))
     flags.add_argument("--write", type=Path)
+    flags.add_argument("--gallery", type=Path, help="with --write: docs/gallery.md")
     flags.add_argument("--device", default="cpu")
     flags.add_argument("--jobs", type=int, default=1)
     given = flags.parse_args()
@@ -192,6 +194,8 @@ def main() -> None:
         before = given.write.read_text() if given.write.is_file() else ""
         page = attacks_page.markdown(kept.read(), list(SETTINGS), before=before)
         given.write.write_text(page)
+        if given.gallery is not None:
+            given.gallery.write_text(attacks_page.pictured(given.gallery.read_text(), page))
 
 
 if __name__ == "__main__":

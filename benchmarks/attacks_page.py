@@ -1,5 +1,9 @@
-"""The page of what attacks still find, from the answers that ``attacks.py`` kept."""
+"""The page of what attacks still find, from the answers that ``attacks.py`` kept.
 
+One table a mechanism, above them one of all, and a line for each picture of the gallery.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +35,20 @@ COMMANDS = {
     "reconstruct": f"reconstruct {FEW} --lessons 24 --holds 24",
 }
 _ORDER = tuple(dict.fromkeys(row for name in COMMANDS for row in (name, f"{name}, adaptive")))
+KINDS = {  # what is asked, and the questions that ask it; the most that one of them finds counts
+    "who, by body": ("body", "body, told where", "body, told where, adaptive"),
+    "who, by face": ("face", "face, adaptive"),
+    "who, by gait": ("gait", "gait, adaptive"),
+    "who, by a watch": ("worn", "worn, adaptive"),
+    "where": ("places", "places, adaptive"),
+}
+PICTURES = {  # headings of the gallery whose mechanism stands under another name here
+    "cosine_gaussian: one frame": "cosine_gaussian, a frame",
+    "gaussian_noise": "gaussian_noise, 16 pixels",
+    "public_mask_gaussian": "public_mask_gaussian, 16 pixels",
+    "video_dprp: orthonormal": "video_dprp, 16 pixels",
+}
+ATTACKED = "Attackers on Stage"  # how the line of a picture begins
 HEAD = """# What attacks still find, mechanism by mechanism
 
 The same attackers on the same recordings, one mechanism after the other: films of people who never
@@ -50,6 +68,10 @@ papers' tables](../results.md), what comes back of the picture with
 
 | question | measure | command, and `--mechanism NAME` |
 |---|---|---|
+"""
+ALL = """How often the right person or place comes first, by the best attacker of each kind, with
+its 95 % interval; an empty cell was not measured. "Not told apart" is from random data; where
+nobody was seen it says as much of the eyes as of the mechanism, so look at its own table.
 """
 FOOT = """
 What is missing in a mechanism's table was not measured. Figures are of one release and one world;
@@ -76,6 +98,7 @@ def markdown(
             rows = tables.setdefault(setting, {})
             rows |= {name + _way(each): _row(name, each) for each in _shown(answer)}
     text = HEAD + "".join(f"{asked[name]}\n" for name in COMMANDS if name in asked)
+    text += f"\n## All of them\n\n{ALL}\n{summary(tables, settings)}"
     for setting in settings:
         rows = tables.get(setting, {})
         if rows:
@@ -83,6 +106,64 @@ def markdown(
             ordered = [rows[name] for name in _ORDER if name in rows]
             text += f"\n## {setting}\n\n{top}" + "\n".join(ordered) + "\n"
     return text + _left_out(tables, settings) + FOOT
+
+
+def summary(tables: Mapping[str, Mapping[str, str]], settings: Sequence[str]) -> str:
+    """A line a mechanism: the most that any attacker gets, and what follows from it."""
+    lines = ["mechanism", *KINDS]
+    text = _line(lines) + "|---" * len(lines) + "|\n"
+    for setting in settings:
+        if rows := tables.get(setting):
+            most = [_most(rows, questions) for questions in KINDS.values()]
+            cells = ["" if row is None else f"{row[2]}, {_brief(row[5])}" for row in most]
+            text += _line([f"[{setting}](#{_anchor(setting)})", *cells])
+    return text
+
+
+def pictured(gallery: str, page: str) -> str:
+    """The gallery with a line below each picture's figures: what attackers find in the like."""
+    tables, kept, now = standing(page)[1], list[str](), ""
+    for line in gallery.splitlines():
+        if line.startswith(ATTACKED):
+            kept.pop()  # the empty line before it
+            continue
+        if match := re.match(r"##+ (.*)", line):
+            now = match[1]
+        kept.append(line)
+        if line.startswith("PSNR "):
+            setting = PICTURES.get(now, now.replace(": ", ", "))
+            kept += ["", said] if (said := _said(setting, tables.get(setting, {}))) else []
+    return "\n".join(kept) + "\n"
+
+
+def _said(setting: str, rows: Mapping[str, str]) -> str:
+    told = []
+    for kind, questions in KINDS.items():
+        if (row := _most(rows, questions)) is not None:
+            found, raw, nothing = (cell.partition(" (")[0] for cell in row[2:5])
+            told.append(f"{kind} {found} (raw {raw}, random {nothing}), {_brief(row[5])}")
+    link = f"[as it comes](attacks/mechanisms.md#{_anchor(setting)})"
+    return f"{ATTACKED} find, {link}: {'; '.join(told)}." if told else ""
+
+
+def _most(rows: Mapping[str, str], questions: Sequence[str]) -> list[str] | None:
+    """Cells of the row whose attacker finds most, as they stand; verdicts count before figures."""
+    own = [[cell.strip() for cell in rows[name].split("|")] for name in questions if name in rows]
+    worst = ("not stopped", "weakened, not stopped")
+    rank = {verdict: len(worst) - at for at, verdict in enumerate(worst)}
+    return max(own, key=lambda row: (rank.get(row[5], 0), float(row[2].split()[0])), default=None)
+
+
+def _brief(verdict: str) -> str:
+    return verdict.removesuffix(" from random data")
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
 
 
 def standing(page: str) -> tuple[dict[str, str], dict[str, dict[str, str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,27 @@ def test_every_picture_of_the_page_is_there_and_small(page: str) -> None:
     stored = list((DOCS / "gallery").iterdir())
     assert {f"gallery/{path.name}" for path in stored} == set(links)
     assert sum(path.stat().st_size for path in stored) < 1_200_000
+
+
+def test_what_attackers_found_stands_below_its_picture_and_survives_a_new_page(
+    page: str, walk: Video, tmp_path: Path, entries: dict[str, gallery.Entry]
+) -> None:
+    found = gallery.attacked(page)
+    assert len(found) >= 19 and set(found) <= set(entries)
+    headings = (DOCS / "attacks/mechanisms.md").read_text()
+    for line in found.values():
+        anchor = re.search(r"mechanisms\.md#([\w-]+)\)", line)
+        assert anchor is not None
+        titles = re.findall(r"^## (.*)$", headings, re.M)
+        assert anchor[1] in {re.sub(r"[^\w-]", "", each.replace(" ", "-")) for each in titles}
+    shown = gallery.show(entries["blur-defaults.png"], walk, tmp_path)
+    assert found["blur-defaults.png"] in gallery.markdown([shown], "gallery", before=page)
+
+
+def test_the_attackers_figures_are_those_of_the_page_of_attacks(page: str) -> None:
+    script = runpy.run_path(str(DOCS.parent / "benchmarks/attacks_page.py"))
+    text = (DOCS / "attacks/mechanisms.md").read_text()
+    assert script["pictured"](page, text) == page, "run benchmarks/attacks.py --write --gallery"
 
 
 def test_one_entry_is_rebuilt_quickly(
