@@ -140,7 +140,7 @@ def test_photos_have_places_and_signals_none() -> None:
 def test_fields_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="Unknown backbone"):
         PlaceRetrieval(backbones=("resnet19",))
-    with pytest.raises(ValueError, match="1 files of weights, for resnet18, got 0"):
+    with pytest.raises(ValueError, match=r"got 0\. resnet18: .* torchvision's resnet18"):
         PlaceRetrieval(backbones=("resnet18", "vgg16"))
     with pytest.raises(ValueError, match="nothing to find"):
         PlaceRetrieval(gallery=(1,))

@@ -65,6 +65,25 @@ def test_a_world_is_written_released_and_attacked(
     assert again.json["private"] and again.json["attackers"] == held["attackers"]
 
 
+def test_an_attack_on_what_a_ledger_was_charged_for_changes_neither_ledger_nor_receipts(
+    written: Path, tmp_path: Path, command: Command
+) -> None:
+    ledger, target = tmp_path / "budget.db", tmp_path / "published"
+    limits = ("--epsilon", 40, "--delta", 1e-3, "--unit", "frame", "--ledger", ledger)
+    assert command("ledger", "open", "ward", *limits).code == 0
+    films = sorted((written / "videos").iterdir())
+    assert command("ledger", "add", "ward", *films, "--ledger", ledger).code == 0
+    words = ["--mechanism", "pooled_gaussian", "--unit", "frame", "--epsilon", 4, "--delta", 1e-5]
+    done = command("release", written, target, *words, "--keep-names", "--ledger", ledger, "--yes")
+    assert done.code == 0, done.err
+    before = {path: path.read_bytes() for path in (ledger, *target.rglob("*")) if path.is_file()}
+    assert len(before) == 1 + 2 * len(films)
+    done = command("attack", "attribute_inference", target, "--data", "stage", *FLAGS, *QUICK)
+    assert done.code == 0, done.err
+    after = {path: path.read_bytes() for path in (ledger, *target.rglob("*")) if path.is_file()}
+    assert after == before
+
+
 def test_an_attack_without_a_name_lists_them(command: Command) -> None:
     done = command("attack")
     assert done.code == 0

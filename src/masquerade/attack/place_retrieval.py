@@ -77,9 +77,10 @@ class PlaceRetrieval(Attack):
         """The networks by name, the anchor among them."""
         lacking = [name for name in self.backbones if not place_features.has_weights(name)]
         if len(lacking) != len(self.weights):
+            wanted = " ".join(f"{name}: {place_features.remedy(name)}" for name in lacking)
             raise ValueError(
-                f"Expected {len(lacking)} files of weights, for {', '.join(lacking) or 'nobody'}, "
-                f"got {len(self.weights)}."
+                f"Expected a file in weights for each network that has none of its own, "
+                f"{len(lacking)} in all, got {len(self.weights)}. {wanted}".rstrip()
             )
         files = dict(zip(lacking, self.weights, strict=True))
         names = dict.fromkeys((*self.backbones, self.anchor))

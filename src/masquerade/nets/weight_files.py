@@ -131,6 +131,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], str | None]:
         raise
     except Exception as error:  # a damaged pickle or archive makes torch raise almost anything
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if "weights_only" in first:  # torch advises to run what stands in the file
+            first = "no tensors can be read from it, and what else is in it is not run."
         raise BadInput(f"Expected a whole file of weights, got {path}: {first}") from error
     if not (isinstance(found, Mapping) and all(map(_is_plain, found, found.values()))):
         raise BadInput(f"Expected tensors by name, got {path} with {type(found).__name__} in it.")

@@ -55,11 +55,12 @@ class Backbone:
         try:
             weight_files.fill(net, self.read(path), name=self.name, path=path)
         except BadInput as error:
-            raise BadInput(f"{error} {self._remedy}") from error
+            raise BadInput(f"{error} {self.remedy}") from error
         return net.eval().requires_grad_(False)
 
     @property
-    def _remedy(self) -> str:
+    def remedy(self) -> str:
+        """Which weights it takes."""
         wanted = f"Give the state dict of {self.published}"
         return f"{wanted}, or fetch the asset {self.asset}." if self.asset else f"{wanted}."
 

@@ -58,6 +58,16 @@ def has_weights(backbone: str) -> bool:
     return bool(_found(backbone).asset)
 
 
+def remedy(backbone: str) -> str:
+    """Which file of weights a network takes.
+
+    Example:
+        >>> remedy("resnet18")
+        "Give the state dict of torchvision's resnet18."
+    """
+    return _found(backbone).remedy
+
+
 def _found(name: str) -> Backbone:
     if name not in _BACKBONES:
         raise ValueError(_check.unknown("backbone", name, backbones()))
