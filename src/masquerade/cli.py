@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import dataclasses
 import io
@@ -15,7 +14,6 @@ import sys
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from masquerade import __version__, _check, catalog
@@ -30,7 +28,6 @@ else:
     tyro = Later("tyro")  # an overview has nothing to parse
 
 _HELP = {"-h", "--help"}
-_DOORS = Path(__file__).parent / "doors"
 _SILENT = {
     KeyboardInterrupt: "Interrupted.",
     MemoryError: "Expected more memory than there is; use fewer trials or a smaller file.",
@@ -98,29 +95,6 @@ def _stop(number: int, _: object) -> NoReturn:
     raise Stopped("Stopped.")
 
 
-def verbs() -> dict[str, str]:
-    """The verbs and the first line of each door's docstring, without importing any."""
-    about = {path.stem: _about(path) for path in sorted(_DOORS.glob("*.py"))}
-    return {verb: said for verb, said in about.items() if said is not None}
-
-
-def _about(path: Path) -> str | None:
-    """The first line of a door's docstring; None of a file that is no command."""
-    text = path.read_text(encoding="utf-8")
-    if "\nCOMMAND" not in text:  # most files, which need no parsing
-        return None
-    tree = ast.parse(text)
-    if not catalog.assigned(tree) & {"COMMAND", "COMMANDS"}:
-        return None
-    return (ast.get_docstring(tree) or "").partition("\n")[0]
-
-
-def _is_verb(word: str) -> bool:
-    """Whether there is such a command; only its own file is read."""
-    path = _DOORS / f"{word}.py"
-    return word.isidentifier() and path.is_file() and _about(path) is not None
-
-
 def _asked(arguments: list[str]) -> tuple[str, Any, list[str]]:
     """The program's full name, the class of its command, and what is left to parse."""
     if not arguments or arguments[0] in _HELP:
@@ -128,8 +102,8 @@ def _asked(arguments: list[str]) -> tuple[str, Any, list[str]]:
     if arguments[0] == "--version":
         _tell(f"masquerade {__version__}")
     verb, rest = arguments[0], arguments[1:]
-    if not _is_verb(verb):
-        raise ValueError(_check.unknown("command", verb, verbs()))
+    if not help_page.is_verb(verb):
+        raise ValueError(_check.unknown("command", verb, help_page.verbs()))
     program, several, name = f"masquerade {verb}", help_page.commands(verb), None
     if several is not None:
         if not rest or rest[0] in _HELP:
@@ -321,7 +295,7 @@ def _complain(said: str, code: int, *, as_json: bool) -> None:
 
 
 def _overview() -> str:
-    lines = [f"  {verb:10} {said}" for verb, said in verbs().items()]
+    lines = [f"  {verb:10} {said}" for verb, said in help_page.verbs().items()]
     return "\n".join(
         [
             "usage: masquerade VERB ... [--json]",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import python
-from masquerade import _source, catalog, cli
+from masquerade import _source, catalog
 from masquerade.doors import help_page
 from masquerade.errors import MissingExtra
 
@@ -21,7 +21,7 @@ ROOMS = ("account.published", "attack", "data", "release", "train")
 
 def all_commands() -> list[tuple[str, str | None]]:
     found: list[tuple[str, str | None]] = []
-    for verb in cli.verbs():
+    for verb in help_page.verbs():
         several = help_page.commands(verb)
         found += [(verb, None)] if several is None else [(verb, name) for name in several]
     return found

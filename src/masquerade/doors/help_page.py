@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from masquerade import _source, catalog
 from masquerade._source import Flag, SourceClass
 
 # How a field that is given without its name is called.
 _CALLED = {"source": "INPUT", "target": "OUTPUT"}
+_DOORS = Path(__file__).parent
 _NO_PROOF = "Heuristic"
 _BUDGET = ("epsilon", "delta", "unit", "pixels")
 
@@ -24,6 +27,29 @@ def called(name: str) -> str:
         ('INPUT', 'MODEL')
     """
     return _CALLED.get(name, name.upper())
+
+
+def verbs() -> dict[str, str]:
+    """The verbs and the first line of each door's docstring, without importing any."""
+    about = {path.stem: _first_line(path) for path in sorted(_DOORS.glob("*.py"))}
+    return {verb: said for verb, said in about.items() if said is not None}
+
+
+def _first_line(path: Path) -> str | None:
+    """The first line of a door's docstring; None of a file that is no command."""
+    text = path.read_text(encoding="utf-8")
+    if "\nCOMMAND" not in text:  # most files, which need no parsing
+        return None
+    tree = ast.parse(text)
+    if not catalog.assigned(tree) & {"COMMAND", "COMMANDS"}:
+        return None
+    return (ast.get_docstring(tree) or "").partition("\n")[0]
+
+
+def is_verb(word: str) -> bool:
+    """Whether there is such a command; only its own file is read."""
+    path = _DOORS / f"{word}.py"
+    return word.isidentifier() and path.is_file() and _first_line(path) is not None
 
 
 def commands(door: str) -> dict[str, tuple[str, str]] | None:
