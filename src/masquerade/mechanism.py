@@ -4,16 +4,17 @@ A mechanism is a frozen dataclass in a file of its own. Its fields are public: t
 line's flags and stand in the receipt. What it costs is known from the *shape* of the input alone,
 before any data is read. Its docstring has a ``Guarantee:`` block, its file an ``EXAMPLE``.
 
-A `VideoMechanism` takes a video frame by frame, so that long ones fit into memory. A `Heuristic`
-is one that promises nothing, and its type says so.
+A `VideoMechanism` takes a video frame by frame, so that long ones fit into memory. One that
+`Studies` takes it twice: it looks at all of it before the first frame is released. A `Heuristic` is
+one that promises nothing, and its type says so.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -105,6 +106,30 @@ class Streams(Protocol):
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The released frames, one for each of ``frames``."""
+
+
+class Studied(Streams, Protocol):
+    """Has looked at the whole of one video, and releases that one."""
+
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """What a receipt has to say in numbers, once all frames were released."""
+
+    def write_along(self, suffix: str, stream: BinaryIO) -> None:
+        """A file that is published with the video, once all frames were released."""
+
+    def close(self) -> None:
+        """Forget the video."""
+
+
+@runtime_checkable
+class Studies(Protocol):
+    """Whatever must look at a whole video before it can release the first frame."""
+
+    ALONG: ClassVar[tuple[str, ...]]  # suffixes of files that are published with the video
+
+    def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> Studied:
+        """Look at all ``frames``; the same come again when they are released."""
 
 
 class VideoMechanism(Mechanism):

@@ -13,7 +13,7 @@ import io
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -58,6 +58,9 @@ class Receipt:
         public_seeds: of public randomness that the mechanism drew, such as a projection.
         ledger_sequence: number of the entry in the ledger, if one was charged.
         ledger_head: hash of the ledger after that entry.
+        along: SHA-256 of the files that were published with the output, by their suffixes.
+        counted: numbers that a heuristic states of the private input itself; its guarantee, which
+            is none, says so.
         format: of this receipt.
     """
 
@@ -76,6 +79,8 @@ class Receipt:
     public_seeds: tuple[int, ...] = ()
     ledger_sequence: int | None = None
     ledger_head: str | None = None
+    along: dict[str, str] = field(default_factory=dict)
+    counted: dict[str, int] = field(default_factory=dict)
     format: int = FORMAT
 
     def __post_init__(self) -> None:
@@ -94,8 +99,16 @@ class Receipt:
         for axes in self.shapes:
             if any(size < 0 for size in axes) or math.prod(axes) > _MOST_NUMBERS:
                 raise ValueError(f"Expected shapes of recordings that can exist, got {axes}.")
-        if not re.fullmatch("[0-9a-f]{64}", self.output_sha256):
-            raise ValueError(f"Expected a SHA-256, got output_sha256={self.output_sha256!r}.")
+        for digest in (self.output_sha256, *self.along.values()):
+            if not re.fullmatch("[0-9a-f]{64}", digest):
+                raise ValueError(f"Expected a SHA-256, got {digest!r}.")
+        for suffix in self.along:
+            if not re.fullmatch(r"(\.[a-z0-9]+)+", suffix) or suffix.endswith(SUFFIX):
+                raise ValueError(f"Expected suffixes of files, such as .masks.npz, got {suffix!r}.")
+        if self.counted and self.guarantee.kind not in (Kind.HEURISTIC, Kind.NONE):
+            raise ValueError("Expected no numbers of the private input beside a guarantee.")
+        if any(type(count) is not int or count < 0 for count in self.counted.values()):
+            raise ValueError(f"Expected counts of 0 and more, got counted={self.counted}.")
         proves_nothing = isinstance(self.dp_event, NoGuaranteeDpEvent | NonPrivateDpEvent)
         if proves_nothing != (self.guarantee.epsilon is None):
             raise ValueError(
@@ -110,7 +123,11 @@ class Receipt:
 
     def to_json(self) -> str:
         """The receipt as it stands beside the output."""
-        return json.dumps(_json.encode(self), indent=2, allow_nan=False) + "\n"
+        held = dict(_json.encode(self))
+        for name in ("along", "counted"):  # receipts without them are those of before
+            if not held[name]:
+                del held[name]
+        return json.dumps(held, indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Receipt:
@@ -191,6 +208,16 @@ def write_receipt(
 def receipt_path(target: Path) -> Path:
     """Where the receipt of an output stands: its full name plus a suffix."""
     return target.with_name(target.name + SUFFIX)
+
+
+def along_path(target: Path, suffix: str) -> Path:
+    """Where a file stands that is published with an output: its name with another suffix.
+
+    Example:
+        >>> along_path(Path("public/ward.mp4"), ".masks.npz").name
+        'ward.masks.npz'
+    """
+    return target.with_suffix(suffix)
 
 
 def canonical_sha256(value: Value) -> str:

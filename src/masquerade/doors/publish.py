@@ -6,7 +6,7 @@ reserve  what it costs, under a bill: the spend is on disk before anything else 
 stage    write it under a temporary name beside its target
 receipt  what was done and what is promised, tied to the bytes
 settle   the bill, for this output and no other
-name     the receipt first, then the output
+name     the receipt first, then what is published along with the output, then the output
 
 A crash anywhere leaves the budget spent and nothing half-published; no output ever stands without
 its receipt and its recorded spend. Recordings, folders of them, models and students differ in what
@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from masquerade.compute.stops import Stops, heard
+from masquerade.doors import along
 from masquerade.doors.receipt import check_receipt
 from masquerade.errors import BadInput
 from masquerade.files import atomic
@@ -105,13 +106,17 @@ class Place:
         """Whether an output stands there and stays."""
         return self.target.exists() and not self.replaces
 
-    def name(self, output: atomic.Part, receipt: atomic.Part) -> None:
-        """Both are complete on disk: the receipt gets its name, then the output."""
+    def name(
+        self, output: atomic.Part, receipt: atomic.Part, others: Sequence[atomic.Part] = ()
+    ) -> None:
+        """All are complete on disk: the receipt gets its name, then the others, then the output."""
         try:
             if self.replaces:
                 self.target.unlink(missing_ok=True)  # never an old output beside a new receipt
                 _forget_receipt(self.target)
             receipt.name()
+            for other in others:
+                other.name()
             output.name()
         except BaseException as error:
             has_name = self.target.exists() and not isinstance(error, FileExistsError)
@@ -152,17 +157,22 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
         receipt = recognised(thing, place, bill)
         late = bill.settle(receipt)  # a crash may have come before it
         return _settled(Release(value=target, receipt=receipt, stood=True), late)
+    along.refuse_strangers(thing, target)
     try:
         bill.reserve()
         if not place.replaces:  # a run was stopped before its output had its name
             _forget_receipt(target)
-        with atomic.staged(target, replaces=place.replaces) as output:
-            thing.write(output.stream, noise)
+        with (
+            atomic.staged(target, replaces=place.replaces) as output,
+            along.staged(thing, target) as others,
+        ):
+            told = along.write(thing, output, others, noise)
             receipt = write_receipt(
                 thing.promise,
                 shapes=thing.shapes,
                 noise=noise,
                 output_sha256=output.seal(),
+                **told,
                 **thing.saved,
                 **bill.charged,
             )
@@ -171,7 +181,7 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
                 beside.seal()
                 place.stops.raise_lost()
                 late = bill.settle(receipt)
-                place.name(output, beside)
+                place.name(output, beside, list(others.values()))
     except Exception as error:
         if bill.charged:
             error.add_note(bill.spent)
@@ -296,6 +306,9 @@ def _refuse_stranger(target: Path) -> None:
 
 
 def _forget_receipt(target: Path) -> None:
+    """Remove what goes with an output: the files that its receipt names, then the receipt."""
+    for path in along.left(target):
+        path.unlink(missing_ok=True)
     beside = receipt_path(target)
     beside.unlink(missing_ok=True)
     beside.with_name(beside.name + SIGNATURE).unlink(missing_ok=True)

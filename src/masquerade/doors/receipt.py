@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import math
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ from masquerade.events import NoGuaranteeDpEvent, event_to_json
 from masquerade.files import signature
 from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Shapes
-from masquerade.receipt import SUFFIX, Receipt, receipt_path
+from masquerade.receipt import SUFFIX, Receipt, along_path, receipt_path
 from masquerade.train.promise import OF_MASKS, OF_PUBLIC, WithMarks, WithMasks
 from masquerade.video.formats import MAX_PIXELS
 from masquerade.wording import explain
@@ -61,6 +62,7 @@ def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Rece
         raise BadInput(f"Expected {path.name} to be the file that was released; it was changed.")
     receipt = _compared_with_mechanism(receipt)
     _compare_with_file(receipt, path)
+    _compare_along(receipt, path)
     return receipt
 
 
@@ -85,7 +87,21 @@ def published_files(paths: Iterable[Path | str]) -> list[Path]:
 def _is_published(path: Path, folder: Path) -> bool:
     is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
     is_beside = SUFFIX in path.name  # a receipt, or its signature
-    return path.is_file() and not is_hidden and not is_beside
+    return path.is_file() and not is_hidden and not is_beside and not _goes_along(path)
+
+
+def _goes_along(path: Path) -> bool:
+    """Whether another file's receipt vouches for it; that file is checked, and this one with it."""
+    if receipt_path(path).exists():
+        return False
+    stem = path.name.partition(".")[0]
+    for beside in path.parent.glob(f"{glob.escape(stem)}*{SUFFIX}"):
+        with contextlib.suppress(OSError, ValueError):
+            named = Receipt.from_json(beside.read_text(encoding="utf-8")).along
+            target = beside.with_name(beside.name.removesuffix(SUFFIX))
+            if path in [along_path(target, suffix) for suffix in named]:
+                return True
+    return False
 
 
 def sign_receipt(path: Path | str, key: Path | str) -> str:
@@ -114,6 +130,22 @@ def _compare_with_file(receipt: Receipt, path: Path) -> None:
             f"Expected {path.name} to hold numbers of shape {_said(receipt.shapes)}, as its "
             f"receipt says, got {_said(found[0])}; the receipt is of another file, or was edited."
         )
+
+
+def _compare_along(receipt: Receipt, path: Path) -> None:
+    """What was published with a file must stand beside it, unchanged."""
+    for suffix, digest in receipt.along.items():
+        other = along_path(path, suffix)
+        if not other.is_file():
+            raise BadInput(
+                f"Expected {other.name} beside {path.name}, with which it was released; it is gone."
+            )
+        with other.open("rb") as stream:
+            if hashlib.file_digest(stream, "sha256").hexdigest() != digest:
+                raise BadInput(
+                    f"Expected {other.name} to be the file that was released with {path.name}; it "
+                    "was changed."
+                )
 
 
 def _limits(shapes: Shapes, path: Path) -> Limits:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from rich.progress import Progress
 
 from masquerade import _check, catalog, video
 from masquerade import ledger as ledgers
@@ -18,14 +19,28 @@ from masquerade.compute.progress import bars
 from masquerade.doors.bill import bill_of
 from masquerade.doors.publish import Bill, IfStanding, placed, publish
 from masquerade.doors.source import Film, Limits, Numbers, Recording, Saving, find
-from masquerade.errors import BadInput
+from masquerade.doors.unchanged import Unchanged
 from masquerade.files import arrays, atomic
-from masquerade.ledger.content import Content, Watcher
-from masquerade.mechanism import Mechanism, Shapes, Streams, Value, arrays_of, shapes_of
+from masquerade.ledger.content import Content
+from masquerade.mechanism import (
+    Mechanism,
+    Shapes,
+    Streams,
+    Studies,
+    Value,
+    arrays_of,
+    shapes_of,
+)
 from masquerade.noise import Noise
-from masquerade.receipt import Release, canonical_sha256, receipt_path, write_receipt
+from masquerade.receipt import (
+    Release,
+    along_path,
+    canonical_sha256,
+    receipt_path,
+    write_receipt,
+)
 from masquerade.release import expecting
-from masquerade.video import audio, read, write
+from masquerade.video import audio, write
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,62 +278,60 @@ class ReleasedFilm(_Made):
             exact=self.options.saving.exact,
         )
 
+    @property
+    def along(self) -> tuple[str, ...]:
+        """What the mechanism publishes with a film, by suffixes."""
+        return self.promise.ALONG if isinstance(self.promise, Studies) else ()
+
     def write(self, stream: BinaryIO, noise: Noise) -> None:
         """Read, release and write as one stream, on three threads."""
         assert isinstance(self.promise, Streams)  # or it had not been made
-        found, shape = self.found, self.found.contents.shape
-        same = _Unchanged(found)
-        read_ahead = ahead.ahead(same.frames(), room=ahead.room_for(self.film.frame_bytes))
-        sound = found.path if self.options.saving.keep_sound else None
+        with blas.one_thread(), bars(is_shown=self.options.is_watched) as progress:
+            self._release(self.promise, Unchanged(self.found), stream, noise, progress)
+
+    def write_with(
+        self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
+    ) -> Mapping[str, int]:
+        """Read it twice: to look at all of it, then to release and write it."""
+        assert isinstance(self.promise, Studies)  # or nothing went along
+        contents, first = self.found.contents, Unchanged(self.found, is_marked=True)
+        again = Unchanged(self.found, is_marked=True)
+        with blas.one_thread(), bars(is_shown=self.options.is_watched) as progress:
+            with contextlib.closing(self._read(first)) as frames:
+                looked_at = progress.track(frames, total=contents.frames, description="looking")
+                studied = self.promise.studied(
+                    iter(looked_at), contents.shape, rate_hz=float(contents.rate), noise=noise
+                )
+                with contextlib.closing(studied):
+                    first.check(rest=frames)
+                    self._release(studied, again, stream, noise, progress)
+                    again.check_same(first)
+                    for suffix, other in others.items():
+                        studied.write_along(suffix, other)
+                    return studied.counted
+
+    def _read(self, same: Unchanged) -> Generator[np.ndarray, None, None]:
+        return ahead.ahead(same.frames(), room=ahead.room_for(self.film.frame_bytes))
+
+    def _release(
+        self,
+        promise: Streams,
+        same: Unchanged,
+        stream: BinaryIO,
+        noise: Noise,
+        progress: Progress,
+    ) -> None:
+        saving, shape = self.options.saving, self.found.contents.shape
+        sound = self.found.path if saving.keep_sound else None
         with (
-            blas.one_thread(),
-            contextlib.closing(read_ahead) as frames,
-            bars(is_shown=self.options.is_watched) as progress,
-            write.writing(
-                stream, self.film, audio_from=sound, threads=self.options.saving.threads
-            ) as encoder,
+            contextlib.closing(self._read(same)) as frames,
+            write.writing(stream, self.film, audio_from=sound, threads=saving.threads) as encoder,
         ):
             task = progress.add_task("releasing", total=shape[0])
-            for frame in self.promise.stream(frames, shape, noise):
+            for frame in promise.stream(frames, shape, noise):
                 encoder.add(frame)
                 progress.advance(task)
             same.check(rest=frames)
-
-
-class _Unchanged:
-    """The frames that were probed, and charged for; files may change under our hands."""
-
-    def __init__(self, film: Film) -> None:
-        self._film, self._count = film, 0
-        is_charged = "content" in film.__dict__
-        self._charged = Watcher(film.contents.shape) if is_charged else None
-
-    def frames(self) -> Generator[np.ndarray, None, None]:
-        """The frames of the file, as long as each can be one of them."""
-        shape = self._film.contents.shape
-        with contextlib.closing(
-            read.frames(self._film.path, max_pixels=self._film.max_pixels)
-        ) as every:
-            for frame in every:
-                if frame.shape != shape[1:] or self._count == shape[0]:
-                    raise self._changed()
-                self._count += 1
-                if self._charged is not None:
-                    self._charged.add(frame)
-                yield frame
-
-    def check(self, *, rest: Iterator[np.ndarray]) -> None:
-        """All of them were the same, and there are no more."""
-        for _ in rest:
-            pass
-        is_same = self._charged is None or self._charged.content() == self._film.content
-        if self._count != self._film.contents.frames or not is_same:
-            raise self._changed()
-
-    def _changed(self) -> BadInput:
-        return BadInput(
-            f"Expected {self._film.path} to stay as it was; it changed while it was read."
-        )
 
 
 def released(
@@ -333,9 +346,11 @@ def released(
 def _check_export(mechanism: Mechanism, source: Path, target: Path) -> None:
     """What a mechanism writes for its owner must not stand where the public output goes."""
     export = getattr(mechanism, "export", None)
-    taken = (source, target, receipt_path(target))
+    along = mechanism.ALONG if isinstance(mechanism, Studies) else ()
+    others = [along_path(target, suffix) for suffix in along]
+    taken = (source, target, receipt_path(target), *others)
     if export is not None and Path(export).resolve() in [path.resolve() for path in taken]:
         raise ValueError(
             f"Expected a place of its own for the private export, got {export}, which is the "
-            "input, the output or its receipt; choose another name."
+            "input, the output or what goes with it; choose another name."
         )

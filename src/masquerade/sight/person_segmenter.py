@@ -80,7 +80,7 @@ class PersonSegmenter:
 
     def mask(self, frame: np.ndarray) -> np.ndarray:
         """(H, W) bool, True on people, for one frame (H, W, 3) uint8."""
-        people = self._around(frame)
+        people = self.near(frame, self.found(frame))
         if self.private == "person":
             people = np.maximum(people, self._everywhere(frame))
             return _grown(people > 1.0 - self.threshold, self.margin_px)
@@ -92,10 +92,14 @@ class PersonSegmenter:
         looked = in_words(*map(NetworkFile, NETWORKS))
         return f"threshold {self.threshold:g}, margin {self.margin_px} pixels, {looked}"
 
-    def _around(self, frame: np.ndarray) -> np.ndarray:
-        """(H, W): how likely a pixel is of somebody who was found."""
+    def found(self, frame: np.ndarray) -> np.ndarray:
+        """(N, 4): everybody whom the detector finds: x, y of the hips, radius, score; in pixels."""
+        return self._detect(frame)
+
+    def near(self, frame: np.ndarray, people: np.ndarray) -> np.ndarray:
+        """(H, W): how likely a pixel is of somebody of ``people`` (N, 3 or more), as `found`."""
         found = np.zeros(frame.shape[:2], np.float32)
-        for x, y, radius, _ in self._detect(frame):
+        for x, y, radius in np.reshape(people, (len(people), -1))[:, :3]:
             reach = max(1, round(_AROUND * radius))
             self._look(frame, found, (round(y) - reach, round(x) - reach, 2 * reach))
         return found

@@ -149,6 +149,12 @@ class PoseLandmarks:
             before = self._sights(frame, squares)
             yield tuple(sight.pose for sight in before)
 
+    def again(self, frame: np.ndarray, pose: Pose) -> Pose | None:
+        """Somebody of another frame, looked for in this one near by; None if they are not there."""
+        _check_frame(frame)
+        found = self._sight(frame, pose.to_frame).pose
+        return found if self._is_somebody(found, frame) else None
+
     @property
     def in_words(self) -> str:
         """What looked, for a report."""

@@ -1,0 +1,202 @@
+"""Pictures of the places of a film without the people, put together from all of its frames.
+
+Every shot has a plate, as its first frame sees it and some way beyond. At each of its pixels that
+colour is kept which most frames agree on there, as one of them showed it: who was missed for a
+moment does not stay. What one plate never saw another may have: they are linked where the camera
+turned from one to the other. What no frame saw is painted in once, so that it does not flicker.
+
+Plates wait on disk; two are in memory at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from masquerade._optional import require
+from masquerade.files.spool import Spool
+from masquerade.release.avatar.align import Placed
+
+cv2 = require("cv2", extra="vision")
+
+_BEYOND = 0.25  # of the sides: how far a plate of a camera that moves reaches out of its first
+_LIKE = 20  # shades by which two sights of one place differ at most
+_MOST = 100  # frames that a pixel remembers
+_PAINTED = 480  # lines at which what nobody saw is painted in
+_REACH = 5  # pixels, of that
+
+
+@dataclass(kw_only=True, eq=False)
+class Plate:
+    """One place.
+
+    Args:
+        colour: (H, W, 3) uint8.
+        weight: (H, W) uint8, how many more frames agreed than did not; 0 was never seen.
+        corner: (2,) pixels that it reaches out to the left and above its first frame.
+        link: (3, 3) to the plate before, in pixels of first frames; None after a cut.
+    """
+
+    colour: np.ndarray
+    weight: np.ndarray
+    corner: tuple[int, int] = (0, 0)
+    link: np.ndarray | None = None
+
+    @classmethod
+    def blank(cls, height: int, width: int, link: np.ndarray | None) -> Plate:
+        """Before any frame."""
+        colour = np.zeros((height, width, 3), np.uint8)
+        return cls(colour=colour, weight=np.zeros((height, width), np.uint8), link=link)
+
+    def add(self, frame: np.ndarray, people: np.ndarray, to_plate: np.ndarray) -> None:
+        """What a frame shows outside of ``people`` (H, W) bool."""
+        seen = (~people).astype(np.uint8)
+        if not np.array_equal(to_plate, np.eye(3)):
+            self._widen(*people.shape)
+        if self.corner != (0, 0):
+            size = self.weight.shape[::-1]
+            moved = self._shift @ to_plate
+            frame = cv2.warpPerspective(frame, moved, size, flags=cv2.INTER_LINEAR)
+            seen = cv2.warpPerspective(seen * 255, moved, size, flags=cv2.INTER_LINEAR) == 255
+        self._vote(frame, seen.astype(bool))
+
+    def view(self, to_plate: np.ndarray, size: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """(H, W, 3) and (H, W): colour and weight as a frame of that size sees them."""
+        if self.corner == (0, 0) and np.array_equal(to_plate, np.eye(3)):
+            return self.colour, self.weight
+        back = self._shift @ to_plate
+        across = size[1::-1]
+        colour = cv2.warpPerspective(
+            self.colour,
+            back,
+            across,
+            flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+            borderMode=cv2.BORDER_REPLICATE,
+        )
+        weight = cv2.warpPerspective(
+            self.weight, back, across, flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
+        )
+        return np.asarray(colour), np.asarray(weight)
+
+    def learn(self, other: Plate, to_other: np.ndarray) -> None:
+        """Take over what only ``other`` saw; ``to_other`` is in pixels of first frames."""
+        way = other._shift @ to_other @ np.linalg.inv(self._shift)
+        size, nearest = self.weight.shape[::-1], cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
+        weight = cv2.warpPerspective(other.weight, way, size, flags=nearest)
+        new = (self.weight == 0) & (weight > 0)
+        if new.any():
+            linear = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+            self.colour[new] = cv2.warpPerspective(other.colour, way, size, flags=linear)[new]
+            self.weight[new] = 1
+
+    def paint(self) -> None:
+        """Paint in what nobody saw, in smaller."""
+        unseen = self.weight == 0
+        if not unseen.any():
+            return
+        rows, columns = unseen.shape
+        scale = min(1.0, _PAINTED / rows)
+        size = (max(1, round(columns * scale)), max(1, round(rows * scale)))
+        hole = cv2.resize(unseen.astype(np.uint8) * 255, size, interpolation=cv2.INTER_AREA) > 0
+        if hole.all():
+            self.colour[:] = 128
+            return
+        small = cv2.resize(self.colour, size, interpolation=cv2.INTER_AREA)
+        filled = cv2.inpaint(small, hole.astype(np.uint8), _REACH, cv2.INPAINT_TELEA)
+        whole = cv2.resize(filled, (columns, rows), interpolation=cv2.INTER_LINEAR)
+        self.colour[unseen] = whole[unseen]
+
+    @property
+    def _shift(self) -> np.ndarray:
+        left, above = self.corner
+        return np.array([[1.0, 0, left], [0, 1, above], [0, 0, 1]])
+
+    def _widen(self, height: int, width: int) -> None:
+        """Make room around, once the camera moves."""
+        if self.corner != (0, 0):
+            return
+        above, left = max(1, round(_BEYOND * height)), max(1, round(_BEYOND * width))
+        around = ((above, above), (left, left))
+        self.colour = np.pad(self.colour, (*around, (0, 0)))
+        self.weight = np.pad(self.weight, around)
+        self.corner = (left, above)
+
+    def _vote(self, frame: np.ndarray, seen: np.ndarray) -> None:
+        far = cv2.absdiff(frame, self.colour).max(axis=2) > _LIKE
+        weight = self.weight
+        np.subtract(weight, 1, out=weight, where=seen & far & (weight > 0))
+        np.add(weight, 1, out=weight, where=seen & ~far & (weight < _MOST))
+        new = seen & far & (weight == 0)
+        weight[new] = 1
+        np.copyto(self.colour, frame, where=new[..., None])
+
+
+class Plates:
+    """All plates of a film: first made frame by frame, then finished, then seen."""
+
+    def __init__(self, height: int, width: int) -> None:
+        self._size = (height, width)
+        self._spool, self._heads = Spool(), list[tuple[tuple[int, ...], tuple[int, int]]]()
+        self._links: list[np.ndarray | None] = []
+        self._where: list[int] = []  # the piece of each plate; a plate that changed has a new one
+        self._now: Plate | None = None
+        self._open = (-1, Plate.blank(1, 1, None))
+
+    def add(self, frame: np.ndarray, people: np.ndarray, placed: Placed) -> None:
+        """The next frame, without ``people`` (H, W) bool."""
+        if placed.begins:
+            self._put_away()
+            self._now = Plate.blank(*self._size, placed.link)
+            self._links.append(placed.link)
+        assert self._now is not None  # the first frame begins a plate
+        self._now.add(frame, people, placed.to_plate)
+
+    def finish(self) -> None:
+        """All frames were there: share what was seen, and paint in the rest."""
+        self._put_away()
+        self._now = None
+        count = len(self._where)
+        for number in range(1, count):
+            if (link := self._links[number]) is not None:
+                self._share(number, number - 1, link)
+        for number in range(count - 2, -1, -1):
+            if (link := self._links[number + 1]) is not None:
+                self._share(number, number + 1, np.linalg.inv(link))
+        for number in range(count):
+            plate = self._load(number)
+            plate.paint()
+            self._replace(number, plate)
+
+    def view(self, placed: Placed) -> tuple[np.ndarray, np.ndarray]:
+        """Colour (H, W, 3) and weight (H, W) of the place behind a frame; not to be written to."""
+        if self._open[0] != placed.plate:
+            self._open = (placed.plate, self._load(placed.plate))
+        return self._open[1].view(placed.to_plate, self._size)
+
+    def close(self) -> None:
+        """Forget all of them."""
+        self._spool.close()
+
+    def _share(self, number: int, other: int, link: np.ndarray) -> None:
+        plate = self._load(number)
+        plate.learn(self._load(other), link)
+        self._replace(number, plate)
+
+    def _put_away(self) -> None:
+        if self._now is not None:
+            self._where.append(self._write(self._now))
+            self._heads.append((self._now.weight.shape, self._now.corner))
+
+    def _replace(self, number: int, plate: Plate) -> None:
+        self._where[number] = self._write(plate)
+
+    def _write(self, plate: Plate) -> int:
+        return self._spool.add(plate.colour.tobytes() + plate.weight.tobytes())
+
+    def _load(self, number: int) -> Plate:
+        held = np.frombuffer(self._spool[self._where[number]], np.uint8)
+        (height, width), corner = self._heads[number]
+        colour = held[: 3 * height * width].reshape(height, width, 3).copy()
+        weight = held[3 * height * width :].reshape(height, width).copy()
+        return Plate(colour=colour, weight=weight, corner=corner, link=self._links[number])

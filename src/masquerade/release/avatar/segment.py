@@ -1,0 +1,161 @@
+"""Person masks q: who was posed and what the segmenter sees near them, steady, grown and soft.
+
+Two public networks say which pixels are a person's: the pose network, of whom it follows, and the
+segmenter, around the same people. The segmenter also takes for people what is none (a tree, a
+building), so of it only counts what lies near somebody. A pixel is kept if either thinks that it
+may be a person's.
+
+Over time a mask flickers, and what flickers shows somebody for a moment. So a pixel is a person's
+in a frame, too, if it is in the frame before or after, or both some frames before and some after.
+Then the mask grows, and its rim is soft outside of what it grew to: no part of a person is mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from masquerade._optional import require
+from masquerade.files.spool import MaskSpool
+from masquerade.sight.person_segmenter import PersonSegmenter
+from masquerade.sight.pose_landmarks import Pose
+
+cv2 = require("cv2", extra="vision")
+
+_OWN = 0.15  # how likely a pixel of a posed person must be
+_SEEN = 0.3  # and one that the segmenter sees near one
+_NEAR = 0.12  # of a body's radius: how far from the posed person that may lie
+_AROUND = 1.25  # of the circle around a body: what the pose network was shown
+_SHOWN = 256  # pixels of that
+_TORSO = (11, 12, 23, 24)  # shoulders and hips, of BlazePose's joints
+_LIMBS = (
+    *((11, 13), (13, 15), (12, 14), (14, 16), (23, 25), (25, 27), (24, 26), (26, 28)),
+    *((27, 31), (28, 32), (11, 12), (23, 24), (11, 23), (12, 24)),
+)
+_THICK, _HEAD = 0.22, 0.28  # of the torso's length: a limb, and half of a head
+_TRUSTED = 0.3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Edged:
+    """A mask with its soft rim.
+
+    Args:
+        alpha: (H, W) float32, 1 on the mask grown, falling to 0 at the end of its rim.
+        q: (H, W) bool, where ``alpha`` is above 0: all that may change.
+    """
+
+    alpha: np.ndarray
+    q: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonMasks:
+    """Makes the mask of one frame from what was found in it.
+
+    Args:
+        segmenter: that looks around everybody who was posed.
+    """
+
+    segmenter: PersonSegmenter
+
+    def of_anybody(self, frame: np.ndarray) -> np.ndarray:
+        """(H, W) bool: whoever the segmenter's own detector finds; for poses of another kind."""
+        return np.asarray(self.segmenter.near(frame, self.segmenter.found(frame)) > _SEEN)
+
+    def of(self, frame: np.ndarray, poses: Sequence[Pose]) -> np.ndarray:
+        """(H, W) bool: where the people of ``poses`` are, not yet steady or grown."""
+        found = np.zeros(frame.shape[:2], bool)
+        if not poses:
+            return found
+        circles = np.array([circle(pose) for pose in poses])
+        seen = self.segmenter.near(frame, circles) > _SEEN
+        for pose, (_, _, radius) in zip(poses, circles, strict=True):
+            own = pose.mask(frame.shape[0], frame.shape[1]) > _OWN
+            found |= own
+            found |= seen & grown(own, max(2, round(_NEAR * radius)))
+        return found
+
+
+def circle(pose: Pose) -> np.ndarray:
+    """(3,) x, y and radius in pixels of the circle around a body."""
+    scale = np.sqrt(abs(np.linalg.det(pose.to_frame[:, :2])))
+    x, y = pose.to_frame @ np.array([_SHOWN / 2, _SHOWN / 2, 1.0])
+    return np.array([x, y, scale * _SHOWN / 2 / _AROUND])
+
+
+def drawn_limbs(joints: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """(H, W) bool: thick limbs along joints (33, 4), where they are trusted; a body at the least.
+
+    For moments in which the networks see nobody, and somebody was there before and after.
+    """
+    canvas = np.zeros(size, np.uint8)
+    places, trust = joints[:, :2], joints[:, 2]
+    middle = places[list(_TORSO)].reshape(2, 2, 2).mean(axis=1)
+    torso = max(2.0, float(np.linalg.norm(middle[0] - middle[1])))
+    spots = np.rint(places.clip(-4 * max(size), 4 * max(size))).astype(int)
+    for one, other in _LIMBS:
+        if min(trust[one], trust[other]) > _TRUSTED:
+            width = max(1, round(_THICK * torso))
+            cv2.line(canvas, spots[one].tolist(), spots[other].tolist(), 1, width)
+    if trust[list(_TORSO)].min() > _TRUSTED:
+        cv2.fillConvexPoly(canvas, cv2.convexHull(spots[list(_TORSO)]), 1)
+    if trust[0] > _TRUSTED:
+        cv2.circle(canvas, spots[0].tolist(), max(1, round(_HEAD * torso)), 1, -1)
+    return canvas.astype(bool)
+
+
+def steady(masks: MaskSpool, number: int, *, reach: int) -> np.ndarray:
+    """(H, W) bool: the mask of a frame without flicker.
+
+    Args:
+        masks: of all frames.
+        number: of the frame.
+        reach: frames before and after that fill a gap which lies between them.
+    """
+    now, last = masks[number], len(masks) - 1
+    before, after = np.zeros_like(now), np.zeros_like(now)
+    for away in range(1, reach + 1):
+        if number - away >= 0:
+            before |= masks[number - away]
+            now = now | before if away == 1 else now
+        if number + away <= last:
+            after |= masks[number + away]
+            now = now | after if away == 1 else now
+    return np.asarray(now | (before & after))
+
+
+def edged(mask: np.ndarray, *, grow_px: int, blend_px: int) -> Edged:
+    """The mask grown, with a soft rim of ``2 * blend_px`` pixels around it.
+
+    Example:
+        >>> mask = np.zeros((9, 9), bool)
+        >>> mask[4, 4] = True
+        >>> soft = edged(mask, grow_px=1, blend_px=1)
+        >>> int((soft.alpha == 1).sum()), int(soft.q.sum())
+        (9, 49)
+    """
+    wide = grown(mask, grow_px + blend_px).astype(np.float32)
+    if blend_px == 0:
+        return Edged(alpha=wide, q=wide > 0)
+    side = 2 * blend_px + 1
+    soft = np.asarray(cv2.GaussianBlur(wide, (side, side), blend_px / 1.5 + 0.3))
+    core = grown(mask, grow_px)
+    q = grown(mask, grow_px + 2 * blend_px)
+    return Edged(alpha=np.where(core, np.float32(1), np.where(q, soft, np.float32(0))), q=q)
+
+
+def grown(mask: np.ndarray, by_px: int) -> np.ndarray:
+    """(H, W) bool: what lies within ``by_px`` of the mask, up, down, left and right."""
+    if by_px < 1:
+        return mask.copy()
+    side = np.ones((2 * by_px + 1, 1), np.uint8)
+    wide = cv2.dilate(mask.astype(np.uint8), side)
+    return np.asarray(cv2.dilate(wide, side.T) > 0)
+
+
+def shrunk(mask: np.ndarray, by_px: int) -> np.ndarray:
+    """(H, W) bool: what lies deeper than ``by_px`` in the mask; beyond the border it goes on."""
+    return np.asarray(~grown(~mask, by_px))

@@ -1,0 +1,158 @@
+"""Who watches the masks: a person or a face that q does not cover is blurred, and counted.
+
+Every few frames two detectors look at the whole frame, whatever was posed: MediaPipe's for people,
+CenterFace for faces. Somebody whom they find and whom the mask does not cover was missed: what the
+segmenter takes for them, or the face, is blurred beyond recognition, in that frame and in those
+around it that nobody looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from masquerade._optional import require
+from masquerade.files.spool import MaskSpool
+from masquerade.release.avatar.segment import grown
+from masquerade.sight.face_detector import Detector
+from masquerade.sight.person_segmenter import PersonSegmenter
+
+cv2 = require("cv2", extra="vision")
+
+_SEEN = 0.5  # how likely a pixel must be a person's, who was found but not posed
+_LEAST = 0.1  # of a found person's inner circle that must be: else there is nobody
+_INNER = 0.4  # of the radius, of that circle
+_ABOUT = 0.15  # of the radius: hips so near to the mask are covered
+_FACE = 0.5  # of a face's box that the mask must cover
+_MARGIN = 0.3  # of its sides, all around: what is blurred of a face
+_TILES = 5  # of the longer side of what is blurred, that can be told apart
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Detected:
+    """What the detectors found in one frame.
+
+    Args:
+        number: of the frame.
+        people: (N, 4) x, y of the hips, radius and score.
+        faces: (M, 5) left, top, right, bottom and score.
+    """
+
+    number: int
+    people: np.ndarray
+    faces: np.ndarray
+
+
+class Watchman:
+    """Looks at every so many frames, and then says what was missed in which.
+
+    Args:
+        segmenter: that finds people, and which pixels are theirs.
+        faces: that finds faces.
+        every: of so many frames one is looked at.
+        size: height and width of a frame.
+    """
+
+    def __init__(
+        self, segmenter: PersonSegmenter, faces: Detector, *, every: int, size: tuple[int, int]
+    ) -> None:
+        self._segmenter, self._faces, self._every = segmenter, faces, every
+        self._found: list[Detected] = []
+        self._seen = MaskSpool(*size)  # one for each of them: what the segmenter takes for people
+        self._missed = MaskSpool(*size)  # and, in the end, what of it the mask misses
+        self._is_missed: list[bool] = []
+
+    def look(self, number: int, frame: np.ndarray) -> None:
+        """At the next frame, if it is one of those."""
+        if number % self._every:
+            return
+        people = self._segmenter.found(frame)
+        self._seen.add(self._segmenter.near(frame, people) > _SEEN)
+        self._found.append(Detected(number=number, people=people, faces=self._faces(frame)))
+
+    @property
+    def numbers(self) -> list[int]:
+        """The frames that were looked at."""
+        return [found.number for found in self._found]
+
+    def compare(self, at: int, q: np.ndarray) -> None:
+        """With the mask of the ``at``-th frame that was looked at; all must be, in order."""
+        missed = missed_of(self._found[at], self._seen[at], q)
+        self._missed.add(missed)
+        self._is_missed.append(bool(missed.any()))
+
+    @property
+    def num_missed(self) -> int:
+        """Looks that found somebody whom the mask does not cover."""
+        return sum(self._is_missed)
+
+    def missed(self, number: int) -> np.ndarray | None:
+        """(H, W) bool: what is to be blurred in a frame, by the looks around it; or None."""
+        at = number // self._every
+        around = {at, min(at + (number % self._every > 0), len(self._is_missed) - 1)}
+        found = [self._missed[each] for each in around if self._is_missed[each]]
+        return np.logical_or.reduce(found) if found else None
+
+    def close(self) -> None:
+        """Forget all of it."""
+        self._seen.close()
+        self._missed.close()
+
+
+def missed_of(found: Detected, seen: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """(H, W) bool: people and faces that a mask does not cover.
+
+    Args:
+        found: by the detectors.
+        seen: (H, W) bool, what the segmenter takes for people around those who were found.
+        q: (H, W) bool, the mask.
+    """
+    missed = np.zeros_like(q)
+    for x, y, radius, _ in found.people:
+        if not _is_covered(x, y, radius, q):
+            body = seen & _disc(q.shape, x, y, 1.25 * radius)
+            inner = _disc(q.shape, x, y, _INNER * radius)
+            if (body & inner).sum() > _LEAST * max(1, inner.sum()):
+                missed |= grown(body, max(1, round(0.05 * radius)))
+    for left, top, right, bottom, _ in found.faces:
+        box = np.zeros_like(q)
+        box[_span(top, bottom, 0, len(q)), _span(left, right, 0, q.shape[1])] = True
+        if box.any() and (box & q).sum() < _FACE * box.sum():
+            rows = _span(top, bottom, _MARGIN * (bottom - top), len(q))
+            columns = _span(left, right, _MARGIN * (right - left), q.shape[1])
+            missed[rows, columns] = True
+    return np.asarray(missed & ~q)
+
+
+def blurred(frame: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """The frame, of which nothing but a few colours is left ``where`` (H, W) bool."""
+    out = frame.copy()
+    count, _, boxes, _ = cv2.connectedComponentsWithStats(where.astype(np.uint8))
+    for number in range(1, count):
+        left, top, wide, tall = boxes[number, :4]
+        part = np.s_[top : top + tall, left : left + wide]
+        tile = max(tall, wide) / _TILES
+        size = (max(1, round(wide / tile)), max(1, round(tall / tile)))
+        few = cv2.resize(frame[part], size, interpolation=cv2.INTER_AREA)
+        soft = cv2.resize(few, (int(wide), int(tall)), interpolation=cv2.INTER_LINEAR)
+        out[part] = np.where(where[part][..., None], soft, out[part])
+    return out
+
+
+def _is_covered(x: float, y: float, radius: float, q: np.ndarray) -> bool:
+    about = max(1.0, _ABOUT * radius)
+    near = q[_span(y - about, y + about, 0, len(q)), _span(x - about, x + about, 0, q.shape[1])]
+    return bool(near.any())
+
+
+def _disc(shape: tuple[int, ...], x: float, y: float, radius: float) -> np.ndarray:
+    rows, columns = np.ogrid[: shape[0], : shape[1]]
+    return np.asarray((rows - y) ** 2 + (columns - x) ** 2 <= radius**2)
+
+
+def _span(low: float, high: float, margin: float, end: int) -> slice:
+    """Pixels from ``low`` to ``high`` and a margin around, inside the frame."""
+    return slice(
+        int(np.clip(np.floor(low - margin), 0, end)), int(np.clip(np.ceil(high + margin), 0, end))
+    )
