@@ -16,9 +16,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from masquerade._torch import Tensor, torch
 from masquerade.nets import tiny_vit_pose
-from masquerade.train import gradients
+from masquerade.train import loop
+from masquerade.train.dp_sgd import DpSgd
+from masquerade.train.method import planned
+from masquerade.train.private_sum import PrivateSum
+from masquerade.train.rows import Rows
 
 JOINTS, TRIES = 16, 3
 
@@ -50,8 +56,11 @@ def steps(net: Any, part: str, crops: Tensor, targets: Tensor, chunks: list[int]
     size = sum(held.numel() for held in weights.values())
     plain = timed(lambda: plain_step(trunk, tail, crops, targets), crops)
     print(f"{part}, {size:,} weights: plain SGD {plain[0]:.3f} s, {plain[1]:,.0f} MB")
+    every = np.arange(len(crops))
     for chunk in chunks:
-        took = timed(lambda c=chunk: private_step(trunk, tail, weights, crops, targets, c), crops)
+        total = private_sum(trunk, tail, crops, targets, chunk)
+        total.cells(every)  # the first call is plain, the second recorded
+        took = timed(lambda done=total: done.cells(every), crops)
         way = "one record at a time" if chunk == 1 else f"{chunk} at once"
         ratio, memory = took[0] / plain[0], took[1] / plain[1]
         print(f"  clipped, {way}: {took[0]:.3f} s, x{ratio:.2f}; {took[1]:,.0f} MB, x{memory:.2f}")
@@ -64,22 +73,16 @@ def plain_step(trunk: Any, tail: Any, crops: Tensor, targets: Tensor) -> None:
     tail.losses(tail(seen), targets).mean().backward()
 
 
-def private_step(
-    trunk: Any, tail: Any, weights: dict[str, Any], crops: Tensor, targets: Tensor, chunk: int
-) -> None:
-    def loss(held: Any, one: Tensor, wanted: Any) -> Tensor:
-        said = torch.func.functional_call(tail, dict(held), (one[None],))
-        return tail.losses(said, wanted[None])[0]
-
-    total: dict[str, Tensor] = {}
-    for start in range(0, len(crops), chunk):
-        part = slice(start, start + chunk)
-        with torch.no_grad():
-            seen = trunk(crops[part])
-        each = gradients.per_record(loss, weights, seen, targets[part], chunk=chunk)
-        here = torch.ones(len(seen), dtype=torch.bool, device=seen.device)
-        cells = gradients.clipped_cells(each, here, clip_norm=1.0, grid=2.0**-30)
-        total = {name: total.get(name, 0) + value for name, value in cells.items()}
+def private_sum(trunk: Any, tail: Any, crops: Tensor, targets: Tensor, chunk: int) -> PrivateSum:
+    """What `masquerade train` adds a batch up with; on a GPU it records its kernels."""
+    units = len(crops)
+    method = DpSgd(epsilon=8.0, delta=1e-5, unit="record", batch=units, clip_norm=1.0)
+    rows = Rows(
+        private=crops, public=None, targets=targets, slots=np.arange(units)[:, None], trunk=trunk
+    )
+    weights = {name: held for name, held in tail.named_parameters() if held.requires_grad}
+    work = loop.Workload(physical=chunk)
+    return loop.private_sum(tail, rows, method, planned(method, 10 * units), weights, work)
 
 
 def inference(net: Any, crops: Tensor, given: argparse.Namespace) -> None:

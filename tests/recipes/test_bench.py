@@ -102,7 +102,8 @@ def test_a_journal_is_of_one_recipe_one_data_set_and_one_version(
     again = bench.Journal.of(dataclasses.replace(plan, page=None), Stage())
     assert again.measured("a", lambda: 1 / 0) == [1, math.inf] and again.seconds > again.before > 0
     text = (tmp_path / "cells.json").read_text()
-    assert "somebody" not in text and set(json.loads(text)) == {"run", "seconds", "cells"}
+    kept = {"run", "seconds", "machine", "cells"}
+    assert "somebody" not in text and set(json.loads(text)) == kept
     assert not bench.Journal.of(dataclasses.replace(plan, batch=9), Stage()).held
     assert not bench.Journal.of(plan, Stage(seed=1)).held
     monkeypatch.setattr(bench, "__version__", "another")

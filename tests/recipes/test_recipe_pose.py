@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from masquerade.data.stage import Stage
+from masquerade.errors import BadInput
 from masquerade.recipes import bench
 
 torch = pytest.importorskip("torch")
@@ -22,7 +24,15 @@ torch.set_num_threads(1)
 from masquerade.recipes.pose import PoseTables  # noqa: E402
 from masquerade.recipes.pose import page as pages  # noqa: E402
 from masquerade.recipes.pose import run as runs  # noqa: E402
-from masquerade.recipes.pose.rows import BOTH, DP, FEATURES_ONLY, PoseCell, PoseFound  # noqa: E402
+from masquerade.recipes.pose.classroom import AskedPose  # noqa: E402
+from masquerade.recipes.pose.rows import (  # noqa: E402
+    BOTH,
+    DP,
+    FEATURES_ONLY,
+    PoseCell,
+    PoseFound,
+    written,
+)
 from masquerade.train.feature_projective import FeatureProjective  # noqa: E402
 
 TINY = {"strategies": ("head",), "seeds": 1, "taught": 4, "tested": 3, "batch": 2, "epochs": 1.0}
@@ -86,7 +96,7 @@ def test_every_cell_of_the_papers_grid_is_asked_for() -> None:
 
 def test_the_papers_setting_is_its_codes() -> None:
     plan = PoseTables(setting="paper")
-    one = runs.AskedPose(method=BOTH, strategy="last_stage", epsilon=0.2, clip_norm=0.01)
+    one = AskedPose(method=BOTH, strategy="last_stage", epsilon=0.2, clip_norm=0.01)
     method = plan.method(one)
     assert isinstance(method, FeatureProjective)
     assert (method.optimiser, method.learning_rate, method.epochs) == ("adamw", 1e-3, 25.0)
@@ -115,6 +125,45 @@ def test_photos_that_scatter_less_than_coins_tell_more() -> None:
     assert math.isclose(photos.runs.error**2, 0.002**2 / 3 + 0.009**2, rel_tol=1e-6)
 
 
+def test_rows_are_compared_photo_by_photo_where_both_kept_them() -> None:
+    rng = np.random.default_rng(0)
+    photos = rng.uniform(0, 1, 900)
+    better = np.clip(photos + 0.01, 0, 1)
+    kept = {"tested": 900, "photo_error": 0.01}
+    ours = cell(BOTH, 0.51, photos=written(better), **kept)
+    theirs = cell(FEATURES_ONLY, 0.50, photos=written(photos), **kept)
+    assert ours.beside(theirs) == "ahead" and theirs.beside(ours) == "behind"
+    assert cell(BOTH, 0.51, **kept).beside(cell(FEATURES_ONLY, 0.50, **kept)) == "not told apart"
+    shuffled = cell(FEATURES_ONLY, 0.50, photos=written(rng.permutation(photos)), **kept)
+    assert ours.beside(shuffled) == "not told apart"
+
+
+def test_a_stopped_run_gives_a_page_of_what_it_kept(tmp_path: Path) -> None:
+    plan = PoseTables(out=tmp_path, device="cuda", epsilons=(0.8,), clip_norms=(1.0,)).settled()
+    journal = bench.Journal.of(replace(plan, device="cpu"), Stage())
+    journal = replace(journal, run=bench.Journal.of(plan, Stage()).run, machine="a far machine")
+    kept = cell(BOTH, 0.8, epsilon=0.8, strategy="last_stage", taught=7)
+    one = AskedPose(method=BOTH, strategy="last_stage", epsilon=0.8, clip_norm=1.0)
+    journal.note(one.said, kept)
+    page = tmp_path / "p.md"
+    answer = replace(plan, kept_only=True, page=page).run(Stage())
+    assert "a far machine" in page.read_text() and "80.0" in page.read_text()
+    assert [found["method"] for found in answer.data["cells"]] == [BOTH]
+    assert (tmp_path / "cells.json").is_file()  # it may still go on
+    with pytest.raises(BadInput, match="run it first"):
+        replace(plan, kept_only=True, seeds=7).run(Stage())
+
+
+@pytest.mark.slow
+def test_two_workers_train_what_one_does(tmp_path: Path) -> None:
+    fields = TINY | GUIDED | {"methods": ("projected",), "epochs": 1.0}
+    plan = PoseTables(quick=True, out=tmp_path, workers=2, **fields)
+    answer = plan.run(Stage(photos=36, subjects=6, places=4))
+    names = [one["method"] for one in answer.data["cells"]]
+    assert len(names) == 5 and names[-1] == "projected"
+    assert not list(tmp_path.glob("albums-*")) and not (tmp_path / "cells.json").exists()
+
+
 def test_the_frontier_has_a_table_and_a_plot() -> None:
     coarse = tuple(
         cell(method, mean, epsilon=epsilon, psi=f"blocks of {block}")
@@ -141,7 +190,6 @@ def test_impossible_plans_are_refused() -> None:
 
 def test_a_data_set_in_one_part_is_refused() -> None:
     from masquerade.data.vispr import Vispr
-    from masquerade.errors import BadInput
     from masquerade.recipes.pose import photos
 
     data = Vispr(root=Path("nowhere"), split="train")

@@ -18,8 +18,10 @@ from masquerade.nets.tiny_vit_small import TinyVitSmall
 from masquerade.noise import Noise
 from masquerade.recordings import Photo
 from masquerade.train import learner
+from masquerade.train.feature_dp import FeatureDp
 from masquerade.train.method import Method
 from masquerade.train.poses import Poses
+from masquerade.train.public_features import PublicFeatures
 from masquerade.video import read as reader
 
 torch = pytest.importorskip("torch")
@@ -125,3 +127,14 @@ def test_a_public_batch_of_everyone_makes_all_seeds_agree() -> None:
     _, other = taught_by_public_pictures(1, public_batch=8)
     moved = (one - before).norm()
     assert moved > 0 and (one - other).norm() < 1e-3 * moved
+
+
+def test_lambda_fades_by_the_step_alone() -> None:
+    stays = FeatureDp(epsilon=1.0, unit="record", weight=0.5)
+    fades = FeatureDp(epsilon=1.0, unit="record", weight=0.5, fade="cosine")
+    alone = PublicFeatures(epsilon=1.0, unit="record", weight=0.5, fade="cosine")
+    assert [stays.public_weight(step, 10) for step in (0, 9)] == [0.5, 0.5]
+    assert fades.public_weight(0, 10) == 0.5 and fades.public_weight(5, 10) == pytest.approx(0.25)
+    assert fades.public_weight(9, 10) < 0.02
+    assert alone.public_weight(9, 10) == 0.5  # nothing would be left of it
+    assert fades.plan(1000).noise_multiplier == stays.plan(1000).noise_multiplier

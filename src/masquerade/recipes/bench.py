@@ -34,7 +34,8 @@ from masquerade.files import atomic
 from masquerade.report import bars, plot
 
 Told = Callable[[str, int, int], None]  # what is done, how far, and of how much
-_ELSEWHERE = ("out", "page", "jobs", "num_processes")  # where and how, not what
+# where and how, not what
+_ELSEWHERE = ("out", "page", "jobs", "num_processes", "workers", "physical", "kept_only")
 
 
 def quiet(what: str, done: int, total: int) -> None:
@@ -176,6 +177,8 @@ class Journal:
         run: what has to be the same.
         held: results by name.
         before: seconds that the stopped runs took.
+        device: that it runs on.
+        machine: where its results were measured, in words; empty before the first.
     """
 
     path: Path | None = None
@@ -183,6 +186,8 @@ class Journal:
     held: dict[str, Any] = field(default_factory=dict)
     before: float = 0.0
     begun: float = field(default_factory=time.perf_counter)
+    device: str = "cpu"
+    machine: str = ""
 
     @classmethod
     def of(cls, recipe: Any, data: Collection[Any]) -> Journal:
@@ -190,12 +195,15 @@ class Journal:
         said = [__version__, catalog.name_of(recipe), catalog.name_of(data)]
         said += [repr(_chosen(options)) for options in (recipe, data)]
         found = cls(
-            path=recipe.out / "cells.json", run=hashlib.sha256("\n".join(said).encode()).hexdigest()
+            path=recipe.out / "cells.json",
+            run=hashlib.sha256("\n".join(said).encode()).hexdigest(),
+            device=getattr(recipe, "device", "cpu"),
         )
         if found.path is not None and found.path.is_file():
             kept = json.loads(found.path.read_text(encoding="utf-8"))
             if kept["run"] == found.run:
                 found.held, found.before = kept["cells"], kept["seconds"]
+                found.machine = kept.get("machine", "")
         return found
 
     @property
@@ -212,9 +220,11 @@ class Journal:
     def note(self, name: str, value: Any) -> None:
         """Keep a result, as it will be read again."""
         self.held[name] = _json.encode(value)
+        self.machine = self.machine or _machine(self.device)
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            kept = {"run": self.run, "seconds": self.seconds, "cells": self.held}
+            kept = {"run": self.run, "seconds": self.seconds, "machine": self.machine}
+            kept |= {"cells": self.held}
             atomic.write_whole(self.path, json.dumps(kept).encode())
 
     def end(self) -> None:
@@ -244,7 +254,7 @@ class Results:
 
         The folder gets ``results.json``, ``table.md`` and the plots.
         """
-        out, page, origin = recipe.out, recipe.page, _origin(recipe, data, journal.seconds)
+        out, page, origin = recipe.out, recipe.page, _origin(recipe, data, journal)
         out.mkdir(parents=True, exist_ok=True)
         found = {"origin": origin, **self.data}
         atomic.write_whole(out / "results.json", (json.dumps(found, indent=1) + "\n").encode())
@@ -275,12 +285,17 @@ class Results:
             atomic.write_whole(folder / f"{name}.svg", drawn.encode())
 
 
-def _origin(recipe: Any, data: Collection[Any], seconds: float) -> str:
+def _origin(recipe: Any, data: Collection[Any], journal: Journal) -> str:
     """How, where and when: the sentence that every number needs."""
+    machine = journal.machine or _machine(recipe.device)
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return f"`{command(recipe, data)}`; {machine}; {today}; {journal.seconds:.0f} s."
+
+
+def _machine(device: str) -> str:
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
-    if recipe.device == "cuda":
+    if device == "cuda":
         from masquerade._torch import torch  # pages without networks need none
 
         machine += f", {torch.cuda.get_device_name(0)}"
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return f"`{command(recipe, data)}`; {machine}; {today}; {seconds:.0f} s."
+    return machine

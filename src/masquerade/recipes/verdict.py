@@ -58,8 +58,14 @@ class Runs:
         return mean if math.isnan(self.spread) else f"{mean} ± {100 * self.spread:.1f}"
 
 
-def compared(one: Runs, other: Runs) -> Word:
+def compared(one: Runs, other: Runs, *, chance: float | None = None) -> Word:
     """Whether the first is ahead of the second.
+
+    Args:
+        one: some runs.
+        other: some others.
+        chance: standard error of their difference over the recordings that both were tested on;
+            each by itself if None.
 
     Example:
         >>> compared(Runs((0.9, 0.91, 0.9), 1200), Runs((0.8, 0.81, 0.8), 1200))
@@ -67,7 +73,11 @@ def compared(one: Runs, other: Runs) -> Word:
         >>> compared(Runs((0.9, 0.91, 0.9), 1200), Runs((0.89, 0.9, 0.91), 1200))
         'not told apart'
     """
-    room = ERRORS * math.hypot(one.error, other.error)
+    error = math.hypot(one.error, other.error)
+    if chance is not None:
+        spreads = (runs.spread / math.sqrt(len(runs.shares)) for runs in (one, other))
+        error = math.hypot(*spreads, chance)
+    room = ERRORS * error
     if math.isnan(room):
         return "not known from one run"
     gap = one.mean - other.mean

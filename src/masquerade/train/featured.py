@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -24,6 +25,8 @@ class Featured(Method):
         block: side of a block in pixels, for pool.
         bits: of each mean, for pool.
         weight: lambda, of the public gradient.
+        fade: whether lambda stays, or falls to 0 along a cosine, so that the private part has the
+            last word; no recording decides it.
         public_batch: units in a public batch.
         form: independent batches, or the shared batch of the paper's figure.
     """
@@ -36,6 +39,7 @@ class Featured(Method):
     block: int = 16
     bits: int = 4
     weight: float = 1.0
+    fade: Literal["none", "cosine"] = "none"
     public_batch: int = 32
     form: Literal["independent", "as_published"] = "independent"
 
@@ -54,10 +58,11 @@ class Featured(Method):
         """Only as published."""
         return self.form == "as_published"
 
-    @property
-    def public_weight(self) -> float:
-        """lambda."""
-        return self.weight
+    def public_weight(self, number: int, steps: int) -> float:
+        """lambda at a step."""
+        if self.fade == "none" or not self.HAS_PRIVATE:
+            return self.weight
+        return self.weight * 0.5 * (1 + math.cos(math.pi * number / steps))
 
     @property
     def public_side(self) -> str:

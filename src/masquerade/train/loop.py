@@ -206,7 +206,21 @@ def _gradient(
             size = min(getattr(method, "public_batch", plan.sampler.expected), rows.units)
             units = public_batch(rows.units, size, rng=rng)
         public = _public_mean(loss, held, rows, units, work)
-    return step.combined(private, public, weight=method.public_weight)
+    weight = method.public_weight(number, plan.steps)
+    return step.combined(private, public, weight=weight)
+
+
+def private_sum(
+    tail: nn.Module,
+    rows: Rows,
+    method: Method,
+    plan: Plan,
+    weights: Mapping[str, Tensor],
+    work: Workload,
+) -> PrivateSum:
+    """What adds up the private batches of a run, by itself: to measure what it costs."""
+    loss = _loss(tail, method, rows, precision=work.precision)
+    return _private_sum(loss, weights, rows, plan, work)
 
 
 def _private_sum(

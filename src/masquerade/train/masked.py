@@ -35,9 +35,8 @@ class Masked(Method):
         _check.positive(weight=self.weight)
         _check.count(public_batch=self.public_batch)
 
-    @property
-    def public_weight(self) -> float:
-        """lambda."""
+    def public_weight(self, number: int, steps: int) -> float:
+        """lambda, the same at every step."""
         return self.weight
 
     @property

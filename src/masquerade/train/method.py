@@ -110,9 +110,8 @@ class Method(Promised):
         """What of each recording is used with noise: all, private pixels, or private tokens."""
         return "whole"
 
-    @property
-    def public_weight(self) -> float:
-        """lambda."""
+    def public_weight(self, number: int, steps: int) -> float:
+        """lambda at a step."""
         return 0.0
 
     @property

@@ -65,8 +65,49 @@ def pckh(
         >>> pckh(found, truth, np.array([10.0]), names=["left_hip", "left_knee"]).groups
         {'hip': 100.0, 'knee': 0.0}
     """
-    _check.shape("N J 2", found=found, truth=truth)
     _check.positive(share=share)
+    is_right, counts = _judged(found, truth, head_px, names, share)
+    is_in_mean = _in_mean(names)
+    total = int(counts[:, is_in_mean].sum())
+    return Pckh(
+        mean=100 * float(is_right[:, is_in_mean].sum() / total) if total else float("nan"),
+        groups=_groups(is_right, counts, names),
+        counted=total,
+        photos=int(counts[:, is_in_mean].any(axis=1).sum()),
+    )
+
+
+def shares_right(
+    found: np.ndarray,
+    truth: np.ndarray,
+    head_px: np.ndarray,
+    *,
+    names: Sequence[str],
+    share: float = 0.5,
+) -> np.ndarray:
+    """(N,) of each photo, as `pckh` counts; NaN where nothing counts.
+
+    Example:
+        >>> truth = np.array([[[10.0, 10.0], [20.0, 30.0]]])
+        >>> found = truth + [[[3.0, 4.0], [3.0, 5.0]]]
+        >>> shares_right(found, truth, np.array([10.0]), names=["left_hip", "left_knee"]).tolist()
+        [0.5]
+    """
+    is_right, counts = _judged(found, truth, head_px, names, share)
+    total = counts[:, _in_mean(names)].sum(axis=1)
+    right = is_right[:, _in_mean(names)].sum(axis=1)
+    return np.where(total > 0, right / np.maximum(total, 1), np.nan)
+
+
+def _in_mean(names: Sequence[str]) -> np.ndarray:
+    return np.array([name not in LEFT_OUT for name in names])
+
+
+def _judged(
+    found: np.ndarray, truth: np.ndarray, head_px: np.ndarray, names: Sequence[str], share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(N, J) whether each joint is right, and whether it counts."""
+    _check.shape("N J 2", found=found, truth=truth)
     if truth.shape[:2] != (len(head_px), len(names)):
         raise ValueError(
             f"Expected {len(head_px)} photos of {len(names)} joints, got {truth.shape[:2]}."
@@ -76,14 +117,7 @@ def pckh(
         counts = np.isfinite(truth).all(axis=2) & is_measured[:, None]  # (N, J)
         size = np.where(is_measured, head_px, 1.0)[:, None]
         is_right = counts & (np.linalg.norm(found - truth, axis=2) / size <= share)
-    is_in_mean = np.array([name not in LEFT_OUT for name in names])
-    total = int(counts[:, is_in_mean].sum())
-    return Pckh(
-        mean=100 * float(is_right[:, is_in_mean].sum() / total) if total else float("nan"),
-        groups=_groups(is_right, counts, names),
-        counted=total,
-        photos=int(counts[:, is_in_mean].any(axis=1).sum()),
-    )
+    return is_right, counts
 
 
 def _groups(is_right: np.ndarray, counts: np.ndarray, names: Sequence[str]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from masquerade.doors import Answer
 from masquerade.nets.network import Network, network_class
 from masquerade.recipes import bench
 from masquerade.recipes.pose import page as pages
+from masquerade.recipes.pose import photos
 from masquerade.recipes.pose import run as runs
 from masquerade.recipes.pose.rows import BOTH, FEATURE, FREE, LEARNERS, PROJECTED, PoseFound
 from masquerade.recipes.pose.settings import PRESETS
@@ -22,7 +23,7 @@ from masquerade.train.method import Method
 from masquerade.train.projecting import Projecting
 
 if TYPE_CHECKING:
-    from masquerade.recipes.pose.run import AskedPose
+    from masquerade.recipes.pose.classroom import AskedPose
 
 _QUICK: dict[str, Any] = {
     "epsilons": (0.8,),
@@ -74,12 +75,18 @@ class PoseTables:
         block: side of a block in pixels of the crop, for pool.
         bits: of each mean, for pool.
         weight: lambda, of the public gradient.
+        fade: whether lambda stays or falls to 0 along a cosine.
+        feature_weight: lambda of feature, where it is another.
+        feature_fade: likewise.
         blocks: sides of blocks of the frontier, how coarse psi may be; none for no frontier.
         seeds: runs of each cell.
         taught: private photos, the first ones; all if None.
         tested: photos to test on, likewise.
         device: where it is trained.
-        jobs: processes that cut photos out; 0 for one a core.
+        jobs: processes that make public pictures; 0 for one a core.
+        workers: processes that train cells side by side, on the same device.
+        physical: photos whose gradients are computed at once; by the device if None.
+        kept_only: train nothing, and write the page from what a stopped run has kept.
         quick: one epsilon, one clip norm, the head alone, few photos, two seeds.
     """
 
@@ -118,19 +125,29 @@ class PoseTables:
     block: int | None = None
     bits: int | None = None
     weight: float | None = None
+    fade: Literal["none", "cosine"] | None = None
+    feature_weight: float | None = None
+    feature_fade: Literal["none", "cosine"] | None = None
     blocks: tuple[int, ...] = ()
     seeds: int | None = None
     taught: int | None = None
     tested: int | None = None
     device: Literal["cpu", "cuda"] = "cpu"
     jobs: int = 0
+    workers: int = 1
+    physical: int | None = None
+    kept_only: bool = False
     quick: bool = False
 
     def __post_init__(self) -> None:
-        counts = ("batch", "seeds", "taught", "tested", "directions", "public_records", "refresh")
+        counts = ["batch", "seeds", "taught", "tested", "directions", "public_records", "refresh"]
+        counts += ["workers", "physical"]
         rates = [f"{row}learning_rate" for row in ("", "subspace_", "feature_", "both_", "clean_")]
         sizes = ("epochs", *rates)
-        for names, check in ((counts, _check.count), ((*sizes, "weight"), _check.positive)):
+        for names, check in (
+            (counts, _check.count),
+            ((*sizes, "weight", "feature_weight"), _check.positive),
+        ):
             given = {name: getattr(self, name) for name in names}
             check(**{name: value for name, value in given.items() if value is not None})
         for name in ("epsilons", "clip_norms", "strategies", "methods", "relations"):
@@ -156,6 +173,8 @@ class PoseTables:
         """Read once, train many times, test each."""
         plan = self.settled()
         journal = bench.Journal.of(plan, data)
+        if plan.kept_only:
+            journal = replace(journal, path=None)  # a stopped run may still go on
         with bench.telling() as told:
             found = plan.measure(data, journal=journal, told=told)
         results = bench.Results(
@@ -164,13 +183,17 @@ class PoseTables:
             data=pages.plain(found),
             plots=pages.plots(found),
         )
-        return results.publish(self, data, journal)
+        answer = results.publish(self, data, journal)
+        if not plan.kept_only:
+            for path in plan.out.glob(f"{photos.KEPT}*"):
+                path.unlink()
+        return answer
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet
     ) -> PoseFound:
         """Every cell; needs nothing that reads video files, keeps ledgers or draws on a screen."""
-        if self.device == "cuda" and not torch.cuda.is_available():
+        if self.device == "cuda" and not self.kept_only and not torch.cuda.is_available():
             raise ValueError("Expected a GPU for device=cuda, found none; use device=cpu.")
         return runs.measure(self.settled(), data, journal=journal, told=told)
 
@@ -196,7 +219,10 @@ class PoseTables:
             psi = {"psi": plan.psi, "block": plan.block, "bits": plan.bits}
             if one.psi is not None:
                 psi = {"psi": one.psi.kind, "block": one.psi.block, "bits": one.psi.bits}
-            fields |= psi | {"weight": plan.weight, "public_batch": plan.batch}
+            fields |= psi | {"weight": plan.weight, "public_batch": plan.batch, "fade": plan.fade}
+            if one.method == FEATURE:
+                own = {"weight": plan.feature_weight, "fade": plan.feature_fade}
+                fields |= {name: value for name, value in own.items() if value is not None}
         if issubclass(learner, Projecting):
             names = ("directions", "public_records", "refresh", "order")
             fields |= {name: getattr(plan, name) for name in names}

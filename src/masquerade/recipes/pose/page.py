@@ -24,7 +24,7 @@ from masquerade.recipes.pose.rows import (
     PoseCell,
     PoseFound,
 )
-from masquerade.recipes.verdict import Runs, compared
+from masquerade.recipes.verdict import Runs
 from masquerade.report import plot
 
 _RIVALS = (DP, PROJECTED, FEATURE)
@@ -131,7 +131,7 @@ def _compared(found: PoseFound, strategy: str, relation: str, epsilon: float) ->
     others |= {name: found.free(name, strategy) for name in (FEATURES_ONLY, PHOTOS_ONLY)}
     others |= {NO_PRIVACY: found.free(NO_PRIVACY, strategy)}
     words = [
-        f"{compared(ours.runs, cell.runs)} ({_gap(ours.runs, cell.runs)}) {name}"
+        f"{ours.beside(cell)} ({_gap(ours.runs, cell.runs)}) {name}"
         for name, cell in others.items()
         if cell is not None
     ]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 from joblib import delayed
 
@@ -24,6 +28,7 @@ from masquerade.train.psi import Psi
 _TAUGHT = ("train", "training")  # parts to learn from, the first there is
 _TESTED = ("valid", "val", "validation", "test")  # parts with joints, the first there is
 _TOGETHER = 64  # crops whose public pictures are made at once
+KEPT = "albums-"  # how the names of files with drawn photos begin
 _WORLD: dict[str, Any] = {"photo_px": 128, "subjects": 84, "photos": 5_184}
 
 
@@ -79,6 +84,29 @@ def sized(stage: Stage) -> Stage:
     """Stage as the small network wants it, unless sizes were given; joints are MPII's."""
     missing = {name: value for name, value in _WORLD.items() if getattr(stage, name) is None}
     return replace(stage.of_kind(Medium.PHOTOS), **missing, joints="mpii")
+
+
+def kept_albums(folder: Path, data: Collection[Any], **asked: Any) -> PoseAlbums:
+    """As `albums`; those of Stage, whose people never lived, are kept in a file for the next call.
+
+    Args:
+        folder: where the file lies.
+        data: of photos with joints.
+        asked: the keywords of `albums`.
+    """
+    if not isinstance(data, Stage):
+        return albums(data, **asked)
+    said = repr((data, [asked[name] for name in ("most", "tested", "public")]))
+    path = folder / f"{KEPT}{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+    if path.is_file():
+        found: PoseAlbums = joblib.load(path)
+        return found
+    made = albums(data, **asked)
+    folder.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    joblib.dump(made, part)
+    part.replace(path)
+    return made
 
 
 def albums(

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from masquerade.recipes.verdict import Runs
+import numpy as np
+
+from masquerade.recipes.verdict import Runs, Word, compared
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.feature_dp import FeatureDp
 from masquerade.train.feature_projective import FeatureProjective
@@ -64,8 +66,11 @@ class PoseCell:
         noise_multiplier: z.
         steps: of a run.
         tested: photos.
+        taught: private photos.
         photo_error: standard error of a run's share, by how photos scatter; None if not known.
         psi: which public pictures, in words; empty where there are none.
+        photos: each tested photo's share of right joints, the mean over runs, as two hexadecimal
+            digits of 255ths; empty if not kept.
     """
 
     method: str
@@ -79,8 +84,10 @@ class PoseCell:
     noise_multiplier: float = 0.0
     steps: int = 0
     tested: int
+    taught: int = 0
     photo_error: float | None = None
     psi: str = ""
+    photos: str = ""
 
     @property
     def runs(self) -> Runs:
@@ -92,6 +99,27 @@ class PoseCell:
         if not self.photo_error:
             return Runs(self.pckh, tested=self.tested)
         return Runs(self.pckh, tested=mean * (1 - mean) / self.photo_error**2)
+
+    def beside(self, other: PoseCell) -> Word:
+        """Whether it is ahead of another cell: photo by photo, where both kept them.
+
+        Two rows that were tested on the same photos find the same ones hard, so that their
+        difference scatters less over photos than either does.
+        """
+        if not self.photos or len(self.photos) != len(other.photos):
+            return compared(self.runs, other.runs)
+        mine, theirs = (_shares(cell.photos) for cell in (self, other))
+        gaps = mine - theirs
+        return compared(self.runs, other.runs, chance=float(gaps.std(ddof=1)) / len(gaps) ** 0.5)
+
+
+def written(shares: np.ndarray) -> str:
+    """Shares (photos,) from 0 to 1 as `PoseCell` keeps them."""
+    return bytes(np.rint(255 * shares).astype(np.uint8)).hex()
+
+
+def _shares(photos: str) -> np.ndarray:
+    return np.frombuffer(bytes.fromhex(photos), np.uint8) / 255
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,6 +39,7 @@ STAGE = Preset(
         "block": 8,
         "bits": 4,
         "weight": 1.0,
+        "fade": "none",
     },
     left_open=(
         "Rates and the size of psi's blocks were chosen by single runs on Stage's world 2000, "
@@ -62,6 +63,7 @@ PAPER = Preset(
         "block": 16,
         "bits": 8,
         "weight": 1.0,
+        "fade": "none",
     },
     left_open=(
         "The paper does not say which TinyViT it takes: here the smallest, 5m.",
