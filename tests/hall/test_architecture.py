@@ -22,6 +22,7 @@ DOORS = {"doors", "recipes", "cli", "__main__"}
 FILES = sorted(ROOT.rglob("*.py"))
 BY_NAME = {  # may import what a string names, each for its reason
     "__init__.py": "public names, fetched when they are first used",
+    "_own_code.py": "a file of the user's own",
     "_optional.py": "packages of others; its callers name them",
     "catalog.py": "entries: files that nobody lists",
     "cli.py": "the one verb that runs",

@@ -81,8 +81,8 @@ def draw(
 ) -> Drawn:
     """The pictures of all times; outside the people they are the backdrop, bit for bit."""
     place, depth = backdrop
-    skinned = [_skinned(model, person, posed) for person, posed in people]
-    seen = np.stack([camera.see(vertices) for vertices, _ in skinned])  # (N, T, V, 3)
+    skins = [skinned(model, person, posed) for person, posed in people]
+    seen = np.stack([camera.see(vertices) for vertices, _ in skins])  # (N, T, V, 3)
     joints = np.stack([camera.see(joints_3d(model, *one)) for one in people])  # (N, T, J, 3)
     times = seen.shape[1]
     image, owner = np.repeat(place[None], times, 0), np.full((times, *depth.shape), -1, np.int8)
@@ -96,7 +96,7 @@ def draw(
         for number, points in enumerate(scaled):
             raster.draw(points, model.faces, buffer, first=number * len(model.faces))
         window = time, rows, columns
-        dressed = Dressed(model.faces, paint, tuple(normals[time] for _, normals in skinned))
+        dressed = Dressed(model.faces, paint, tuple(normals[time] for _, normals in skins))
         mix(buffer, dressed, light, image[window], owner[window])
         visible[:, time] = _visible(joints[:, time] - corner, buffer, deep)
     return Drawn(
@@ -127,7 +127,7 @@ def _windows(apart: np.ndarray, camera: Camera) -> list[tuple[slice, slice]]:
     ]
 
 
-def _skinned(model: Model, person: Person, posed: Posed) -> tuple[np.ndarray, np.ndarray]:
+def skinned(model: Model, person: Person, posed: Posed) -> tuple[np.ndarray, np.ndarray]:
     """Vertices and normals (T, V, 3): each follows its bones by their weights."""
     shift = posed.heads - np.einsum("tbij,bj->tbi", posed.turns, person.body.heads)
     both = np.concatenate([posed.turns, shift[..., None]], axis=-1)  # (T, B, 3, 4)

@@ -93,16 +93,17 @@ def solve(pose: np.ndarray, body: Body, *, heading: float = 0.0, drift: float = 
         drift: how fast the path turns to the left, in radians a second.
     """
     along = heading + drift * np.arange(len(pose)) / RATE_HZ + column(pose, "turn")
-    turns = _turns(pose, body, along)
-    heads = _chain(turns, body)
-    feet, others = _contacts(turns, heads, body)
+    turns = turns_of(pose, body, along)
+    heads = chain(turns, body)
+    feet, others = contacts(turns, heads, body)
     height = column(pose, "hop") - np.minimum(feet[..., 2].min(axis=(1, 2)), others.min(axis=1))
     path = _anchored(feet)
     root = np.concatenate([path, _smooth(height, 0.05)[:, None]], axis=1)
     return Posed(turns=turns, heads=heads + root[:, None])
 
 
-def _turns(pose: np.ndarray, body: Body, along: np.ndarray) -> np.ndarray:
+def turns_of(pose: np.ndarray, body: Body, along: np.ndarray) -> np.ndarray:
+    """(T, B, 3, 3) how bones are turned in a pose (T, angles) that faces ``along`` (T,)."""
     get = {name: pose[:, place] for name, place in _COLUMN.items()}
     times = len(pose)
     out = np.empty((times, len(BONES), 3, 3))
@@ -160,8 +161,8 @@ def _put_arm(out: np.ndarray, trunk: np.ndarray, get: _Angles, body: Body, side:
     out[:, hand] = elbow @ _rx(-get[f"hand_{side}"]) @ straight
 
 
-def _chain(turns: np.ndarray, body: Body) -> np.ndarray:
-    """Bone heads with the root at the origin."""
+def chain(turns: np.ndarray, body: Body) -> np.ndarray:
+    """Bone heads (T, B, 3) of turns (T, B, 3, 3), with the root at the origin."""
     heads = np.zeros(turns.shape[:3])
     for bone, parent in enumerate(PARENTS):
         if parent >= 0:
@@ -170,7 +171,7 @@ def _chain(turns: np.ndarray, body: Body) -> np.ndarray:
     return heads
 
 
-def _contacts(turns: np.ndarray, heads: np.ndarray, body: Body) -> tuple[np.ndarray, np.ndarray]:
+def contacts(turns: np.ndarray, heads: np.ndarray, body: Body) -> tuple[np.ndarray, np.ndarray]:
     """Soles (T, 2, 3 points, 3) and the lowest of other parts (T, n)."""
     floor = body.vertices[:, 2].min()
     soles = []

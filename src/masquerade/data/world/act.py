@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from masquerade.people import walk
 from masquerade.people.skeleton import ANGLES, column
 
 GRAVITY = 9.81
@@ -128,22 +129,15 @@ def stride(
     ``rate`` is strides a second, ``reach`` how far the thigh swings, ``lift`` how high the knee;
     ``swing`` and ``elbow`` are of the arms.
     """
-    style, size = act.style, act.style.amplitude
+    style = act.style
     phase = 2 * np.pi * (rate * style.tempo * act.time + act.rng.random())
-    for side, lead, sign in (("l", 0.0, 1.0), ("r", np.pi, -1.0)):
-        turn = phase + lead
-        more = 1 + sign * style.asymmetry
-        # The thigh swings; the knee bends while the leg comes forward and gives under load.
-        bend = np.clip(np.sin(turn + 0.35), 0, None) ** 2
-        load = np.clip(-np.sin(turn - 0.9), 0, None) ** 4
-        act.add_side(side, hip=size * more * reach * (-np.cos(turn)) + 0.10 * lift)
-        act.add_side(side, knee=lift * (1.05 * bend + 0.14 * size * load), flat=-1.0)
-        act.add_side(side, ankle=0.16 * size * np.sin(turn - 0.4) + 0.12 * bend)
-        reached = swing * style.swing * size * (1 - sign * style.asymmetry)
-        act.add_side(side, arm=reached * np.cos(turn) + 0.04, arm_side=-0.75, arm_twist=0.4)
-        act.add_side(side, elbow=elbow + 0.3 * reached * (1 + np.cos(turn)))
-    act.add(pelvis_yaw=0.10 * size * np.cos(phase), spine_yaw=-0.20 * size * np.cos(phase))
-    act.add(pelvis_roll=0.05 * size * style.bounce * np.sin(phase))
+    manner = walk.Manner(
+        amplitude=style.amplitude,
+        asymmetry=style.asymmetry,
+        swing=style.swing,
+        bounce=style.bounce,
+    )
+    act.add(**walk.strides(phase, manner, reach=reach, lift=lift, swing=swing, elbow=elbow))
     return np.asarray(phase)
 
 

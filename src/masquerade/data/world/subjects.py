@@ -8,10 +8,10 @@ from functools import lru_cache
 import numpy as np
 
 from masquerade.data.world import act
-from masquerade.people import look
+from masquerade.people import look, shapes
 from masquerade.people.bodies import Shape
+from masquerade.people.shapes import BUILDS, any_shape
 
-BUILDS = {"slim": (-0.9, -0.4), "medium": (0.3, 0.8), "heavy": (1.7, 2.4)}  # weights of a shape
 SKIN_TONES = ("light", "medium", "dark")
 
 
@@ -44,20 +44,9 @@ class Subject:
 def make(number: int, *, seed: int) -> Subject:
     """Subject ``number`` of the world ``seed``; the others do not matter."""
     rng = np.random.default_rng((seed, 1, number))
-    is_feminine = bool(rng.random() < 0.5)
-    age = float(rng.uniform(0, 1) ** 2)
-    middle, spread = (1.64, 0.06) if is_feminine else (1.77, 0.07)
-    stature = float(np.clip(rng.normal(middle, spread), 1.45, 1.98))
-    shape = Shape(
-        stature_m=stature,
-        gender=float(rng.uniform(0, 0.12) if is_feminine else rng.uniform(0.88, 1)),
-        age=age,
-        muscle=float(rng.uniform(0.3, 0.8)),
-        weight=float(rng.uniform(*tuple(BUILDS.values())[int(rng.integers(3))])),
-        proportions=float(rng.uniform(0.3, 0.9)),
-        origin=tuple((0.05 + rng.random(3)).tolist()),
-    )
-    worn = look.any_look(is_feminine=is_feminine, age=age, rng=rng)
+    shape = any_shape(rng)
+    is_feminine = shapes.is_feminine(shape)
+    worn = look.any_look(is_feminine=is_feminine, age=shape.age, rng=rng)
     style = act.any_style(rng)
     name = f"s{number:03d}"
     return Subject(name=name, shape=shape, look=worn, style=style, is_feminine=is_feminine)

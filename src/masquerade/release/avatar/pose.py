@@ -1,0 +1,219 @@
+"""Find everybody in a film, follow them and mend what the finder gets wrong.
+
+The networks look at one frame after the other, so what they say shakes, mistakes left for right,
+takes one person for two, and misses joints. Here the whole film is known: each track is put right
+with what came before *and* after. Only joints are held, about 3 kB for a person in a frame, so
+memory does not grow with the size of the picture.
+
+Convention: the third number of a joint is how far it is to be trusted, from 0 to 1; it falls with
+the time since the joint was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d, median_filter
+
+from masquerade import _check, _own_code
+from masquerade.errors import BadInput
+from masquerade.release.avatar import one_person
+from masquerade.sight.person_tracks import Track, tracked
+from masquerade.sight.pose_landmarks import JOINTS, NUM_JOINTS, Pose, PoseLandmarks
+
+Watch = Callable[[int, np.ndarray, tuple[Pose, ...]], None]
+Module = Callable[[Iterable[np.ndarray], float], Iterable[Track]]
+
+_LOST_S = 0.5  # seconds for which somebody may be missed
+_FORGET_S = 0.25  # in which the trust in a joint that is not seen falls to a third
+_SMOOTH_S = 0.035  # width of the filter in the picture,
+_SMOOTH_WORLD_S = 0.06  # and in metres, where depth shakes more
+_SPIKE = 0.12  # body sizes from the median over time, beyond which a joint is not believed
+_UNSURE = 0.05  # trust below which a joint is as good as unknown
+_NOTHING = np.zeros((0, 0), np.float32)
+_ARMS = ("shoulder", "elbow", "wrist", "pinky", "index", "thumb")
+_LEGS = ("hip", "knee", "ankle", "heel", "foot_index")
+_SWAP_COST = 0.01  # body sizes a frame: what the finder says holds unless something speaks for more
+_SWAP_STEP = 0.03  # and for each change
+
+
+def people(
+    frames: Iterable[np.ndarray],
+    *,
+    rate_hz: float,
+    landmarks: PoseLandmarks | None = None,
+    watch: Watch | None = None,
+    module: Path | None = None,
+) -> tuple[Track, ...]:
+    """Everybody in a film, one track a person, smoothed.
+
+    Args:
+        frames: (H, W, 3) uint8 each; read once.
+        rate_hz: frames a second.
+        landmarks: what finds people; ours if not given.
+        watch: called with the number of each frame, the frame and who was found in it.
+        module: a file with another estimator, see ``from_module``.
+    """
+    _check.positive(rate_hz=rate_hz)
+    count = [0]
+    if module is not None:
+        found = from_module(module)(_counted(frames, count, watch), rate_hz)
+    else:
+        eyes = landmarks or PoseLandmarks()
+        lost = max(1, round(_LOST_S * rate_hz))
+        found = tracked(_looked(frames, eyes, count, watch), gap=lost, least=1)
+    return mended(found, rate_hz=rate_hz, num_frames=count[0])
+
+
+def from_module(path: Path) -> Module:
+    """The estimator in a file of the user: ``def people(frames, rate_hz) -> Iterable[Track]``.
+
+    ``frames`` gives (H, W, 3) uint8 arrays, once. Each ``Track`` (of
+    ``masquerade.sight.person_tracks``) has the 33 joints of ``JOINTS``: in pixels with two numbers
+    from 0 to 1, seen and inside, and in metres about the middle of the hips, right, down and away.
+
+    Raises:
+        BadInput: if the file cannot be run, or has no such function.
+    """
+    own = _own_code.function(path, "people", signature="frames, rate_hz")
+
+    def checked(frames: Iterable[np.ndarray], rate_hz: float) -> Iterable[Track]:
+        return [_checked(track, path) for track in own(frames, rate_hz)]
+
+    return checked
+
+
+def mended(
+    tracks: Iterable[Track], *, rate_hz: float, num_frames: int | None = None
+) -> tuple[Track, ...]:
+    """One track a person, left and right in their places, without spikes, smoothed.
+
+    Args:
+        tracks: as they were found.
+        rate_hz: frames a second.
+        num_frames: of the film; in a short one short tracks count.
+    """
+    held = one_person.only(list(tracks), rate_hz=rate_hz, num_frames=num_frames)
+    return tuple(_smoothed(_unswapped(track), rate_hz) for track in held)
+
+
+def _looked(
+    frames: Iterable[np.ndarray], eyes: PoseLandmarks, count: list[int], watch: Watch | None
+) -> Iterator[tuple[Pose, ...]]:
+    """Who is in each frame; what only pixels need is forgotten at once."""
+    last: list[np.ndarray] = []
+
+    def passing() -> Iterator[np.ndarray]:
+        for frame in frames:
+            last[:] = [frame]
+            yield frame
+
+    for number, poses in enumerate(eyes.film(passing())):
+        count[0] = number + 1
+        if watch is not None:
+            watch(number, last[0], poses)
+        yield tuple(replace(pose, likely=_NOTHING) for pose in one_person.in_frame(poses))
+
+
+def _counted(
+    frames: Iterable[np.ndarray], count: list[int], watch: Watch | None
+) -> Iterator[np.ndarray]:
+    for number, frame in enumerate(frames):
+        count[0] = number + 1
+        if watch is not None:
+            watch(number, frame, ())
+        yield frame
+
+
+def _checked(track: object, path: Path) -> Track:
+    rule = "Expected tracks with start >= 0, joints (T, 33, 4), world (T, 33, 3), is_seen (T,)"
+    if not isinstance(track, Track):
+        raise BadInput(f"{rule}, of masquerade.sight.person_tracks; {path} gave {type(track)}.")
+    shapes = [np.shape(each) for each in (track.joints, track.world, track.is_seen)]
+    times = len(track.joints)
+    wanted = [(times, NUM_JOINTS, 4), (times, NUM_JOINTS, 3), (times,)]
+    if shapes != wanted or not times or track.start < 0:
+        raise BadInput(f"{rule}; {path} gave start={track.start} and {shapes}.")
+    if not (np.isfinite(track.joints).all() and np.isfinite(track.world).all()):
+        raise BadInput(f"{rule}, all finite; {path} gave others: fill gaps, with trust 0.")
+    return track
+
+
+def _unswapped(track: Track) -> Track:
+    """Left and right as they go on most smoothly: of nothing, arms, legs or both exchanged."""
+    size = one_person.sizes(track)[:, None, None]
+    places = np.concatenate([track.joints[..., :2] / size, track.world / 1.7], axis=2)
+    orders = np.array([_order(()), _order(_ARMS), _order(_LEGS), _order(_ARMS + _LEGS)])
+    ways = np.stack([places[:, order] for order in orders], axis=1)  # (T, 4, 33, 5)
+    cost, came = np.array([0.0, *[_SWAP_COST] * 3]), []
+    for before, after in pairwise(ways):
+        step = np.linalg.norm(before[:, None] - after[None], axis=3).mean(axis=2)  # (from, to)
+        total = cost[:, None] + step + _SWAP_STEP * (1 - np.eye(len(orders)))
+        came.append(total.argmin(axis=0))
+        cost = total.min(axis=0) + np.array([0.0, *[_SWAP_COST] * 3])
+    best = [int(cost.argmin())]
+    for each in reversed(came):
+        best.append(int(each[best[-1]]))
+    rows, order = np.arange(len(track))[:, None], orders[best[::-1]]
+    return replace(track, joints=track.joints[rows, order], world=track.world[rows, order])
+
+
+def _order(parts: tuple[str, ...]) -> list[int]:
+    """The joints with left and right exchanged where they belong to one of ``parts``."""
+    turned = []
+    for name in JOINTS:
+        side, _, part = name.partition("_")
+        other = {"left": "right", "right": "left"}.get(side, side)
+        turned.append(JOINTS.index(f"{other}_{part}" if part in parts else name))
+    return turned
+
+
+def _smoothed(track: Track, rate_hz: float) -> Track:
+    """Spikes not believed, gaps carried over, everything filtered without delay."""
+    size = one_person.sizes(track)
+    places = track.joints[..., :2]
+    width = min(5, len(track) - 1 + len(track) % 2) // 2 * 2 + 1
+    middle = median_filter(places, (width, 1, 1), mode="nearest")
+    is_spike = np.linalg.norm(places - middle, axis=2) > _SPIKE * size[:, None]
+    trust = track.joints[..., 2] * track.joints[..., 3] * track.is_seen[:, None]
+    trust = np.where(is_spike, 0.0, trust)
+    carried = _carried(trust, rate_hz)
+    joints = track.joints.copy()
+    joints[..., :2] = _filtered(places, trust, _SMOOTH_S * rate_hz)
+    joints[..., 2] = carried
+    return replace(
+        track, joints=joints, world=_filtered(track.world, trust, _SMOOTH_WORLD_S * rate_hz)
+    )
+
+
+def _carried(trust: np.ndarray, rate_hz: float) -> np.ndarray:
+    """(T, J) the trust in each joint, from the time at which it was seen best."""
+    fall = np.exp(-1.0 / (_FORGET_S * rate_hz))
+    held = trust.copy()
+    for rows in (range(1, len(held)), range(len(held) - 2, -1, -1)):
+        for at in rows:
+            before = at - 1 if rows.step > 0 else at + 1
+            held[at] = np.maximum(held[at], fall * held[before])
+    return held
+
+
+def _filtered(values: np.ndarray, trust: np.ndarray, width: float) -> np.ndarray:
+    """Values (T, J, D) seen through a Gaussian in time, symmetric, weighted by trust (T, J)."""
+    if len(values) < 2:
+        return values
+    weight = np.maximum(trust, _UNSURE * 1e-3)[..., None]
+    known = np.maximum(trust.max(axis=0), 1e-9)[None, :, None]
+    best = np.where(weight > _UNSURE * known, weight, weight * 1e-3)
+    # A joint that is unknown for longer than the filter is wide is led by a wider one.
+    wide, narrow = (
+        gaussian_filter1d(values * best, of, axis=0, mode="nearest", truncate=6)
+        / gaussian_filter1d(best, of, axis=0, mode="nearest", truncate=6)
+        for of in (4 * width, width)
+    )
+    near = gaussian_filter1d(best / known, width, axis=0, mode="nearest", truncate=6)
+    part = np.clip(near / 0.2, 0, 1)
+    return np.asarray(wide + part * (narrow - wide))
