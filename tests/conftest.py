@@ -20,7 +20,9 @@ from masquerade.account.verdict import Verdict
 from masquerade.cli import main
 from masquerade.errors import BadInput
 from masquerade.noise import Noise, source
+from masquerade.receipt import Receipt
 from masquerade.recipes import papers
+from masquerade.report import releases
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
@@ -50,6 +52,24 @@ def own_processes() -> Iterator[None]:
     held = getattr(reusable, "_executor", None)
     if held is not None:
         held.shutdown(wait=True, kill_workers=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_receipt_can_be_shown() -> Iterator[None]:
+    """Whatever receipt a test makes, its page says what is protected and what is not."""
+    check, seen = Receipt.__post_init__, set()
+
+    def shown(receipt: Receipt) -> None:
+        check(receipt)
+        key = (receipt.guarantee, receipt.is_rehearsal)
+        if key not in seen:
+            seen.add(key)
+            body = releases.section("a file", receipt, is_film=True).body
+            assert "What is protected" in body and "What is not protected" in body
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Receipt, "__post_init__", shown)
+        yield
 
 
 @pytest.fixture

@@ -85,7 +85,10 @@ class Receipt:
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:
-            raise ValueError(f"Expected a receipt of format {FORMAT}, got format={self.format}.")
+            raise ValueError(
+                f"Expected a receipt of format {FORMAT}, got format={self.format}; another version "
+                "of Masquerade wrote it: install that one, or a newer one."
+            )
         if self.is_rehearsal and self.guarantee.kind is not Kind.NONE:
             raise ValueError(
                 "Expected no guarantee for a rehearsal, got kind "

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from masquerade import _json
+from masquerade.guarantee import Kind
+from masquerade.receipt import receipt_path
+from masquerade.report import shrunk
+from masquerade.report.page import PagePart, Section, page
+from masquerade.scores import Attacked, Success
+from masquerade.video import write
 
 BEFORE = Path(__file__).parents[1] / "fixtures" / "before"
 FILM = BEFORE / "public" / "film.mp4"
@@ -14,10 +26,14 @@ FILM = BEFORE / "public" / "film.mp4"
 
 def answer(path: Path) -> Path:
     """What an attack writes, in small."""
-    figures = {"measure": "rank-1", "value": 0.25, "low": 0.125, "high": 0.5}
-    one = {"attacker": "a stranger", "verdict": "weakened"}
-    one |= {name: [figures] for name in ("published", "ceiling", "floor")}  # type: ignore[dict-item]
-    path.write_text(json.dumps({"attack": "reidentify", "attackers": [one]}))
+    found = {
+        name: Success(measure="rank-1", value=value, low=value / 2, high=2 * value, count=9, of="x")
+        for name, value in (("published", 0.25), ("ceiling", 0.45), ("floor", 0.05))
+    }
+    each = {name: (figure,) for name, figure in found.items()}
+    one = Attacked(attack="reidentify", attacker="a stranger", **each)
+    said = {**_json.encode(one), "verdict": one.verdict, "is_telling": one.is_telling}
+    path.write_text(json.dumps({"attack": "reidentify", "attackers": [said]}))
     return path
 
 
@@ -34,6 +50,7 @@ def test_what_is_private_is_shown_and_the_page_is_stamped(command: Any, tmp_path
     assert done.code == 0 and done.json["private"] is True
     text = (tmp_path / "page.html").read_text()
     assert "PRIVATE" in text and "Before (private)" in text and "0.250 (0.125 to 0.500)" in text
+    assert "No better than with random data" not in text and "9 x" in text
     assert text.count("<video") == 2
 
 
@@ -61,3 +78,107 @@ def test_an_original_stands_beside_one_file_alone(command: Any, tmp_path: Path) 
     folder = BEFORE / "public"
     done = command("report", folder, "--original", FILM, "--out", tmp_path / "p.html")
     assert done.code == 2 and "a page for each" in done.err
+
+
+def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
+    some = [Section(title=part.name, body="", part=part) for part in reversed(PagePart)]
+    text = page("t", some)
+    places = [text.index(f"<h2>{part.name}</h2>") for part in PagePart]
+    assert places == sorted(places)
+    assert text.index("<details>") > text.index("<h2>AUDIT"), "receipts and appendix are folded"
+
+
+def test_a_film_comes_with_two_plain_answers_its_choice_and_its_audit(
+    command: Any, tmp_path: Path
+) -> None:
+    target = tmp_path / "page.html"
+    assert command("report", FILM, "--audit", "--public", "--out", target).code == 0
+    text = target.read_text()
+    order = ["<video", "What is protected", "What is not protected", "this release", "claimed"]
+    places = [text.index(word) for word in order]
+    assert places == sorted(places) and "PUBLIC" in text
+    first = text[: text.index("The same, exactly")]
+    shown = re.sub("<style>.*?</style>", "", first, flags=re.S)
+    assert "epsilon" not in shown and "delta" not in shown, "words for experts are behind a fold"
+    assert "Not refuted" in text and 'download="film.mp4.receipt.json"' in text
+
+
+def test_audits_of_others_stand_beside_their_claim(command: Any, tmp_path: Path) -> None:
+    found = command("audit", "gaussian_noise", "--trials", "400", "--json")
+    (tmp_path / "audit.json").write_text(found.out)
+    told = ("--audits", tmp_path / "audit.json", "--out", tmp_path / "p.html")
+    done = command("report", BEFORE / "public" / "alone.npy", *told, "--json")
+    assert done.code == 0 and done.json["private"] is False
+    assert "gaussian_noise: Not refuted" in (tmp_path / "p.html").read_text()
+    (tmp_path / "audit.json").write_text("[]")
+    done = command("report", BEFORE / "public" / "alone.npy", *told)
+    assert done.code == 4 and "masquerade audit NAME --json" in done.err
+
+
+def edited(receipt: dict[str, Any], how: str) -> None:
+    match how:
+        case "missing":
+            del receipt["guarantee"]["unit"]
+        case "newer":
+            receipt["format"] = 2
+        case "unknown":
+            receipt["colour"] = "red"
+        case "edited":
+            receipt["guarantee"]["epsilon"] = receipt["guarantee"]["epsilon"] / 2
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("missing", "unit"),
+        ("newer", "another version of Masquerade wrote it"),
+        ("unknown", "colour"),
+        ("edited", "It was edited"),
+    ],
+)
+def test_a_receipt_that_cannot_be_trusted_is_refused_with_the_reason(
+    how: str, reason: str, command: Any, tmp_path: Path
+) -> None:
+    film = tmp_path / "film.mp4"
+    shutil.copy(FILM, film)
+    said = json.loads(receipt_path(FILM).read_text())
+    edited(said, how)
+    receipt_path(film).write_text(json.dumps(said))
+    done = command("report", film, "--out", tmp_path / "p.html")
+    assert done.code == 4 and reason in done.err, done.err
+    assert not (tmp_path / "p.html").exists()
+
+
+def test_numbers_are_drawn_before_and_after(command: Any, tmp_path: Path) -> None:
+    told = ("--original", BEFORE / "private" / "monday.npy", "--out", tmp_path / "p.html")
+    assert command("report", BEFORE / "public" / "monday.npy", *told).code == 0
+    text = (tmp_path / "p.html").read_text()
+    assert text.count("<polyline") >= 4 and "PRIVATE" in text and "a number is off by" in text
+    done = command("report", FILM, "--original", *told[1:])
+    assert done.code == 4 and "film or a picture" in done.err
+
+
+def test_a_long_and_large_film_is_shown_in_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shrunk, "SECONDS", 1)
+    path = tmp_path / "long.mp4"
+    rng = np.random.default_rng(3)
+    frames = (rng.integers(0, 256, (48, 1302, 3), dtype=np.uint8) for _ in range(12))
+    with path.open("wb") as stream:
+        write.write(stream, frames, suffix=".mp4", rate=Fraction(6))
+    copy = shrunk.film(path)
+    assert "the first 1 of about 2 seconds" in copy.note and "434 by 16" in copy.note
+    assert len(copy.data) < path.stat().st_size / 4
+
+
+def test_a_folder_is_one_page_with_each_way_of_release_said_once(
+    command: Any, tmp_path: Path
+) -> None:
+    target = tmp_path / "p.html"
+    done = command("report", BEFORE / "public", "--out", target, "--json")
+    assert done.code == 0 and done.json["files"] == 10
+    text = target.read_text()
+    assert text.count("Download ") == 10, "every receipt"
+    assert "files, all released in one way" in text and "Not for publication" in text
+    assert "this is a rehearsal" in text and Kind.NONE.value in text

@@ -34,7 +34,7 @@ class Well(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.fetched += [value or "" for name, value in attrs if name in ("src", "href")]
-        if tag not in ("meta", "br", "link"):
+        if tag not in ("meta", "br", "link", "input", "img"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -147,16 +147,19 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people
     for word in ("video_dprp", "mask_dp", "ppedcrf", "tempdiff", "feature_projective"):
         assert word in text
     assert "Differentially private with epsilon 8" in text
+    asked = ("<video", "What is protected", "Can people be recognised?", "this release")
+    asked += ("The budget", "Claim and evidence", "receipts</h2>", "Five papers")
+    assert [text.index(word) for word in asked] == sorted(text.index(word) for word in asked)
     checker = Well()
     checker.feed(text)
     inside = [source for source in checker.fetched if source.startswith("data:video/mp4;base64,")]
     assert checker.open == []
     assert all(source.startswith(("data:", "#")) for source in checker.fetched), "no network"
-    assert len(inside) == 8 and "CLAIMED, NOT VALID" in text and "heuristic" in text
+    assert len(inside) == 10 and "CLAIMED, NOT VALID" in text and "heuristic" in text
     for name in ("as-published", "orthonormal", "pooled", "cosine-16-sites", "cosine-frame"):
         assert name in text
         assert command("receipt", "check", tmp_path / f"clip-{name}.mp4").code == 0
-    assert text.count("<svg") == 6 and text.count('class="bar"') == 36, "twelve classes, 3 ways"
+    assert text.count("<svg") == 11 and text.count('class="bar"') == 36, "twelve classes, 3 ways"
     assert "PRIVATE" in text and "<script src" not in text
     assert command("receipt", "check", tmp_path / "steps.csv").code == 0
     assert "was refused" in done.out and "was killed" in done.out and "REFUTED" in done.out

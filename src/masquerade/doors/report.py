@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tyro.conf import Positional
 
-from masquerade import video
-from masquerade.doors import Answer
-from masquerade.doors.receipt import check_receipt, published_files
-from masquerade.errors import BadInput
+from masquerade.doors import Answer, report_files, report_found, report_frontier
+from masquerade.doors.receipt import published_files
 from masquerade.files import atomic
-from masquerade.ledger import Ledger, words
-from masquerade.report import media, page
+from masquerade.report import page, releases
 
+_FRONTIERS = 3  # plots, where there are more mechanisms
 _LEFT_OUT = "What is private (originals, attacks, the ledger) was left out of this page."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """What else a page shows; all of it is private.
+    """What else a page shows; audits are of made-up data, all the rest is private.
 
     Args:
         original: the file before, shown beside the one published file.
         attacks: answers of `masquerade attack --out`.
         ledger: a path, or postgresql://...
+        audits: answers of `masquerade audit NAME --json`.
+        plays: audit each mechanism with the settings of its receipt, now.
     """
 
     original: Path | None = None
     attacks: tuple[Path, ...] = ()
     ledger: str | None = None
+    audits: tuple[Path, ...] = ()
+    plays: bool = False
+
+    @property
+    def is_private(self) -> bool:
+        """Whether anything private is shown."""
+        return bool(self.original or self.attacks or self.ledger is not None)
 
 
 def write_report(
@@ -56,57 +62,55 @@ def write_report(
     found, beside = published_files(files), beside or Beside()
     if not found:
         raise ValueError("Expected at least one published file.")
-    used = Beside() if public else beside
+    used = Beside(audits=beside.audits, plays=beside.plays) if public else beside
     if used.original is not None and len(found) != 1:
         raise ValueError(
             f"Expected one published file beside --original, got {len(found)}; a page for each."
         )
-    sections = [_section(file, used.original) for file in found]
-    sections += [_attack(path) for path in used.attacks]
+    checked = report_files.checked(found)
+    sections = report_files.sections(checked, used.original)
+    sections += map(report_found.attacks, used.attacks)
+    sections += _frontiers(checked)
     if used.ledger is not None:
-        said = [line for each in Ledger(used.ledger).summaries() for line in words.sentences(each)]
-        body = page.listing(said or ["No account is open."])
-        sections.append(page.Section(title="The budget left", body=body, has_originals=True))
-    lead = _LEFT_OUT if public else ""
+        sections.append(report_found.budget(used.ledger))
+    audits = _audits(checked, beside)  # of made-up data, so public
+    sections += [report_found.audits(audits)] if audits else []
+    sections.append(releases.receipts([(one.name, one.receipt) for one in checked]))
+    lead = _lead(checked, is_public=public)
     text = page.page("What was published", sections, lead=lead)
     is_private = any(section.has_originals for section in sections)
     atomic.write_whole(Path(target), text.encode(), is_private=is_private)
     return Path(target)
 
 
-def _section(file: Path, original: Path | None) -> page.Section:
-    receipt = check_receipt(file)
-    if not video.is_video(file):
-        return page.receipt_section(file.name, receipt)
-    pairs = [("Published", file)]
-    if original is not None:
-        pairs.insert(0, ("Before (private)", original))
-    pictures, unit = media.films(pairs), media.unit_on_frame(receipt.guarantee.unit, file)
-    section = page.receipt_section(file.name, receipt, pictures=pictures, unit=unit)
-    return replace(section, has_originals=original is not None)
+def _frontiers(checked: Sequence[report_files.Checked]) -> list[page.Section]:
+    """One for the first file of each mechanism."""
+    first = {one.receipt.mechanism: one for one in reversed(checked)}
+    found = [
+        report_frontier.section(one.receipt, name=one.name if len(checked) > 1 else "")
+        for one in reversed(first.values())
+    ]
+    return [section for section in found if section is not None][:_FRONTIERS]
 
 
-def _attack(path: Path) -> page.Section:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        rows = [
-            (each["attacker"], own["measure"], *map(_span, (top, own, low)))
-            for each in data["attackers"]
-            for own, top, low in zip(each["published"], each["ceiling"], each["floor"], strict=True)
-        ]
-        verdicts = [f"{each['attacker']}: {each['verdict']}" for each in data["attackers"]]
-        title = f"What the attack {data['attack']} finds"
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise BadInput(
-            f"Expected an answer of masquerade attack --out at {path}; it cannot be one: {error}"
-        ) from error
-    heading = ("attacker", "measure", "before", "after", "random data")
-    body = page.table(heading, rows) + page.listing(verdicts)
-    return page.Section(title=title, body=body, has_originals=True)
+def _audits(checked: Sequence[report_files.Checked], beside: Beside) -> list[report_found.Audited]:
+    """What was given, and what is played now: the first file of each mechanism."""
+    found = [report_found.audited(path) for path in beside.audits]
+    if beside.plays:
+        first = {one.receipt.mechanism: one.receipt for one in reversed(checked)}
+        games = map(report_found.played, reversed(first.values()))
+        found += [game for game in games if game is not None]
+    return found
 
 
-def _span(figure: dict[str, float]) -> str:
-    return f"{figure['value']:.3f} ({figure['low']:.3f} to {figure['high']:.3f})"
+def _lead(found: Sequence[report_files.Checked], *, is_public: bool) -> str:
+    """When, and that the files are those."""
+    dates = sorted({one.receipt.date for one in found})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    said = f"Released on {when}. It is the file that its receipt, at the end, tells of."
+    if len(found) > 1:
+        said = f"Released on {when}. All {len(found)} files are those that their receipts tell of."
+    return said + f" {_LEFT_OUT}" * is_public
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +123,13 @@ class Report:
         original: the file before, shown beside the published one; the page is then PRIVATE.
         attacks: answers of `masquerade attack --out`; the page is then PRIVATE.
         ledger: whose budget is shown, a path or postgresql://...; the page is then PRIVATE.
+        audit: put the claim to the test, on made-up data, with the settings of the receipt.
+        audits: answers of `masquerade audit NAME --json`, such as of a model; they are public.
         public: leave out everything private, and say so.
+
+    Example:
+        masquerade report public.mp4 --out page.html --original ward.mp4 --audit
+        masquerade report published/ --out page.html --public
     """
 
     files: Positional[tuple[Path, ...]]
@@ -127,13 +137,21 @@ class Report:
     original: Path | None = None
     attacks: tuple[Path, ...] = ()
     ledger: str | None = None
+    audit: bool = False
+    audits: tuple[Path, ...] = ()
     public: bool = False
 
     def run(self) -> Answer:
         """Check every receipt, then write the page."""
-        beside = Beside(original=self.original, attacks=self.attacks, ledger=self.ledger)
+        beside = Beside(
+            original=self.original,
+            attacks=self.attacks,
+            ledger=self.ledger,
+            audits=self.audits,
+            plays=self.audit,
+        )
         write_report(self.files, self.out, beside=beside, public=self.public)
-        is_private = beside != Beside() and not self.public
+        is_private = beside.is_private and not self.public
         return Answer(
             data={
                 "report": str(self.out),

@@ -271,8 +271,13 @@ def drawn(found: Sequence[MembersFound]) -> str:
     return plot.svg(lines, axes)
 
 
-def kept(found: Sequence[MembersFound]) -> str:
-    """What models are good for against what LiRA finds in them, with the frontier."""
+def kept(found: Sequence[MembersFound], *, this: tuple[str, float | None] | None = None) -> str:
+    """What models are good for against what LiRA finds in them, with the frontier.
+
+    Args:
+        found: the models that were attacked.
+        this: the row and the epsilon of one to mark.
+    """
     dots = [
         frontier.Dot(
             name=one.named,
@@ -282,6 +287,7 @@ def kept(found: Sequence[MembersFound]) -> str:
             kept=100 * one.use.mean,
             spread=100 * one.use.spread if len(one.top_1) > 1 else 0.0,
             is_proved=one.epsilon is not None,
+            is_this=(one.row, one.epsilon) == this,
         )
         for one in _by_main(found)
     ]

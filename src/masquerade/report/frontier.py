@@ -28,6 +28,7 @@ class Dot:
         kept: what it is still good for.
         spread: half the length of the whisker of that; 0 draws none.
         is_proved: whether an epsilon stands behind it.
+        is_this: whether the page is about it; it is ringed.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Dot:
     kept: float
     spread: float = 0.0
     is_proved: bool = False
+    is_this: bool = False
 
 
 def svg(dots: Sequence[Dot], axes: Axes) -> str:
@@ -98,11 +100,14 @@ def _drawn(dot: Dot, number: int, xs: Ruler, ys: Ruler) -> list[str]:
     name = html.escape(dot.name)
     across = f'x1="{xs.place(dot.low):.1f}" y1="{y:.1f}" x2="{xs.place(dot.high):.1f}" y2="{y:.1f}"'
     down = f'x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}"'
+    ring = f'<circle class="this" cx="{x:.1f}" cy="{y:.1f}" r="9" fill="none" stroke="{colour}" '
+    weight = ' font-weight="700"' if dot.is_this else ""
     return [
+        *([f'{ring}stroke-width="2"/>'] if dot.is_this else []),
         *(f'<line {each} stroke="{colour}" opacity="0.5"/>' for each in (across, down)),
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}">'
         f"<title>{name}: {dot.given_away:.3g} given away, {dot.kept:.3g} kept</title></circle>",
         f'<text x="{x + 6:.1f}" y="{y - 5:.1f}" font-size="10">{number}</text>',
         f'<circle cx="{plot.RIGHT + 14}" cy="{top - 4}" r="4" fill="{colour}"/>',
-        f'<text x="{plot.RIGHT + 24}" y="{top}" font-size="9.5">{number} {name}</text>',
+        f'<text x="{plot.RIGHT + 24}" y="{top}" font-size="9.5"{weight}>{number} {name}</text>',
     ]

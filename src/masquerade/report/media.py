@@ -4,47 +4,48 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 import math
-from fractions import Fraction
-from itertools import islice
 from pathlib import Path
-
-import numpy as np
 
 from masquerade import video
 from masquerade.guarantee import Unit, UnitName
-from masquerade.report.sheet import jpeg
-from masquerade.video import header, read
-from masquerade.video import write as writer
+from masquerade.report import shrunk
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
+_MOST_BYTES = 2 << 20  # of a picture that is shown as it is
+_STROKE = 'stroke="#ffb000" stroke-width="2" vector-effect="non-scaling-stroke"'
+_TINY = 0.04  # of the width; what is smaller gets a ring
+_PLAYED = "Films are shown as copies that browsers play; the receipt is of the file itself."
 _DRAWN = {
-    UnitName.PIXELS: "The square is as large as the sites that are protected, all in one frame; "
-    "they may lie anywhere in the film.",
-    UnitName.TUBE: "The square is as large as what is protected of every frame; it may lie "
+    UnitName.PIXELS: "The square is as large as what is protected, on a published frame. It may be "
+    "anywhere, and need not be a square.",
+    UnitName.TUBE: "The square is as large as what is protected of every frame. It may be "
     "anywhere.",
     UnitName.FRAME: "The border marks what is protected: one such frame.",
 }
 
 
-def films(pairs: list[tuple[str, Path]]) -> str:
-    """Pictures or films side by side, each with its caption; films share a button and a slider.
+def side_by_side(pairs: list[tuple[str, Path]], *, is_still: bool = False) -> str:
+    """Pictures or films beside each other, each with its caption; one button plays all films.
 
     Args:
         pairs: a caption and a file that `masquerade.video` reads, such as before and after.
+        is_still: show the first frame of films alone, where a page would get too large.
     """
-    shown = "\n".join(
-        f"<figure>{_embedded(said, path)}<figcaption>{html.escape(said)}</figcaption></figure>"
-        for said, path in pairs
-    )
-    if all(_is_picture(path) for _, path in pairs):
-        return f'<div class="pair">{shown}</div>'
+    shown, notes = [], []
+    for said, path in pairs:
+        inside, note = _embedded(said, path, is_still=is_still)
+        caption = f"<figcaption>{html.escape(said)}</figcaption>"
+        shown.append(f"<figure>{inside}{caption}</figure>")
+        notes.append(note)
+    side = f'<div class="pair">{"".join(shown)}</div>'
+    said = "".join(f'<p class="small">{html.escape(note)}</p>' for note in _once(notes))
+    if is_still or all(_is_picture(path) for _, path in pairs):
+        return side + said
     return (
-        f'<div data-films><div class="pair">{shown}</div><div class="controls">'
-        '<button type="button">Play</button><input type="range" min="0" max="1000" value="0" '
-        'aria-label="Place in the film"></div><p>Films are shown as copies that browsers play; '
-        "the receipt is of the published file itself.</p></div>"
+        f'<div data-films>{side}<div class="controls"><button type="button">Play</button>'
+        '<input type="range" min="0" max="1000" value="0" aria-label="Place in the film"></div>'
+        f"{said}</div>"
     )
 
 
@@ -52,60 +53,57 @@ def unit_on_frame(unit: Unit, path: Path) -> str:
     """What one unit covers, drawn on the first published frame; nothing where it has no shape."""
     if unit.name not in _DRAWN:
         return ""
-    frame = first_frame(path)
-    high, wide = frame.shape[:2]
+    copy, (high, wide) = shrunk.still(path), shrunk.size(path)
     if unit.sites and unit.sites > high * wide:
         return ""  # more than a frame: a square would show too little
-    side = math.sqrt(unit.sites or high * wide)
-    across, down = min(side, wide), min(side, high)
-    if unit.name is UnitName.FRAME:
-        across, down = wide, high
-    left, top = (wide - across) / 2, (high - down) / 2
-    data = base64.b64encode(jpeg(frame)).decode()
-    said = _DRAWN[unit.name]
-    return (
-        f'<figure><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" '
-        f'width="{min(2 * wide, 640)}" role="img" aria-label="{html.escape(said)}">'
-        f'<image width="{wide}" height="{high}" href="data:image/jpeg;base64,{data}"/>'
+    across, down = float(wide), float(high)
+    if unit.name is not UnitName.FRAME:
+        down = min(math.sqrt(unit.sites or 1), high)
+        across = (unit.sites or 1) / down
+    left, top, said = (wide - across) / 2, (high - down) / 2, _DRAWN[unit.name]
+    parts = [
+        f'<image width="{wide}" height="{high}" preserveAspectRatio="none" '
+        f'href="{_inline("image/jpeg", copy.data)}"/>',
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{across:.1f}" height="{down:.1f}" '
-        'fill="none" stroke="#ffb000" stroke-width="2" vector-effect="non-scaling-stroke"/></svg>'
+        f'fill="none" {_STROKE}/>',
+    ]
+    if max(across, down) < _TINY * wide:  # so that it is found
+        ring = f'<circle cx="{wide / 2}" cy="{high / 2}" r="{_TINY * wide:.1f}" fill="none" '
+        parts.append(f"{ring}{_STROKE}/>")
+        said = f"In the middle of the ring: {said[:1].lower()}{said[1:]}"
+    return (
+        f'<figure class="unit"><svg xmlns="http://www.w3.org/2000/svg" role="img" '
+        f'viewBox="0 0 {wide} {high}" aria-label="{html.escape(said)}">{"".join(parts)}</svg>'
         f"<figcaption>{html.escape(said)}</figcaption></figure>"
     )
 
 
-def first_frame(path: Path) -> np.ndarray:
-    """Of a film or a picture."""
-    return next(iter(islice(read.frames(path), 1)))
+def _once(notes: list[str]) -> list[str]:
+    return [note for note in dict.fromkeys(notes) if note]
 
 
 def _is_picture(path: Path) -> bool:
     return path.suffix.lower() in video.PICTURES
 
 
-def _embedded(said: str, path: Path) -> str:
+def _embedded(said: str, path: Path, *, is_still: bool) -> tuple[str, str]:
+    """What is shown of a file, and in which way that is less than the file."""
     label = html.escape(said, quote=True)
-    if _is_picture(path):
-        data = base64.b64encode(path.read_bytes()).decode()
-        kind = _TYPES[path.suffix.lower()]
-        return f'<img alt="{label}" src="data:{kind};base64,{data}">'
-    data = base64.b64encode(_playable(path)).decode()
-    poster = base64.b64encode(jpeg(first_frame(path))).decode()
+    kind = _TYPES.get(path.suffix.lower())
+    if kind is not None and path.stat().st_size <= _MOST_BYTES:
+        return f'<img alt="{label}" src="{_inline(kind, path.read_bytes())}">', ""
+    if is_still or kind is not None:
+        copy = shrunk.still(path)
+        note = copy.note if kind else "Shown here: the first frame, so that this page stays small."
+        return f'<img alt="{label}" src="{_inline("image/jpeg", copy.data)}">', note
+    film = shrunk.film(path)
+    poster, source = _inline("image/jpeg", film.poster), _inline("video/mp4", film.data)
     return (
-        f'<video muted playsinline preload="auto" aria-label="{label}" '
-        f'poster="data:image/jpeg;base64,{poster}" src="data:video/mp4;base64,{data}"></video>'
+        f'<video muted playsinline loop preload="auto" aria-label="{label}" '
+        f'poster="{poster}" src="{source}"></video>',
+        film.note or _PLAYED,
     )
 
 
-def _playable(path: Path) -> bytes:
-    """The film as H.264 with halved chroma, which every browser plays; odd edges are cut."""
-    contents = header.told(path)
-    rate = Fraction(contents.rate).limit_denominator(1001)
-    stream = io.BytesIO()
-    even = (np.ascontiguousarray(_even(frame)) for frame in read.frames(path))
-    writer.write(stream, even, suffix=".mp4", rate=rate)
-    return stream.getvalue()
-
-
-def _even(frame: np.ndarray) -> np.ndarray:
-    high, wide = frame.shape[:2]
-    return frame[: high - high % 2 or 1, : wide - wide % 2 or 1]
+def _inline(kind: str, data: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"

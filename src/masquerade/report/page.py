@@ -6,13 +6,21 @@ import base64
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import IntEnum
 
 from masquerade.report.style import SCRIPT, STYLE
-from masquerade.wording import explain
 
-if TYPE_CHECKING:  # plots are drawn where no accountant is installed
-    from masquerade.receipt import Receipt
+
+class PagePart(IntEnum):
+    """Where on the page a section stands: what a person asks first comes first."""
+
+    PICTURES = 0
+    ATTACKS = 1
+    FRONTIER = 2
+    BUDGET = 3
+    AUDIT = 4
+    RECEIPTS = 5  # folded, as the appendix is
+    APPENDIX = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,21 +29,30 @@ class Section:
 
     Args:
         title: its heading.
-        body: HTML, made by the functions of this file.
+        body: HTML, made by the functions of this room.
         has_originals: whether anything in it was computed from private input outside a guarantee.
+        part: where it stands; sections of one part stay in their order.
     """
 
     title: str
     body: str
     has_originals: bool = False
+    part: PagePart = PagePart.PICTURES
+
+
+_PRIVATE = (
+    "PRIVATE: this page shows originals, or figures computed from them. Keep it as safe as they "
+    "are."
+)
+_PUBLIC = "PUBLIC: nothing on this page was computed from originals. It may be shared."
 
 
 def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
     """The whole page; one section with originals makes all of it private."""
     if any(section.has_originals for section in sections):
-        stamp = '<span class="stamp private">PRIVATE: shows originals or figures of them</span>'
+        stamp = f'<strong class="stamp private">{_PRIVATE}</strong>'
     else:
-        stamp = '<span class="stamp public">PUBLIC: nothing here was computed from originals</span>'
+        stamp = f'<strong class="stamp public">{_PUBLIC}</strong>'
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>',
@@ -43,13 +60,36 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
         f"<style>{STYLE}</style></head><body>",
         '<a class="skip" href="#main">To the content</a>',
         f"<header><h1>{html.escape(title)}</h1>",
-        f"<p>{stamp}</p>",
-        paragraphs([lead] if lead else []) + '</header><main id="main">',
+        f"{paragraphs([lead] if lead else [])}<p>{stamp}</p></header>",
+        '<main id="main">',
+        *map(_placed, sorted(sections, key=lambda section: section.part)),
+        f"</main><script>{SCRIPT}</script></body></html>\n",
     ]
-    for section in sections:
-        heading = html.escape(section.title)
-        parts.append(f"<section><h2>{heading}</h2>\n{section.body}</section>")
-    return "\n".join([*parts, f"</main><script>{SCRIPT}</script></body></html>\n"])
+    return "\n".join(parts)
+
+
+def _placed(section: Section) -> str:
+    heading = f"<h2>{html.escape(section.title)}</h2>"
+    if section.part >= PagePart.RECEIPTS:
+        inside = f"<details><summary>{heading}</summary>\n{section.body}</details>"
+        return f'<section class="folded">{inside}</section>'
+    return f"<section>{heading}\n{section.body}</section>"
+
+
+def folded(summary: str, body: str) -> str:
+    """What only some readers want: a line that opens."""
+    return f"<details><summary>{html.escape(summary)}</summary>\n{body}</details>"
+
+
+def heading(said: str) -> str:
+    """Of a part of a section."""
+    return f"<h3>{html.escape(said)}</h3>"
+
+
+def captioned(svg: str, caption: str) -> str:
+    """A small picture that is readable on a phone, and words below it."""
+    below = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+    return f'<figure class="spans">{svg}{below}</figure>'
 
 
 def paragraphs(lines: Iterable[str]) -> str:
@@ -62,22 +102,43 @@ def listing(lines: Iterable[str]) -> str:
     return "<ul>\n" + "\n".join(f"<li>{html.escape(line)}</li>" for line in lines) + "\n</ul>"
 
 
-def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of plain text."""
-    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in heading)
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]], *, says: str = "Table") -> str:
+    """A table of plain text; on a phone each row is a card, its cells named.
+
+    Args:
+        heading: names of the columns.
+        rows: cells, the first of which names the row.
+        says: what it shows, for those who hear the page.
+    """
+    head = "".join(_cell("th", "columnheader", cell, ' scope="col"') for cell in heading)
     body = "\n".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        '<tr role="row">'
+        + "".join(
+            _cell("td", "cell", cell, f' data-name="{html.escape(name, quote=True)}"')
+            for name, cell in zip(heading, row, strict=True)
+        )
+        + "</tr>"
+        for row in rows
     )
-    inside = f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody>"
+    inside = (
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
+        f'<tbody role="rowgroup">\n{body}\n</tbody>'
+    )
+    label = html.escape(says, quote=True)
     return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Table">'
-        f"<table>{inside}</table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
+        f'<table role="table">{inside}</table></div>'
     )
+
+
+def _cell(tag: str, role: str, said: str, more: str) -> str:
+    return f'<{tag} role="{role}"{more}>{html.escape(said)}</{tag}>'
 
 
 def figure(svg: str) -> str:
-    """A picture made by `masquerade.report.plot`."""
-    return f"<figure>{svg}</figure>"
+    """A picture made by this room; on a phone it can be moved sideways."""
+    label = 'tabindex="0" role="region" aria-label="Picture"'
+    return f'<figure><div class="scroll plot" {label}>{svg}</div></figure>'
 
 
 def film(mp4: bytes) -> str:
@@ -87,20 +148,3 @@ def film(mp4: bytes) -> str:
         '<figure><video controls="" loop="" muted="" playsinline="" aria-label="A film" '
         f'src="data:video/mp4;base64,{data}"></video></figure>'
     )
-
-
-def receipt_section(title: str, receipt: Receipt, *, pictures: str = "", unit: str = "") -> Section:
-    """A release: pictures, what is protected and what is not, and the receipt folded away."""
-    first, *others = explain(receipt.guarantee)
-    bare = [line for line in others if line.startswith("Not protected")]
-    text = receipt.to_json()
-    data = base64.b64encode(text.encode()).decode()
-    name = html.escape(f"{title}.receipt.json", quote=True)
-    folded = (
-        "<details><summary>The receipt</summary>\n"
-        + listing(line for line in others if line not in bare)
-        + f'<p><a download="{name}" href="data:application/json;base64,{data}">Download it</a></p>'
-        + f'<pre tabindex="0">{html.escape(text)}</pre></details>'
-    )
-    body = pictures + paragraphs([first]) + unit + paragraphs(bare) + folded
-    return Section(title=title, body=body)

@@ -23,6 +23,7 @@ from masquerade.recipes.demo import (
 from masquerade.recipes.demo.chapter import SYSTEMS, Chapter, table
 from masquerade.recipes.stage import world
 from masquerade.report import page
+from masquerade.report.page import PagePart
 
 _ON_SCREEN = ("papers", "audits", "account")  # the rest is on the page
 
@@ -44,12 +45,12 @@ class Demo:
         self.out.mkdir(parents=True, exist_ok=True)
         with bench.telling() as told:
             work: dict[str, Callable[[], Chapter]] = {
+                "clip": partial(clip.released, self.out, told),
                 "papers": partial(claims.judged, told),
                 "audits": partial(claims.played, told),
                 "noise": partial(steps.noise, told),
                 "steps": partial(steps.released, self.out, seed=self.seed),
                 "people": partial(_people, self.out),
-                "clip": partial(clip.released, self.out, told),
                 "places": partial(places.hidden, self.out, told),
                 "videos": partial(video_model.learned, told),
                 "sensors": partial(sensor_model.learned, told),
@@ -67,12 +68,15 @@ class Demo:
         ]
         rows = [tuple(line.values()) for line in systems]
         title = "People who never lived, hidden in several ways"
-        first = page.Section(title=title, body=page.table(SYSTEMS, rows), has_originals=True)
+        body = page.table(SYSTEMS, rows, says=title)
+        one_table = page.Section(title=title, body=body, has_originals=True, part=PagePart.ATTACKS)
         chapters = {name: chapter for name, (chapter, _) in timed.items()}
         sections = [section for chapter in chapters.values() for section in chapter.sections]
         lead = "Everyone dances; nobody is recognised."
         report = self.out / "report.html"
-        atomic.write_whole(report, page.page("Masquerade", [first, *sections], lead=lead).encode())
+        atomic.write_whole(
+            report, page.page("Masquerade", [one_table, *sections], lead=lead).encode()
+        )
         atomic.write_whole(self.out / "systems.md", bench.table(SYSTEMS, rows).encode())
         data = {
             name: value for chapter in chapters.values() for name, value in chapter.data.items()

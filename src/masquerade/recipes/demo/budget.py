@@ -17,6 +17,7 @@ from masquerade.mechanism import Mechanism
 from masquerade.recipes.demo import steps
 from masquerade.recipes.demo.chapter import Chapter
 from masquerade.report import page
+from masquerade.report.page import PagePart
 
 CAP = 8.0
 EACH = 3.0
@@ -61,7 +62,8 @@ def spent(folder: Path) -> Chapter:
     entries = ledger.entries()
     spends = sum(entry.kind == "reserve" for entry in entries)
     said.append(f"The ledger's {len(entries)} entries verify; {spends} spends are in it.")
-    section = page.Section(title="An account that cannot be overdrawn", body=page.listing(said))
+    title = "The budget: an account that cannot be overdrawn"
+    section = page.Section(title=title, body=page.listing(said), part=PagePart.BUDGET)
     return Chapter(sections=[section], lines=[*said, ""])
 
 

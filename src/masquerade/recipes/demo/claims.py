@@ -7,6 +7,7 @@ from collections import Counter
 from masquerade.recipes import audits, bench, papers
 from masquerade.recipes.demo.chapter import Chapter
 from masquerade.report import page
+from masquerade.report.page import PagePart
 
 
 def judged(told: bench.Told = bench.quiet) -> Chapter:
@@ -22,8 +23,12 @@ def judged(told: bench.Told = bench.quiet) -> Chapter:
     )
     return Chapter(
         sections=[
-            page.Section(title=title, body=page.table(papers.HEADING, rows)),
-            page.Section(title="The arithmetic behind each row", body=arithmetic),
+            page.Section(
+                title=title, body=page.table(papers.HEADING, rows), part=PagePart.APPENDIX
+            ),
+            page.Section(
+                title="The arithmetic behind each row", body=arithmetic, part=PagePart.APPENDIX
+            ),
         ],
         lines=[
             f"Of {len(verdicts)} papers' epsilons {held[True]} hold as printed, {held[False]} do "
@@ -41,7 +46,7 @@ def played(told: bench.Told = bench.quiet) -> Chapter:
     said = "Each claim is played against its worst case; an audit can refute, never prove."
     body = page.paragraphs([said]) + page.table(audits.HEADING, rows)
     return Chapter(
-        sections=[page.Section(title=title, body=body)],
+        sections=[page.Section(title=title, body=body, part=PagePart.AUDIT)],
         lines=[
             f"{len(found)} claims were put to the test; REFUTED: {', '.join(refuted) or 'none'}. "
             "An audit can only refute; it never proves.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from masquerade import _round
 from masquerade.audit.game import Claim, MechanismGame
 from masquerade.audit.video_dprp_value import VideoDprpValue
 from masquerade.data.stage import Stage
+from masquerade.doors import report_frontier
 from masquerade.doors.attack import attack_mechanism, make_attack
 from masquerade.doors.audit import audit_game
 from masquerade.doors.publish import IfStanding
@@ -21,8 +22,9 @@ from masquerade.receipt import Receipt
 from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import Chapter, System, before_and_after
 from masquerade.recipes.stage import world
-from masquerade.report import page
-from masquerade.scores import Evidence
+from masquerade.report import media, page, releases
+from masquerade.report.attacked import section as attacked_section
+from masquerade.scores import Attacked, Evidence
 from masquerade.utility.picture import PictureQuality
 from masquerade.wording import explain
 
@@ -66,24 +68,53 @@ def released(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
     for name, mechanism in ways().items():
         found.append(_shown(name, mechanism, original))
         told("releasing a video", len(found), len(ways()))
-    title, said = "A released video", "A person of Stage, who never lived."
-    rows = [row(shown) for shown in found]
-    before = page.paragraphs([said, "Before:"]) + page.film(original.read_bytes())
-    body = before + page.table(HEADING, rows)
+    main = next(shown for shown in found if shown.name == _MAIN)
+    attacked = _attacked(main, told)
+    frontier = report_frontier.section(main.receipt)
     return Chapter(
         sections=[
-            page.Section(title=title, body=body, has_originals=True),
-            *map(_section, found),
+            _first(main, original),
+            _others(found),
+            attacked_section("reidentify", [attacked]),
+            *([frontier] if frontier is not None else []),
+            releases.receipts([(shown.path.name, shown.receipt) for shown in found]),
         ],
-        systems=[_system(next(shown for shown in found if shown.name == _MAIN), told)],
+        systems=[_system(main, attacked)],
         data={"videos": {shown.name: str(shown.path) for shown in found}},
     )
 
 
-def _system(shown: ReleasedClip, told: bench.Told) -> System:
+def _first(shown: ReleasedClip, original: Path) -> page.Section:
+    """The release that the page begins with, beside what it was."""
+    pictures = media.side_by_side([("Before (made up)", original), ("Published", shown.path)])
+    unit = media.unit_on_frame(shown.receipt.guarantee.unit, shown.path)
+    section = releases.section(
+        "A film of somebody who never lived",
+        shown.receipt,
+        pictures=pictures,
+        unit=unit,
+        is_film=True,
+    )
+    return replace(section, has_originals=True)
+
+
+def _others(found: list[ReleasedClip]) -> page.Section:
+    """All ways beside each other, with claim, evidence and quality."""
+    films = media.side_by_side([(shown.name, shown.path) for shown in found])
+    table = page.table(HEADING, [row(shown) for shown in found], says="The film in several ways")
+    exact = "".join(page.folded(f"{shown.name}, exactly", _exactly(shown)) for shown in found)
+    body = films + table + exact
+    return page.Section(title="The same film, in several ways", body=body, has_originals=True)
+
+
+def _attacked(shown: ReleasedClip, told: bench.Told) -> Attacked:
     """Whether people are told by clothes, hair and build, where labels say where to look."""
     attack = make_attack("reidentify", by="body", joints="truth")
-    (attacked,) = attack_mechanism(attack, ways()[shown.name], KNOWN, progress=told)
+    (found,) = attack_mechanism(attack, ways()[shown.name], KNOWN, progress=told)
+    return found
+
+
+def _system(shown: ReleasedClip, attacked: Attacked) -> System:
     guarantee, proved = shown.receipt.guarantee, "none"
     if guarantee.epsilon is not None:
         proved = f"{_round.shown(guarantee.epsilon)}, delta {guarantee.delta:g}"
@@ -145,7 +176,8 @@ def row(shown: ReleasedClip) -> tuple[str, ...]:
     )
 
 
-def _section(shown: ReleasedClip) -> page.Section:
+def _exactly(shown: ReleasedClip) -> str:
+    """Quality, claim and evidence in words, and every sentence of the guarantee."""
     words = [
         f"PSNR {shown.quality.psnr:.2f} dB and SSIM {shown.quality.ssim:.3f} beside the original; "
         f"{shown.seconds:.1f} s, reading and writing included."
@@ -157,9 +189,4 @@ def _section(shown: ReleasedClip) -> page.Section:
             f"measured at least {_round.shown_below(evidence.epsilon_at_least, 3)} "
             f"({evidence.attack}, {evidence.trials} trials)."
         )
-    body = page.film(shown.path.read_bytes()) + page.paragraphs(words)
-    return page.Section(
-        title=f"The clip, {shown.name}",
-        body=body + page.listing(explain(shown.receipt.guarantee)),
-        has_originals=True,
-    )
+    return page.listing([*words, *explain(shown.receipt.guarantee)])

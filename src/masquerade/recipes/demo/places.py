@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import Chapter, System, before_and_after
 from masquerade.recipes.stage import world
 from masquerade.release.ppedcrf import Ppedcrf
-from masquerade.report import page, sheet
+from masquerade.report import media, page, releases, sheet
+from masquerade.report.attacked import section as attacked_section
 
 SIGMA, SHAPE = 32.0, "patterns"
 KNOWN = Stage(seed=1, height=120, width=160, subjects=144, videos=288)
@@ -33,7 +35,7 @@ def hidden(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
         "ppedcrf", sigma=SIGMA, shape=SHAPE, people="given", masks=str(masks)
     )
     again = Options(if_standing=IfStanding.OVERWRITE)
-    release_file(original, target, mechanism, options=again)
+    receipt = release_file(original, target, mechanism, options=again).receipt
     quality = measure_files(original, target, every=4)
     attack = make_attack("place_retrieval", gallery=(len(KNOWN),))
     asked = make_mechanism("ppedcrf", sigma=SIGMA, shape=SHAPE)
@@ -45,9 +47,15 @@ def hidden(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
         f"places: {words}. A heuristic: nothing is proved.",
     ]
     drawn = page.figure(_heat(mechanism, video.frames))  # type: ignore[arg-type]
-    body = drawn + page.film(target.read_bytes()) + page.paragraphs(said)
+    films = media.side_by_side([("Before (made up)", original), ("Its place hidden", target)])
+    pictures = films + page.paragraphs(said) + drawn
+    section = releases.section("The place, hidden", receipt, pictures=pictures, is_film=True)
     return Chapter(
-        sections=[page.Section(title="The place, hidden", body=body, has_originals=True)],
+        sections=[
+            replace(section, has_originals=True),
+            attacked_section("place_retrieval", [attacked]),
+            releases.receipts([(target.name, receipt)]),
+        ],
         systems=[
             System(
                 name="PPEDCRF: the place of a film",

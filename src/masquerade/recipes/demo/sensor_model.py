@@ -18,6 +18,7 @@ from masquerade.recipes.tempdiff import exam as exams
 from masquerade.recipes.tempdiff.exam import Exam, Taught
 from masquerade.recipes.tempdiff.parts import SignalParts
 from masquerade.report import page
+from masquerade.report.page import PagePart
 from masquerade.train.ensemble import teachers, votes
 from masquerade.train.tempdiff import Tempdiff
 
@@ -86,7 +87,7 @@ def learned(told: bench.Told = bench.quiet) -> Chapter:
     title, lines, said = "Worn sensors: teachers who vote", rows(found), sentences(found)
     body = page.table(HEADING, lines) + page.listing(said)
     return Chapter(
-        sections=[page.Section(title=title, body=body, has_originals=True)],
+        sections=[page.Section(title=title, body=body, has_originals=True, part=PagePart.ATTACKS)],
         systems=[_system(found)],
         data={"wearers": [asdict(line) for line in found]},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from masquerade.guarantee import Relation
 from masquerade.receipt import receipt_path
 from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import Chapter
-from masquerade.report import page, plot
+from masquerade.report import page, plot, releases
+from masquerade.report.page import PagePart
 from masquerade.wording import explain
 
 PRIVATE = "steps.private.csv"
@@ -47,14 +49,12 @@ def released(folder: Path, *, seed: int) -> Chapter:
     )
     again = Options(heading=True, if_standing=IfStanding.OVERWRITE)
     receipt = release_file(private, target, mechanism, options=again).receipt
-    drawn = _drawn(original, np.loadtxt(target, skiprows=1))
-    said = page.paragraphs(["Generated data, so the original can be shown beside it."])
+    drawn = page.figure(_drawn(original, np.loadtxt(target, skiprows=1)))
+    section = releases.section("A day of steps", receipt, pictures=drawn)
     return Chapter(
         sections=[
-            page.Section(
-                title="A released signal", body=said + page.figure(drawn), has_originals=True
-            ),
-            page.receipt_section("Its receipt, in plain words", receipt),
+            replace(section, has_originals=True),  # generated, so it can be shown
+            releases.receipts([(target.name, receipt)]),
         ],
         lines=[
             f"Released {target}, one day of steps, one number a minute. Its receipt "
@@ -105,4 +105,5 @@ def noise(told: bench.Told = bench.quiet) -> Chapter:
     )
     drawn = page.figure(plot.svg(bench.curves(points), axes))
     said = page.paragraphs(["zero_out and add_remove coincide here."])
-    return Chapter(sections=[page.Section(title="Epsilon against noise", body=drawn + said)])
+    section = page.Section(title="Epsilon against noise", body=drawn + said, part=PagePart.APPENDIX)
+    return Chapter(sections=[section])

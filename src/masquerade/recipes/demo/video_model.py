@@ -10,7 +10,7 @@ from dataclasses import replace
 from masquerade._optional import require
 from masquerade._round import shown
 from masquerade.data.stage import Stage
-from masquerade.recipes import bench
+from masquerade.recipes import bench, membership
 from masquerade.recipes.demo.chapter import Chapter, System
 from masquerade.recipes.mask_dp import MaskDpTables, run
 from masquerade.recipes.mask_dp import page as mask_dp
@@ -24,6 +24,7 @@ from masquerade.recipes.mask_dp.rows import (
     Found,
 )
 from masquerade.report import page
+from masquerade.report.page import PagePart
 
 torch = require("torch", extra="train")
 EPSILON = 1.0
@@ -66,7 +67,14 @@ def learned(told: bench.Told = bench.quiet) -> Chapter:
                 + page.listing(said)
                 + page.figure(mask_dp.class_bars(found, epsilon=EPSILON)),
                 has_originals=True,
-            )
+                part=PagePart.ATTACKS,
+            ),
+            page.Section(
+                title="A model: what is kept against who is found",
+                body=page.figure(membership.kept(found.members, this=(MASK_DP, EPSILON))),
+                has_originals=True,
+                part=PagePart.FRONTIER,
+            ),
         ],
         systems=[_system(found)],
         data={

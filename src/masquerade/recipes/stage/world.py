@@ -68,7 +68,9 @@ def sections(drawn: dict[str, str]) -> list[page.Section]:
     )
     for name, said in words.items():
         body += page.paragraphs([said]) + page.figure(drawn[name])
-    return [page.Section(title="Stage: people who never lived", body=body)]
+    return [
+        page.Section(title="Stage: people who never lived", body=body, part=page.PagePart.APPENDIX)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

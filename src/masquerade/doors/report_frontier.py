@@ -1,0 +1,122 @@
+"""Where a release stands among what the same mechanism could have made of it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import replace
+from typing import Any
+
+from masquerade import catalog
+from masquerade.doors.receipt import promise_of
+from masquerade.guarantee import Unit, UnitName
+from masquerade.mechanism import Mechanism
+from masquerade.receipt import Receipt
+from masquerade.report import choice, page
+from masquerade.report.page import PagePart, Section
+
+_EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+_OF_FILMS: tuple[dict[str, Any], ...] = (
+    {"unit": "pixels", "pixels": 16},
+    {"unit": "pixels", "pixels": 256},
+    {"unit": "frame", "pixels": None},
+)
+_OF_NUMBERS: tuple[dict[str, Any], ...] = (
+    {"unit": "value", "pixels": None},
+    {"unit": "frame", "pixels": None},
+)
+_OFF = 5.0  # times as far off as this release
+_SAID = (
+    "The more is protected, and the more surely, the less is left: that is the price, and every "
+    "point of the curves could have been chosen. Further left is safer. Everything here follows "
+    "from settings alone; no recording was looked at."
+)
+
+
+def section(receipt: Receipt, *, name: str = "") -> Section | None:
+    """Curves of the mechanism for several units, this release marked; None where none is proved.
+
+    Models have none: what is left of them depends on the data.
+
+    Args:
+        receipt: that was checked.
+        name: of its file, where there are several.
+    """
+    if receipt.guarantee.epsilon is None or receipt.mechanism not in catalog.names("release"):
+        return None
+    mechanism = promise_of(receipt)
+    measured = _left(mechanism, receipt)
+    if measured is None or "epsilon" not in mechanism.fields():
+        return None
+    is_seen = mechanism.visible(receipt.shapes) is not None
+    most = math.inf if is_seen else _OFF * measured  # what is further off would flatten the rest
+    curves = _curves(mechanism, receipt, most)
+    if not curves:
+        return None
+    label = "left of the picture, %" if is_seen else "a number is off by about"
+    noticed = 100 * receipt.guarantee.noticed
+    drawn = choice.svg(curves, this=(noticed, measured), y_label=label)
+    title = f"What could have been chosen{f': {name}' if name else ''}"
+    said = [_SAID if is_seen else _SAID.replace("the less is left", "the further off is a number")]
+    body = page.paragraphs(said) + page.captioned(drawn, "")
+    return Section(title=title, body=body, part=PagePart.FRONTIER)
+
+
+def _curves(mechanism: Any, receipt: Receipt, most: float) -> list[choice.ChoiceCurve]:
+    """The release's own unit first, then others whose curves are not the same."""
+    is_seen = mechanism.visible(receipt.shapes) is not None
+    changes = _OF_FILMS if is_seen else _OF_NUMBERS
+    others = [mechanism]
+    for change in changes if {"unit", "pixels"} <= set(mechanism.fields()) else ():
+        with contextlib.suppress(ValueError):  # a unit that this mechanism does not have
+            others.append(replace(mechanism, **change))
+    found: list[choice.ChoiceCurve] = []
+    for other in others:
+        with contextlib.suppress(ValueError):  # or that this shape does not have
+            curve = _curve(other, receipt, most)
+            if curve is not None and not any(_alike(curve, drawn) for drawn in found):
+                found.append(curve)
+    return found
+
+
+def _curve(mechanism: Any, receipt: Receipt, most: float) -> choice.ChoiceCurve | None:
+    """One mechanism at several epsilons, where it is no further off than ``most``."""
+    points = []
+    for epsilon in _EPSILONS:
+        one = replace(mechanism, epsilon=epsilon)
+        left = _left(one, receipt)
+        if left is not None and left <= most:
+            points.append((100 * one.guarantee(receipt.shapes).noticed, left))
+    if len(points) < 2:
+        return None
+    unit, own = mechanism.guarantee(receipt.shapes).unit, receipt.guarantee.unit
+    name = f"protected: {_named(unit)}{' (as here)' * (str(unit) == str(own))}"
+    noticed, left_of = zip(*points, strict=True)
+    return choice.ChoiceCurve(name=name, noticed=noticed, left=left_of)
+
+
+def _alike(one: choice.ChoiceCurve, other: choice.ChoiceCurve) -> bool:
+    """One column of a table: a row is a number."""
+    if len(one.left) != len(other.left):
+        return False
+    return all(math.isclose(a, b, rel_tol=1e-3) for a, b in zip(one.left, other.left, strict=True))
+
+
+def _left(mechanism: Mechanism, receipt: Receipt) -> float | None:
+    """Share of a picture's variation, or the noise on a number."""
+    share = mechanism.visible(receipt.shapes)
+    return mechanism.expected_error(receipt.shapes) if share is None else 100 * share
+
+
+def _named(unit: Unit) -> str:
+    match unit.name:
+        case UnitName.PIXELS:
+            return f"any {unit.sites:,} dots (pixels)"
+        case UnitName.TUBE:
+            return f"a spot of {unit.sites:,} dots in every frame"
+        case UnitName.FRAME:
+            return "one frame, or one row"
+        case UnitName.VALUE:
+            return "one number"
+        case _:
+            return "the whole file"

@@ -1,0 +1,77 @@
+"""A release on the page: pictures, what is protected and what is not, and its receipt."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from masquerade._printed import counted
+from masquerade.report import page
+from masquerade.report.page import PagePart, Section
+from masquerade.report.plain import plainly
+from masquerade.wording import explain
+
+if TYPE_CHECKING:
+    from masquerade.receipt import Receipt
+
+_MOST_FILES = 500  # whose receipts a page carries
+
+
+def section(
+    title: str, receipt: Receipt, *, pictures: str = "", unit: str = "", is_film: bool = False
+) -> Section:
+    """What was published, and two answers in plain words; the exact ones are folded away.
+
+    Args:
+        title: the file's name.
+        receipt: that was checked.
+        pictures: of it, made by `masquerade.report.media`.
+        unit: the same, of what one unit covers.
+        is_film: whether it is a film or a picture.
+    """
+    said = plainly(receipt.guarantee, is_film=is_film, is_rehearsal=receipt.is_rehearsal)
+    kind = "good" if said.is_proved else "bad"
+    cards = (
+        f'<div class="cards"><div class="card {kind}"><h3>What is protected</h3>'
+        f"{page.paragraphs(said.protected)}{unit}</div>"
+        '<div class="card bad"><h3>What is not protected</h3>'
+        f"{page.listing(said.exposed)}</div></div>"
+    )
+    exact = page.listing(explain(receipt.guarantee, is_technical=True))
+    return Section(title=title, body=pictures + cards + page.folded("The same, exactly", exact))
+
+
+def receipts(checked: Sequence[tuple[str, Receipt]]) -> Section:
+    """Every receipt, to read and to download.
+
+    Args:
+        checked: names of files, each with its receipt.
+    """
+    shown = checked[:_MOST_FILES]
+    body = "\n".join(_receipt(name, receipt) for name, receipt in shown)
+    if len(shown) < len(checked):
+        left = counted(len(checked) - len(shown), "receipt")
+        body += page.paragraphs([f"{left} more stand beside their files."])
+    only = f"The receipt of {checked[0][0]}" if len(checked) == 1 else ""
+    title = only or f"The {len(checked)} receipts"
+    return Section(title=title, body=body, part=PagePart.RECEIPTS)
+
+
+def _receipt(name: str, receipt: Receipt) -> str:
+    text = receipt.to_json()
+    data = base64.b64encode(text.encode()).decode()
+    target = html.escape(f"{name}.receipt.json", quote=True)
+    link = (
+        f'<a download="{target}" href="data:application/json;base64,{data}">Download {target}</a>'
+    )
+    label = html.escape(f"Receipt of {name}", quote=True)
+    return (
+        f"<p>{link}: released on {html.escape(receipt.date)} by {html.escape(receipt.mechanism)}, "
+        f"Masquerade {html.escape(receipt.code_version)}.</p>"
+        + page.folded(
+            f"Read it: {name}",
+            f'<pre tabindex="0" role="region" aria-label="{label}">{html.escape(text)}</pre>',
+        )
+    )
