@@ -37,10 +37,18 @@ def section(
         f'<div class="cards"><div class="card {kind}"><h3>What is protected</h3>'
         f"{page.paragraphs(said.protected)}{unit}</div>"
         '<div class="card bad"><h3>What is not protected</h3>'
-        f"{page.listing(said.exposed)}</div></div>"
+        f"{_exposed(said.exposed)}</div></div>"
     )
     exact = page.listing(explain(receipt.guarantee, is_technical=True))
     return Section(title=title, body=pictures + cards + page.folded("The same, exactly", exact))
+
+
+def _exposed(said: Sequence[str]) -> str:
+    """A list; the first sentence of the first, the most important one, is strong."""
+    start, dot, rest = said[0].partition(". ")
+    first = f"<strong>{html.escape(start)}{dot}</strong>{html.escape(rest)}"
+    others = "".join(f"<li>{html.escape(each)}</li>" for each in said[1:])
+    return f"<ul><li>{first}</li>{others}</ul>"
 
 
 def receipts(checked: Sequence[tuple[str, Receipt]]) -> Section:

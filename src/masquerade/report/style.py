@@ -76,7 +76,7 @@ figure.unit svg {{ width: 100%; max-width: 20rem; display: block; }}
 .card.good {{ background: var(--good-soft); border-color: var(--good); }}
 .card.bad {{ background: var(--bad-soft); border-color: var(--bad); }}
 .card p:first-of-type {{ font-weight: 600; margin-top: .2rem; }}
-.card li:first-child {{ font-weight: 600; }} .card ul {{ padding-left: 1.1rem; }}
+.card ul {{ padding-left: 1.1rem; }}
 .card li {{ margin: .35rem 0; }}
 .controls {{ display: flex; gap: .8rem; align-items: center; margin: .8rem 0 .3rem; }}
 .controls input {{ flex: 1; min-width: 0; height: 2rem; accent-color: var(--link); }}
@@ -94,11 +94,13 @@ button {{ font: inherit; font-weight: 600; min-height: 2.75rem; min-width: 6rem;
 }}
 @media (prefers-reduced-motion: reduce) {{ * {{ animation: none !important;
   transition: none !important; scroll-behavior: auto !important; }} }}
+@page {{ margin: 1.5cm; }}
 @media print {{ .controls, .skip, pre {{ display: none; }}
   body {{ max-width: none; font-size: 11pt; margin: 0; }}
   figure, tr, .card {{ break-inside: avoid; }} h2, h3 {{ break-after: avoid; }}
   .card, .stamp {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
-  .pair {{ grid-template-columns: 1fr 1fr; }} .pair video, .pair img {{ max-height: 9cm; }} }}
+  .pair {{ grid-template-columns: 1fr 1fr; }} .pair video, .pair img {{ max-height: 7cm; }}
+  .cards {{ grid-template-columns: 1fr 1fr; }} figure.unit svg {{ max-width: 6cm; }} }}
 """
 
 # One button and one slider move all films of a group; nothing plays before it is asked to.
