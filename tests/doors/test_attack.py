@@ -195,6 +195,13 @@ def test_who_holds_recordings_of_the_same_is_left_every_other_one(
     assert asked <= held and 1 <= len(case.targets) <= len(stage) // 2
 
 
+def test_one_recording_of_each_leaves_nothing_to_release_and_that_is_said() -> None:
+    worn = Stage(kind="signals", wearers=6, split="all")
+    mechanism = catalog.example("release", "gaussian_noise")
+    with pytest.raises(BadInput, match="two recordings of one person at least"):
+        of_mechanism(mechanism, worn, Knowledge(whose="same people"))
+
+
 def test_a_recording_is_released_in_memory_the_same_each_time_it_is_read(in_world: Path) -> None:
     stage = Stage(**WORLD, split="test")
     mechanism = type(catalog.example("release", "pooled_gaussian"))(

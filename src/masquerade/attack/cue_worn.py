@@ -23,7 +23,8 @@ class WornCue:
         """(K, D): one row a window; windows overlap by half."""
         if not isinstance(recording, Signal):
             raise BadInput(
-                f"Expected signals where by=worn, got a {type(recording).__name__.lower()}."
+                f"Expected signals where by=worn, got a {type(recording).__name__.lower()}; choose "
+                "the data set's signals (--kind signals)."
             )
         values = recording.values.astype(float)
         if len(values) < _LEAST_SAMPLES:

@@ -166,7 +166,14 @@ def _left_to_publish(everybody: Everybody, numbers: list[int], whose: Whose) -> 
     labels, groups = everybody.labels, dict[str, list[int]]()
     for number in numbers:
         groups.setdefault(str(getattr(labels[number], label)), []).append(number)
-    return sorted(number for group in groups.values() for number in group[1::2])
+    left = sorted(number for group in groups.values() for number in group[1::2])
+    if numbers and not left:
+        raise BadInput(
+            f"Expected two recordings of one {'person' if label == 'subject' else label} at least, "
+            "one for the attacker and one to release, got one of each; take more recordings, or "
+            "fewer people or places."
+        )
+    return left
 
 
 def in_memory(mechanism: Mechanism, *, seed: int) -> Released:
@@ -192,6 +199,14 @@ def _seed(recording: Recording, seed: int) -> int:
     return int.from_bytes(digest.digest()[:6], "big")
 
 
+_THEIRS: dict[Whose, str] = {
+    "same people": "the same people",
+    "same places": "the same places",
+    "other people": "other people",
+    "nobody": "nobody",
+}
+
+
 def _known(everybody: Everybody, published: Sequence[int], knowledge: Knowledge) -> Everybody:
     """The attacker's own recordings: never one of those that were published."""
     labels, out = everybody.labels, set(published)
@@ -199,8 +214,8 @@ def _known(everybody: Everybody, published: Sequence[int], knowledge: Knowledge)
     found = [number for number, each in enumerate(labels) if number not in out and is_theirs(each)]
     if not found and knowledge.whose != "nobody":
         raise BadInput(
-            f"Expected recordings of {knowledge.whose} beside the {len(out)} published ones for "
-            "the attacker to hold, got none; publish some of their recordings only."
+            f"Expected recordings of {_THEIRS[knowledge.whose]} beside the {len(out)} published "
+            "ones for the attacker to hold, got none; publish some of their recordings only."
         )
     rng = np.random.default_rng(knowledge.seed)
     some = sorted(rng.permutation(len(found))[: knowledge.holds].tolist())
