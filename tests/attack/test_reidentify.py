@@ -112,6 +112,18 @@ def test_people_are_recognised_by_worn_sensors_and_not_in_random_data() -> None:
     assert [each.measure for each in found.floor] == ["rank-1", "rank-5", "1 - EER"]
 
 
+def test_several_processes_see_what_one_sees_and_name_what_they_cannot_look_at() -> None:
+    case = worn_case(people=3)
+    one = Reidentify(by="worn").run(case, told=silent)
+    assert Reidentify(by="worn", jobs=2).run(case, told=silent) == one
+    short = replace(case, known=[*case.known, walker(1, 0, seconds=0.1)])
+    with pytest.raises(BadInput, match="at least 16 samples") as caught:
+        Reidentify(by="worn", jobs=2).run(short, told=silent)
+    assert f"number {len(case.known)} of the known recordings" in caught.value.__notes__[0]
+    with pytest.raises(ValueError, match="at least 0"):
+        Reidentify(jobs=-1)
+
+
 def test_shuffled_names_give_chance() -> None:
     case = worn_case()
     order = np.random.default_rng(3).permutation(len(case.known)).tolist()

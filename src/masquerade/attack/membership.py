@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from masquerade.attack.case_model import ModelAttack, ModelCase
 from masquerade.attack.membership_curve import RATES, Guessed
 from masquerade.attack.membership_scores import Said, by_loss, lira, lira_offline, rmia
 from masquerade.attack.membership_shadows import Attacker, Shadows, halves, trained
+from masquerade.attack.together import processes
 from masquerade.scores import Attacked, Success
 
 
@@ -72,7 +72,7 @@ class Membership(ModelAttack):
     @property
     def processes(self) -> int:
         """How many work at once."""
-        return self.jobs or len(os.sched_getaffinity(0))
+        return processes(self.jobs)
 
     def halves(self, case: ModelCase) -> np.ndarray:
         """(M, U) bool: which units each shadow model learns from."""

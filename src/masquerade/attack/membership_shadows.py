@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import joblib
 import numpy as np
 
 from masquerade import _check
 from masquerade.attack.attack import Told
 from masquerade.attack.case_model import Learn, ModelCase
 from masquerade.attack.membership_scores import Said
+from masquerade.attack.together import together
 
 Attacker: TypeAlias = Callable[[Said, Said, np.ndarray], np.ndarray]
 """From what attacked models say, what shadow models say and who was in these, to (S, U) scores."""
@@ -79,22 +78,11 @@ def trained(
         told: how far it is.
     """
     _check.shape("M U", members=members)
-    calls = [(learn, row, number) for number, row in enumerate(members)]
+    calls = [(learn, (row, number)) for number, row in enumerate(members)]
     said = []
-    for outputs in _together(calls, jobs):
+    for outputs in together(calls, jobs=jobs):
         if not np.isfinite(outputs).all():
             raise ValueError("Expected finite outputs of a shadow model; lower the learning rate.")
         said.append(Said.of(outputs, case.targets, case.whose))
         told("shadow models", len(said), len(calls))
     return Shadows(said=Said.joined(said), members=members)
-
-
-def _together(calls: list[tuple[Learn, np.ndarray, int]], jobs: int) -> Iterator[np.ndarray]:
-    """In processes of one thread each: small products that threads share take far longer."""
-    if jobs == 1:
-        yield from (learn(row, number) for learn, row, number in calls)
-        return
-    with warnings.catch_warnings(), joblib.parallel_config("loky", inner_max_num_threads=1):
-        warnings.filterwarnings("ignore", message="A worker stopped")  # joblib starts another
-        work = (joblib.delayed(learn)(row, number) for learn, row, number in calls)
-        yield from joblib.Parallel(n_jobs=jobs, return_as="generator")(work)

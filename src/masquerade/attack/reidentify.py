@@ -16,6 +16,7 @@ from masquerade.attack.interval import bootstrap
 from masquerade.attack.kept_cue import KeptCue, NetworkCue
 from masquerade.attack.known_people import KnownPeople, Looks, enrolled
 from masquerade.attack.ranks import equal_error, hits
+from masquerade.attack.together import processes, together
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Signal
@@ -26,6 +27,7 @@ Held: TypeAlias = Literal["raw", "released"]
 Joints: TypeAlias = Literal["estimated", "truth"]
 Cue: TypeAlias = Callable[[Recording], np.ndarray]
 
+_AHEAD = 8  # recordings for each process that are in memory at once
 _COCO = 17  # joints, as labels have them
 _USUAL_SHARE = 0.2  # of a frame that a person covers
 _READS = {
@@ -51,6 +53,8 @@ class Reidentify(Attack):
             the mechanism was applied to them, as an attacker who adapts would.
         joints: estimated from what was published; or the truth, where labels have it: an upper
             bound for eyes better than these. By face and body it says where to look.
+        jobs: processes that look at recordings; 0 for one a core. In one the networks themselves
+            take the cores.
     """
 
     ON: ClassVar[tuple[Medium, ...]] = (Medium.VIDEOS, Medium.PHOTOS, Medium.SIGNALS)
@@ -59,8 +63,10 @@ class Reidentify(Attack):
     by: By = "body"
     gallery: Held = "raw"
     joints: Joints = "estimated"
+    jobs: int = 1
 
     def __post_init__(self) -> None:
+        _check.at_least(0, "It is a number of processes; 0 takes one a core.", jobs=self.jobs)
         for name, kind in (("by", By), ("gallery", Held), ("joints", Joints)):
             if (value := getattr(self, name)) not in get_args(kind):
                 raise ValueError(_check.unknown(name, value, get_args(kind)))
@@ -72,16 +78,18 @@ class Reidentify(Attack):
                 "Expected a receipt beside what was published, so that the gallery can be released "
                 "in the same way; give it, or use --gallery raw."
             )
-        cue = cue_for(self.by, is_told=self.joints == "truth")
-        known = _looked(case.known, cue, "known recordings", told)
-        raw = _looked(case.raw, cue, "raw recordings", told)
+        eyes = _Eyes(
+            cue=cue_for(self.by, is_told=self.joints == "truth"), jobs=self.jobs, told=told
+        )
+        known = eyes.look(case.known, "known recordings")
+        raw = eyes.look(case.raw, "raw recordings")
         self._check_seen(known, raw)
         clear = gallery = enrolled(known)
         if self.gallery == "released":
-            released = _looked(case.known_released, cue, "known recordings, released", told)
+            released = eyes.look(case.known_released, "known recordings, released")
             gallery = enrolled(released) if len(_seen_people(released)) > 1 else clear
-        published = _looked(case.targets, cue, "published recordings", told)
-        random = _looked(Each(case.random, _without_truth), cue, "random recordings", told)
+        published = eyes.look(case.targets, "published recordings")
+        random = eyes.look(Each(case.random, _without_truth), "random recordings")
         return (
             Attacked(
                 attack="reidentify",
@@ -160,28 +168,52 @@ def _network_cue(by: By, *, is_told: bool) -> NetworkCue:
     return SilhouetteCue(is_told=is_told)
 
 
-def _looked(recordings: Sequence[Recording], cue: Cue, what: str, told: Told) -> Looks:
-    """What a cue sees in recordings, one at a time.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Eyes:
+    """A cue, and how many processes look by it."""
 
-    Raises:
-        BadInput: if one has no name of a person, or cannot be looked at; it says which.
-    """
-    rows, subjects = [], []
-    for number, recording in enumerate(recordings):
-        told(f"looking at {what}", number, len(recordings))
-        if recording.subject is None:
-            raise BadInput(
-                f"Expected to know who is in each recording, got none for number {number} of the "
-                f"{what}; give a data set with subjects."
-            )
-        try:
-            rows.append(cue(recording))
-        except BadInput as error:
-            error.add_note(f"It is number {number} of the {what}, of {recording.subject}.")
-            raise
-        subjects.append(recording.subject)
-    told(f"looking at {what}", len(recordings), len(recordings))
-    return Looks(rows=rows, subjects=tuple(subjects))
+    cue: Cue
+    jobs: int
+    told: Told
+
+    def look(self, recordings: Sequence[Recording], what: str) -> Looks:
+        """What the cue sees in recordings, a few at a time.
+
+        Raises:
+            BadInput: if one has no name of a person, or cannot be looked at; it says which.
+        """
+        rows: list[np.ndarray] = []
+        subjects: list[str] = []
+        jobs = processes(self.jobs)
+        few = 1 if jobs == 1 else _AHEAD * jobs
+        for first in range(0, len(recordings), few):
+            calls = []
+            for number in range(first, min(first + few, len(recordings))):
+                recording = recordings[number]
+                subjects.append(_named(recording, number, what))
+                calls.append((_seen, (self.cue, recording, number, what)))
+            for found in together(calls, jobs=jobs):
+                self.told(f"looking at {what}", len(rows), len(recordings))
+                rows.append(found)
+        self.told(f"looking at {what}", len(recordings), len(recordings))
+        return Looks(rows=rows, subjects=tuple(subjects))
+
+
+def _named(recording: Recording, number: int, what: str) -> str:
+    if recording.subject is None:
+        raise BadInput(
+            f"Expected to know who is in each recording, got none for number {number} of the "
+            f"{what}; give a data set with subjects."
+        )
+    return recording.subject
+
+
+def _seen(cue: Cue, recording: Recording, number: int, what: str) -> np.ndarray:
+    try:
+        return cue(recording)
+    except BadInput as error:
+        error.add_note(f"It is number {number} of the {what}, of {recording.subject}.")
+        raise
 
 
 def _without_truth(recording: Recording) -> Recording:
