@@ -39,6 +39,9 @@ class FoolingCourse:
         softened: share of the steps in which pictures are blurred before networks see them.
         keeps_shared: whether textures are judged with what all of a batch have in common, which
             anybody can take out of what is published.
+        cropped: share of the steps in which networks see a part of the pictures, so that what is
+            learned hangs less on where a network's cells lie.
+        sees: whether the network is shown the picture that it draws for.
     """
 
     steps: int = 3_000
@@ -49,6 +52,8 @@ class FoolingCourse:
     staying: float = 0.5
     softened: float = 0.25
     keeps_shared: bool = False
+    cropped: float = 0.5
+    sees: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -166,7 +171,7 @@ def texture(
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     where, count = scenes.places.device, len(scenes.places)
-    net = PlaceTexture().to(where)
+    net = PlaceTexture(sees=course.sees).to(where)
     optimiser = torch.optim.Adam(net.parameters(), lr=course.rate, betas=(0.9, 0.99))
     begun = time.perf_counter()
     for step in range(course.steps):
@@ -196,11 +201,15 @@ def _step(
     where = str(pictures.device)
     psnr = torch.from_numpy(rng.uniform(*course.psnr, size=len(pictures))).float().to(where)
     size = (pictures.shape[2], pictures.shape[3])
-    fields = net(random_codes(len(pictures), size, where))
-    if not course.keeps_shared:
-        fields = fields - fields.mean(dim=0)
+    if course.sees:
+        fields = _difference(net, pictures)
+    else:
+        fields = net(random_codes(len(pictures), size, where))
+        if not course.keeps_shared:
+            fields = fields - fields.mean(dim=0)
     made = released(pictures, fields, behind, psnr)
     seen = _softer(made, rng) if rng.random() < course.softened else made
+    seen = _part(seen, rng) if rng.random() < course.cropped else seen
     leaf = seen.detach().requires_grad_(True)
     numbers = torch.from_numpy(own).to(where)
     total = torch.zeros_like(leaf)
@@ -209,6 +218,21 @@ def _step(
         total += slope / len(fooled)
     net.zero_grad()
     seen.backward(total)
+
+
+def _difference(net: PlaceTexture, pictures: Tensor) -> Tensor:
+    """Of two draws for each picture: nothing in it can be foretold from the picture."""
+    size, where = (pictures.shape[2], pictures.shape[3]), str(pictures.device)
+    one, other = (net(random_codes(len(pictures), size, where), pictures) for _ in range(2))
+    return standard(one - other)
+
+
+def _part(pictures: Tensor, rng: np.random.Generator) -> Tensor:
+    """Less some lines and columns at the edges, up to a sixth of them."""
+    step = [side // 12 // 2 * 2 for side in pictures.shape[2:]]
+    (top, bottom), (left, right) = (rng.integers(0, 2, 2) * each for each in step)
+    height, width = pictures.shape[2:]
+    return pictures[:, :, top : height - bottom, left : width - right]
 
 
 def _softer(pictures: Tensor, rng: np.random.Generator) -> Tensor:
@@ -222,10 +246,13 @@ def _softer(pictures: Tensor, rng: np.random.Generator) -> Tensor:
     return _functional.conv2d(across, line[:, None, :, None], groups=3)
 
 
-def drawn(net: PlaceTexture, count: int, size: tuple[int, int]) -> Tensor:
-    """Textures (N, 3, H, W), for an experiment, without what they have in common."""
-    where = str(next(net.parameters()).device)
+def drawn(net: PlaceTexture, pictures: Tensor) -> Tensor:
+    """Textures for pictures (N, 3, H, W), for an experiment, without what they have in common."""
+    where, count = str(next(net.parameters()).device), len(pictures)
+    size = (pictures.shape[2], pictures.shape[3])
     with torch.no_grad():
+        if net.sees:
+            return _difference(net, pictures)
         made = net(random_codes(max(_TOGETHER, count), size, where))
         return standard(made - made.mean(dim=0))[:count]
 
@@ -242,7 +269,6 @@ def named(
     pictures, behind = scenes.asked(np.arange(len(gallery)), np.random.default_rng(1))
     pictures, behind = pictures[: len(gallery)], behind[: len(gallery)]
     held = teacher.all_features(gallery)
-    size = (pictures.shape[2], pictures.shape[3])
     found: dict[str, list[Tensor]] = {"raw": [], "white": [], "texture": []}
     torch.manual_seed(1)
     with torch.no_grad():
@@ -252,7 +278,7 @@ def named(
             ways = {
                 "raw": some,
                 "white": released(some, torch.randn_like(some), back, strength),
-                "texture": released(some, drawn(net, len(some), size), back, strength),
+                "texture": released(some, drawn(net, some), back, strength),
             }
             for way, shown in ways.items():
                 found[way].append((teacher.features(shown) @ held.T).argmax(dim=1))

@@ -9,18 +9,21 @@ from typing import Any, ClassVar, Literal
 from masquerade import _check
 from masquerade.collection import Collection
 from masquerade.compute import device as devices
+from masquerade.data.stage import Stage
 from masquerade.doors import Answer
 from masquerade.recipes import bench
+from masquerade.recipes.ppedcrf import figures, panels, scenes
 from masquerade.recipes.ppedcrf import page as pages
-from masquerade.recipes.ppedcrf import scenes
+from masquerade.recipes.ppedcrf.findings import PlaceFindings
 from masquerade.recipes.ppedcrf.measured import PlaceRoom
-from masquerade.recipes.ppedcrf.run import PlaceFindings, measure
+from masquerade.recipes.ppedcrf.run import measure
 from masquerade.sight.place_features import PlaceFeatures
 
 TAUGHT = ("efficientnet_lite0", "efficientnet_lite1", "alexnet")  # whom map and patterns have met
 UNMET = ("mobilenet_v2", "efficientnet_lite2", "vgg16")
 _LEARNING = 54  # other places that an attacker learns from, at most
 _QUICK = {"candidates": 16, "pairs": 4, "galleries": (4, 8), "seeds": 1, "film_frames": 4}
+_QUICK_ACTED = 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +49,9 @@ class PpedcrfTables:
         taught: attackers that they have met.
         anchor: the network that pairs and chooses distractors.
         averaged: frames that an attacker averages.
+        acted: recordings of Stage whose activities are named before and after; 0 for none.
         quick: a tiny form: 4 pairs, 2 attackers, one run, fewer rows.
+        jobs: processes that release films.
         device: cpu or cuda, where attackers look.
     """
 
@@ -65,12 +70,15 @@ class PpedcrfTables:
     taught: tuple[str, ...] = TAUGHT
     anchor: str = "efficientnet_lite0"
     averaged: tuple[int, ...] = (4, 8)
+    acted: int = 240
     quick: bool = False
+    jobs: int = 1
     device: Literal["cpu", "cuda"] = "cpu"
 
     def __post_init__(self) -> None:
         _check.count(candidates=self.candidates, pairs=self.pairs, seeds=self.seeds)
-        _check.count(film_frames=self.film_frames)
+        _check.count(film_frames=self.film_frames, jobs=self.jobs)
+        _check.not_negative(acted=self.acted)
         if not self.networks or not self.galleries or not self.psnrs or not self.sigmas:
             raise ValueError(
                 "Expected at least one of networks, galleries, psnrs and sigmas, got none."
@@ -89,26 +97,27 @@ class PpedcrfTables:
         few: dict[str, Any] = dict(_QUICK)
         few |= {"networks": self.networks[:1], "taught": self.taught[:1]}
         few |= {"sigmas": self.sigmas[:1], "psnrs": self.psnrs[-1:], "averaged": (2,)}
-        kept = {name: getattr(self, name) for name in ("out", "page", "anchor", "device")}
+        few |= {"acted": min(self.acted, _QUICK_ACTED)}
+        kept = {name: getattr(self, name) for name in ("out", "page", "anchor", "jobs", "device")}
         return PpedcrfTables(**kept, **few)
 
     def run(self, data: Collection[Any]) -> Answer:
         """Pair, release, attack."""
         journal = bench.Journal.of(self, data)
         with bench.telling() as told:
-            found = self.measure(data, journal=journal, told=told)
+            found, shown = self.measure(data, journal=journal, told=told)
         results = bench.Results(
             title="PPEDCRF: where a film was taken",
             text=pages.markdown(found),
             data=pages.plain(found),
-            plots=pages.plots(found),
+            plots=figures.plots(found) | ({"ppedcrf_panels": shown} if shown else {}),
         )
         return results.publish(self, data, journal)
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet
-    ) -> PlaceFindings:
-        """Every cell."""
+    ) -> tuple[PlaceFindings, str]:
+        """Every cell; and the six panels of a film, of one that nobody private is in."""
         plan = self.settled()
         wanted = scenes.Wanted(
             candidates=plan.candidates,
@@ -124,7 +133,9 @@ class PpedcrfTables:
             shown = scenes.found(data, wanted, anchor.embed, told)
             sizes = tuple(sorted({min(size, len(shown.gallery)) for size in plan.galleries}))
             room = PlaceRoom(scenes=shown, networks=networks, sizes=sizes)
-            return measure(plan, room, journal=journal, told=told)
+            found = measure(plan, room, journal=journal, told=told)
+        is_public = isinstance(data, Stage)
+        return found, panels.drawn(shown.queries[0]) if is_public else ""
 
 
 EXAMPLE = PpedcrfTables()

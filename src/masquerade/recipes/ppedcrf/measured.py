@@ -10,17 +10,14 @@ import numpy as np
 
 from masquerade.attack.metric import Discriminants
 from masquerade.attack.place_gallery import PlaceGallery, among_first
-from masquerade.attack.place_pictures import Looking
 from masquerade.recipes.ppedcrf.scenes import Scenes
+from masquerade.recipes.ppedcrf.taken import Taken
 from masquerade.recipes.ppedcrf.variants import Variant
-from masquerade.recordings import Video
 from masquerade.sight import embedding_cache
 from masquerade.sight.place_features import PlaceFeatures
-from masquerade.utility import picture
 
 FIRST = (1, 5, 10)  # places that the attacker may name
-_FILMS = 1_000  # more than there are in a run
-_OTHERS = 100_000  # seeds of what the attacker releases
+Released = tuple[np.ndarray, np.ndarray, np.ndarray]
 _ADAPTED = Discriminants(shrunk=0.3, is_scaled=False, is_between=False)
 
 
@@ -71,16 +68,22 @@ class PlaceRoom:
 
     @cached_property
     def _held(self) -> dict[str, np.ndarray]:
-        return {name: self.embed(name, self.scenes.gallery) for name in self.networks}
+        """Of the gallery, remembered picture by picture."""
+        return {
+            name: np.concatenate(
+                [
+                    embedding_cache.remembered(
+                        one[None], fingerprint=eye.fingerprint, make=eye.embed
+                    )
+                    for one in self.scenes.gallery
+                ]
+            )
+            for name, eye in self.networks.items()
+        }
 
     def embed(self, network: str, pictures: np.ndarray) -> np.ndarray:
-        """(N, D) of unit length, remembered picture by picture."""
-        eye = self.networks[network]
-        rows = [
-            embedding_cache.remembered(one[None], fingerprint=eye.fingerprint, make=eye.embed)
-            for one in pictures
-        ]
-        return np.concatenate(rows)
+        """(N, D) of unit length."""
+        return self.networks[network].embed(pictures)
 
     def hits(self, network: str, pictures: np.ndarray) -> dict[str, tuple[tuple[float, ...], ...]]:
         """For one picture a film, by size of gallery, whether the place is among the first."""
@@ -101,67 +104,45 @@ class PlaceRoom:
 
     def raw(self) -> dict[str, dict[str, tuple[tuple[float, ...], ...]]]:
         """Of the films as they are."""
-        return self.seen([film.frames for film in self.scenes.queries], Looking())
-
-    def seen(
-        self, shown: Sequence[np.ndarray], looking: Looking, networks: Sequence[str] = ()
-    ) -> dict[str, dict[str, tuple[tuple[float, ...], ...]]]:
-        """Of what was published, (T, H, W, 3) each."""
-        pictures = np.concatenate(
-            [looking.pictures(Video(frames=frames, rate_hz=10.0)) for frames in shown]
-        )
-        return {name: self.hits(name, pictures) for name in networks or self.networks}
-
-    def cell(self, variant: Variant, seed: int, networks: Sequence[str] = ()) -> PlaceCell:
-        """Release all films, and attack."""
         films = self.scenes.queries
-        shown = self.released(variant, seed)
-        judged = [
-            picture.measure(film.frames, made, every=len(made) // 2 or 1)
-            for film, made in zip(films, shown, strict=True)
-        ]
-        middles = [
-            picture.measure(film.frames[middle : middle + 1], made[middle : middle + 1])
-            for film, made in zip(films, shown, strict=True)
-            for middle in (len(made) // 2,)
-        ]
+        pictures = np.stack([film.frames[len(film.frames) // 2] for film in films])
+        return {name: self.hits(name, pictures) for name in self.networks}
+
+    def cell(self, variant: Variant, seed: int, made: Taken, networks: Sequence[str]) -> PlaceCell:
+        """What was released, attacked."""
         return PlaceCell(
             name=variant.name,
             sigma=variant.sigma,
             seed=seed,
-            psnr=float(np.mean([one.psnr for one in middles])),
-            ssim=float(np.mean([one.ssim for one in middles])),
-            flicker=float(np.mean([one.flicker_after for one in judged])),
-            stability=float(np.mean([one.perturbation_stability for one in judged])),
-            hits=self.seen(shown, Looking(), networks),
+            psnr=made.psnr,
+            ssim=made.ssim,
+            flicker=made.flicker,
+            stability=made.stability,
+            hits={name: self.hits(name, made.pictures) for name in networks or self.networks},
         )
 
-    def released(self, variant: Variant, seed: int) -> list[np.ndarray]:
-        """Each film once, with noise of its own."""
-        return [
-            variant.released(film, seed * _FILMS + number)
-            for number, film in enumerate(self.scenes.queries)
-        ]
-
-    def adapted(self, variant: Variant, seed: int, network: str) -> dict[str, float]:
+    def adapted(self, network: str, shown: np.ndarray, released: Released) -> dict[str, float]:
         """Top-1 by gallery of who has released pictures of other places, and learned from them.
 
-        The attacker compares with a gallery that was released in the same way.
+        Args:
+            network: who looks.
+            shown: (N, H, W, 3), one a film.
+            released: the gallery and the other places, released by the attacker in the same way.
         """
-        alone = without_people(variant)
-        others = self.scenes.others
-        shown = np.stack([film[len(film) // 2] for film in self.released(variant, seed)])
-        held, first, second = (
-            self.embed(network, _each(alone, pictures, _OTHERS * (part + 1) + seed * _FILMS))
-            for part, pictures in enumerate((self.scenes.gallery[: max(self._few)], *_two(others)))
-        )
-        seen, whose = np.concatenate([first, second]), np.tile(np.arange(len(others)), 2)
+        held, first, second = (self.embed(network, pictures) for pictures in released)
+        seen, whose = np.concatenate([first, second]), np.tile(np.arange(len(first)), 2)
         change = _ADAPTED.learned(seen, whose)
         few = replace(self, sizes=self._few)
         rows = few._among(
             _directions(change(self.embed(network, shown))), _directions(change(held))
         )
         return {size: float(np.mean([hit[0] for hit in hits])) for size, hits in rows.items()}
+
+    @property
+    def to_learn_from(self) -> Released:
+        """The gallery, and two pictures of each of other places, before they are released."""
+        others = self.scenes.others
+        return self.scenes.gallery[: max(self._few)], others[:, 0], others[:, 1]
 
     @property
     def _few(self) -> tuple[int, ...]:
@@ -172,21 +153,3 @@ class PlaceRoom:
 def _directions(rows: np.ndarray) -> np.ndarray:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.maximum(length, 1e-12))
-
-
-def _two(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return pairs[:, 0], pairs[:, 1]
-
-
-def _each(variant: Variant, pictures: np.ndarray, seed: int) -> np.ndarray:
-    """Pictures released one by one."""
-    films = (Video(frames=one[None], rate_hz=10.0) for one in pictures)
-    return np.concatenate([variant.released(film, seed + n) for n, film in enumerate(films)])
-
-
-def without_people(variant: Variant) -> Variant:
-    """The variant on pictures without anybody."""
-    fields = tuple(
-        ("people", "nobody") if key == "people" else (key, value) for key, value in variant.fields
-    )
-    return replace(variant, fields=fields)

@@ -10,11 +10,10 @@ import numpy as np
 from masquerade import _json
 from masquerade.recipes import bench
 from masquerade.recipes.ppedcrf import aims, variants
+from masquerade.recipes.ppedcrf.findings import PlaceFindings, at_psnr, at_sigma
 from masquerade.recipes.ppedcrf.measured import PlaceCell
-from masquerade.recipes.ppedcrf.run import PlaceFindings, at_psnr, at_sigma
-from masquerade.report import bars, plot
 
-_RAW = "raw"
+RAW = "raw"
 
 
 def markdown(found: PlaceFindings) -> str:
@@ -31,10 +30,14 @@ def markdown(found: PlaceFindings) -> str:
         _table_5(found, first),
         "### Table 6: equal PSNR",
         *(_table_6(found, psnr) for psnr in plan.psnrs),
+        "### Which noise, on which map",
+        _grid(found),
         f"### Table 7: over time, {first}",
         _table_7(found, first),
         "### Attackers who do more",
         _more(found),
+        "### Noise by the attacker's own gradients",
+        _own(found),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -51,16 +54,9 @@ def plain(found: PlaceFindings) -> dict[str, Any]:
         },
         "adapted": [_json.encode(one) for one in found.adapted],
         "moved_px": found.moved_px,
+        "oracles": [_json.encode(one) for one in found.oracles],
+        "activities": _json.encode(found.activities),
         "sentences": aims.sentences(found),
-    }
-
-
-def plots(found: PlaceFindings) -> dict[str, str]:
-    """Figures 3, 4 and 5."""
-    return {
-        "ppedcrf_frontier": _frontier(found),
-        "ppedcrf_networks": _networks(found),
-        "ppedcrf_support": _support(found),
     }
 
 
@@ -89,7 +85,7 @@ def _numbers(values: Sequence[float], digits: int = 2) -> str:
 def _table_3(found: PlaceFindings, table: str) -> str:
     network = found.plan.networks[:1]
     raw = [100 * raw_share(found, network, found.gallery, column) for column in (0, 1)]
-    rows = [[_RAW, *(f"{value:.1f}" for value in raw), "", "", ""]]
+    rows = [[RAW, *(f"{value:.1f}" for value in raw), "", "", ""]]
     for where in (table, "support"):
         for name in found.names(where):
             cells = found.cells(where, name)
@@ -110,7 +106,11 @@ def _overlap(found: PlaceFindings, name: str) -> str:
     """How much of the mask stays from frame to frame, where there is one of ours."""
     if name in (variants.GLOBAL, variants.PUBLISHED):
         return "mask is constant"
-    if name in (variants.ABLATIONS[0].name, variants.UNTAUGHT.name):
+    if name.endswith(variants.MAPS["even"]) or (
+        name == variants.OURS and variants.CHOSEN[1] == "even"
+    ):
+        return "mask is constant"
+    if name == variants.ABLATIONS[0].name or name.endswith(variants.MAPS["evidence"]):
         return "-"  # their maps are others
     if name == "random mask":
         share = found.maps.coverage
@@ -174,6 +174,33 @@ def _table_6(found: PlaceFindings, psnr: float) -> str:
     return bench.table(heading, rows)
 
 
+def _grid(found: PlaceFindings) -> str:
+    """Shapes by maps at each PSNR, people as they are: the mean over networks not met."""
+    rows = []
+    for shape in variants.SHAPES:
+        for unary, called in variants.MAPS.items():
+            name = variants.shaped(shape, unary).name
+            each = [
+                bench.percent(shares(found, found.cells(at_psnr(psnr), name), found.plan.networks))
+                for psnr in found.plan.psnrs
+            ]
+            rows.append([shape, called, *each])
+    return bench.table(["noise", "map", *map(at_psnr, found.plan.psnrs)], rows)
+
+
+def _own(found: PlaceFindings) -> str:
+    rows = [
+        [
+            one.network,
+            at_psnr(one.psnr),
+            *map(bench.percent, (one.by_map, one.by_map_patterns, one.by_steps)),
+        ]
+        for one in found.oracles
+    ]
+    heading = ["network", "PSNR", "white noise by its map", "patterns by its map", "its gradient"]
+    return bench.table(heading, rows)
+
+
 def _table_7(found: PlaceFindings, table: str) -> str:
     rows = []
     for where in (table, "support"):
@@ -202,54 +229,3 @@ def _more(found: PlaceFindings) -> str:
             }
             rows.append([name, network, *(bench.percent(held[how]) for how in ways)])
     return bench.table(["variant", "network", *ways], rows)
-
-
-def _frontier(found: PlaceFindings) -> str:
-    """Figure 3: what is named against what is left of the picture."""
-    points = []
-    for table, cells in found.tables.items():
-        if not table.endswith("dB"):
-            continue
-        for name in (variants.OURS, variants.EVEN.name, variants.GLOBAL, variants.white.name):
-            some = [cell for cell in cells if cell.name == name]
-            if some:
-                left = float(np.mean([cell.psnr for cell in some]))
-                told = float(np.mean(shares(found, some, found.plan.networks)))
-                points.append((name, left, 100 * told))
-    return plot.svg(
-        bench.curves(points),
-        plot.Axes(
-            title=f"Top-1 among {found.gallery} places, networks not met in training",
-            x_label="PSNR, dB",
-            y_label="Top-1, %",
-        ),
-    )
-
-
-def _networks(found: PlaceFindings) -> str:
-    """Figure 4: all networks, before and after at the lowest PSNR."""
-    names = (*found.plan.networks, *found.plan.taught)
-    table = at_psnr(min(found.plan.psnrs))
-    series = [bench.bars_of(_RAW, [[raw_share(found, [name], found.gallery)] for name in names])]
-    for variant in (variants.GLOBAL, variants.OURS):
-        cells = found.cells(table, variant)
-        groups = [[cell.top(name, found.gallery) for cell in cells] for name in names]
-        series.append(bench.bars_of(variant, groups))
-    axes = plot.Axes(title=f"Top-1 at {table}", x_label="", y_label="Top-1, %")
-    return bars.svg(series, names, axes, limits=(0.0, 100.0))
-
-
-def _support(found: PlaceFindings) -> str:
-    """Figure 5: blur and mosaic on the same support."""
-    points = []
-    for cell in found.tables["support"]:
-        if not np.isfinite(cell.psnr):
-            continue  # nothing was changed
-        told = 100 * shares(found, [cell], found.plan.networks[:1])[0]
-        points.append((cell.name.split(",")[0], cell.psnr, told))
-    return plot.svg(
-        bench.curves(points),
-        plot.Axes(
-            title="Blur and mosaic where PPEDCRF puts noise", x_label="PSNR, dB", y_label="Top-1, %"
-        ),
-    )

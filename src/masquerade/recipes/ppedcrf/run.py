@@ -2,175 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 
 from masquerade import _json
 from masquerade.attack.place_pictures import Looking
 from masquerade.recipes import bench
-from masquerade.recipes.ppedcrf import joints, variants
+from masquerade.recipes.ppedcrf import activities, joints, oracle, taken, variants
+from masquerade.recipes.ppedcrf.findings import (
+    Activities,
+    Adapted,
+    MapSummary,
+    Oracle,
+    PlaceFindings,
+    at_psnr,
+    at_sigma,
+)
 from masquerade.recipes.ppedcrf.measured import PlaceCell, PlaceRoom
 from masquerade.recipes.ppedcrf.variants import Variant
 
 if TYPE_CHECKING:
     from masquerade.recipes.ppedcrf import PpedcrfTables
 
-DEFAULT = 8.0  # the paper's sigma_0
-MATCHED = (variants.ours, variants.EVEN, variants.white, variants.everywhere)
-COMPARED = (variants.ours, variants.everywhere)  # by attackers who do more
+MATCHED = (*variants.GRID, variants.everywhere, *variants.FORMAL)
+COMPARED = tuple(
+    {
+        each.name: each
+        for each in (
+            variants.ours,
+            variants.shaped("patterns", "even"),
+            variants.behind,
+            variants.everywhere,
+        )
+    }.values()
+)  # by attackers who do more
 TIGHT = 33.0  # dB at which those are
 _LOOKERS = 2  # networks of those
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapSummary:
-    """What maps are like, over all films.
-
-    Args:
-        coverage: mean sensitivity of the background.
-        spread: its standard deviation within a frame.
-        entropy: mean bits of a pixel's yes or no.
-        overlap: of what neighbouring frames' maps cover, over what either does.
-    """
-
-    coverage: float
-    spread: float
-    entropy: float
-    overlap: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Adapted:
-    """An attacker who does more than compare one raw frame.
-
-    Args:
-        name: of the variant.
-        network: who looks.
-        how: what the attacker does.
-        shares: Top-1 in the gallery, one a run.
-    """
-
-    name: str
-    network: str
-    how: str
-    shares: tuple[float, ...]
+_OTHERS = 100_000  # seeds of what the attacker releases
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PlaceFindings:
-    """All that was measured.
-
-    Args:
-        plan: how.
-        sizes: of galleries.
-        likeness: of pairs and of the first distractors.
-        raw: hits of films as they are, by network and gallery.
-        tables: cells by table: "sigma 8" and the like, and "33 dB" and the like.
-        maps: what the maps are like.
-        adapted: attackers who do more.
-        moved_px: by how much joints move, by variant: the mean over films and joints.
-    """
+class Course:
+    """A run: the plan, what attackers hold, what is noted, and who is told."""
 
     plan: PpedcrfTables
-    sizes: tuple[int, ...]
-    likeness: tuple[float, float]
-    raw: Any
-    tables: dict[str, tuple[PlaceCell, ...]]
-    maps: MapSummary
-    adapted: tuple[Adapted, ...]
-    moved_px: dict[str, float]
+    room: PlaceRoom
+    journal: bench.Journal
+    told: bench.Told
 
     @property
-    def gallery(self) -> int:
-        """The one of Tables 3, 4 and 6: the paper's largest, or the largest there is."""
-        return max((size for size in self.sizes if size <= 48), default=self.sizes[0])
+    def films(self) -> tuple[Any, ...]:
+        """That are released."""
+        return self.room.scenes.queries
 
-    def cells(self, table: str, name: str) -> list[PlaceCell]:
-        """The runs of a variant."""
-        return [cell for cell in self.tables[table] if cell.name == name]
+    def all(
+        self,
+        what: str,
+        calls: Mapping[str, Callable[[], Any]],
+        finish: Callable[[str, Any], Any] = lambda name, made: made,
+    ) -> dict[str, Any]:
+        """What calls give, by name, several at a time; what is noted already is not done again.
 
-    def names(self, table: str) -> list[str]:
-        """Its variants, in order."""
-        return list(dict.fromkeys(cell.name for cell in self.tables[table]))
-
-
-def at_sigma(sigma: float) -> str:
-    """The name of a table."""
-    return f"sigma {sigma:g}"
-
-
-def at_psnr(psnr: float) -> str:
-    """The name of a table."""
-    return f"{psnr:g} dB"
+        Args:
+            what: they are.
+            calls: for other processes; what they need travels along.
+            finish: what is done with the answer of each, here, before it is noted.
+        """
+        missing = [name for name in calls if name not in self.journal.held]
+        made: Iterable[Any] = (calls[name]() for name in missing)
+        if self.plan.jobs > 1 and len(missing) > 1:
+            tasks = (joblib.delayed(calls[name])() for name in missing)
+            made = bench.together(tasks, jobs=self.plan.jobs)
+        for number, (name, answer) in enumerate(zip(missing, made, strict=True)):
+            self.journal.note(name, finish(name, answer))
+            self.told(what, number + 1, len(missing))
+        return {name: self.journal.held[name] for name in calls}
 
 
 def measure(
     plan: PpedcrfTables, room: PlaceRoom, *, journal: bench.Journal, told: bench.Told
 ) -> PlaceFindings:
     """Every cell, noted as it is measured."""
-    noted = partial(_noted, journal, told)
+    course = Course(plan=plan, room=room, journal=journal, told=told)
     facts = _json.decode(MapSummary, journal.measured("maps", partial(map_facts, room)))
-    share = random_share(facts)
-    tables = {}
-    for sigma in plan.sigmas:
-        rows = _at_sigma(plan, sigma, share)
-        tables[at_sigma(sigma)] = noted(at_sigma(sigma), rows, plan, room)
-    tables["support"] = noted("support", (*variants.BLURS, *variants.MOSAICS), plan, room)
+    strong = _strengths(course)
+    tables = {at_sigma(sigma): _at_sigma(plan, sigma, random_share(facts)) for sigma in plan.sigmas}
+    tables["support"] = [*variants.BLURS, *variants.MOSAICS]
     for psnr in plan.psnrs:
-        rows = [_strong(variant, room, psnr, journal) for variant in MATCHED]
-        tables[at_psnr(psnr)] = noted(at_psnr(psnr), rows, plan, room)
+        tables[at_psnr(psnr)] = [strong[row.name, psnr] for row in MATCHED]
     return PlaceFindings(
         plan=plan,
         sizes=room.sizes,
         likeness=room.scenes.likeness,
         raw=journal.measured("raw", room.raw),
-        tables=tables,
+        tables=_cells(course, tables),
         maps=facts,
-        adapted=tuple(_adapted(plan, room, journal, told)),
-        moved_px=_moved(plan, room, journal),
+        adapted=tuple(_adapted(course, strong)),
+        moved_px=_moved(course, strong),
+        oracles=_oracles(course),
+        activities=_activities(course, strong),
     )
 
 
 def _at_sigma(plan: PpedcrfTables, sigma: float, share: Variant) -> Sequence[Variant]:
     """The rows of Tables 3 and 4."""
-    rows = [variants.ours, *variants.ABLATIONS]
+    rows = {each.name: each for each in (variants.ours, variants.selective, *variants.ABLATIONS)}
     if sigma == plan.sigmas[0]:
-        rows += [variants.UNTAUGHT, variants.white, variants.published, share]
-    rows.append(variants.everywhere)
-    return [row.at(sigma) for row in rows]
+        more = (*variants.GRID, variants.published, share)
+        rows |= {each.name: each for each in more if each.name not in rows}
+    rows[variants.GLOBAL] = variants.everywhere
+    return [row.at(sigma) for row in rows.values()]
 
 
-def _strong(variant: Variant, room: PlaceRoom, psnr: float, journal: bench.Journal) -> Variant:
-    """The variant at a strength that leaves so many dB."""
-    found = journal.measured(
-        f"strength of {variant.name} at {psnr:g} dB",
-        lambda: variants.matched(variant, room.scenes.queries, psnr).sigma,
-    )
-    return variant.at(float(found))
+def _strengths(course: Course) -> dict[tuple[str, float], Variant]:
+    """Every variant at every PSNR, at the strength that leaves so many dB."""
+    pairs = [(row, psnr) for psnr in course.plan.psnrs for row in MATCHED]
+    calls = {
+        f"strength of {row.name} at {psnr:g} dB": partial(_strength, row, course.films, psnr)
+        for row, psnr in pairs
+    }
+    found = course.all("strengths", calls)
+    return {
+        (row.name, psnr): row.at(float(sigma))
+        for (row, psnr), sigma in zip(pairs, found.values(), strict=True)
+    }
 
 
-def _noted(
-    journal: bench.Journal,
-    told: bench.Told,
-    table: str,
-    rows: Sequence[Variant],
-    plan: PpedcrfTables,
-    room: PlaceRoom,
-) -> tuple[PlaceCell, ...]:
-    cells = []
-    todo = [(row, seed) for row in rows for seed in range(plan.seeds)]
-    for number, (row, seed) in enumerate(todo):
-        if row.sigma is None and seed:
-            continue  # nothing is random
-        name = f"{table}, {row.name}, run {seed}"
-        held = journal.measured(name, partial(room.cell, row, seed, _who(table, row, plan)))
-        cells.append(_json.decode(PlaceCell, held))
-        told(table, number + 1, len(todo))
-    return tuple(cells)
+def _strength(row: Variant, films: Sequence[Any], psnr: float) -> float | None:
+    return variants.matched(row, films, psnr).sigma
+
+
+def _cells(
+    course: Course, tables: Mapping[str, Sequence[Variant]]
+) -> dict[str, tuple[PlaceCell, ...]]:
+    todo = {
+        f"{table}, {row.name}, run {seed}": (table, row, seed)
+        for table, rows in tables.items()
+        for row in rows
+        for seed in range(course.plan.seeds)
+        if row.sigma is not None or not seed  # else nothing is random
+    }
+    calls = {
+        name: partial(taken.taken, course.films, row, seed) for name, (_, row, seed) in todo.items()
+    }
+
+    def finish(name: str, made: taken.Taken) -> PlaceCell:
+        table, row, seed = todo[name]
+        return course.room.cell(row, seed, made, _who(table, row, course.plan))
+
+    held = course.all("tables", calls, finish)
+    found = {name: _json.decode(PlaceCell, each) for name, each in held.items()}
+    return {
+        table: tuple(found[name] for name, (own, _, _) in todo.items() if own == table)
+        for table in tables
+    }
 
 
 def _who(table: str, row: Variant, plan: PpedcrfTables) -> Sequence[str]:
@@ -201,60 +191,126 @@ def random_share(facts: MapSummary) -> Variant:
     return variants.random_mask(round(facts.coverage, 3))
 
 
-def _adapted(
-    plan: PpedcrfTables, room: PlaceRoom, journal: bench.Journal, told: bench.Told
-) -> list[Adapted]:
-    """Attackers who average, clean or have learned, against two variants of equal PSNR."""
-    psnr = TIGHT if TIGHT in plan.psnrs else plan.psnrs[0]
-    found = []
-    for base in COMPARED:
-        variant = _strong(base, room, psnr, journal)
-        for how, attack in _ways(plan, room).items():
-            for network in plan.networks[:_LOOKERS]:
-                name = f"{how}, {variant.name}, {network}"
-                told(how, 0, 1)
-                shares = journal.measured(name, partial(_runs, attack, variant, network, plan))
-                found.append(
-                    Adapted(name=variant.name, network=network, how=how, shares=tuple(shares))
-                )
-    return found
+def _tight(plan: PpedcrfTables) -> float:
+    return TIGHT if TIGHT in plan.psnrs else plan.psnrs[0]
 
 
-Attacker = Callable[[Variant, int, str], float]
+def _adapted(course: Course, strong: Mapping[tuple[str, float], Variant]) -> list[Adapted]:
+    """Attackers who average, clean or have learned, against variants of equal PSNR."""
+    plan, room = course.plan, course.room
+    size, lookers = str(_gallery(room)), plan.networks[:_LOOKERS]
+    rows = [strong[base.name, _tight(plan)] for base in COMPARED]
+
+    def seen(name: str, pictures: np.ndarray) -> dict[str, float]:
+        hits = {each: room.hits(each, pictures)[size] for each in lookers}
+        return {each: float(np.mean([hit[0] for hit in rows])) for each, rows in hits.items()}
+
+    def learned(name: str, made: tuple[np.ndarray, ...]) -> dict[str, float]:
+        shown, *released = made
+        return {each: room.adapted(each, shown, tuple(released))[size] for each in lookers}  # type: ignore[arg-type]
+
+    runs = [(row, seed) for row in rows for seed in range(plan.seeds)]
+    found = {}
+    for how, looking in _ways(plan).items():
+        calls = {
+            f"{how}, {row.name}, run {seed}": partial(
+                taken.looked, course.films, row, seed, looking
+            )
+            for row, seed in runs
+        }
+        found |= course.all(how, calls, seen)
+    calls = {
+        f"{LEARNED}, {row.name}, run {seed}": partial(
+            _to_learn, course.films, room.to_learn_from, row, seed
+        )
+        for row, seed in runs
+    }
+    found |= course.all(LEARNED, calls, learned)
+    return [
+        Adapted(
+            name=row.name,
+            network=network,
+            how=how,
+            shares=tuple(
+                found[f"{how}, {row.name}, run {seed}"][network] for seed in range(plan.seeds)
+            ),
+        )
+        for row in rows
+        for how in (*_ways(plan), LEARNED)
+        for network in lookers
+    ]
 
 
-def _runs(attack: Attacker, variant: Variant, network: str, plan: PpedcrfTables) -> list[float]:
-    return [attack(variant, seed, network) for seed in range(plan.seeds)]
+LEARNED = "has learned from releases"
 
 
-def _ways(plan: PpedcrfTables, room: PlaceRoom) -> dict[str, Attacker]:
-    size = str(max((each for each in room.sizes if each <= 48), default=room.sizes[0]))
+def _to_learn(
+    films: Sequence[Any], pictures: Sequence[np.ndarray], row: Variant, seed: int
+) -> tuple[np.ndarray, ...]:
+    """What was released, and what an attacker releases in the same way, without people."""
+    alone = without_people(row)
+    shown = taken.looked(films, row, seed, Looking())
+    own = [
+        taken.each(each, alone, _OTHERS * (part + 1) + seed * len(each))
+        for part, each in enumerate(pictures)
+    ]
+    return shown, *own
 
-    def looks(looking: Looking, variant: Variant, seed: int, network: str) -> float:
-        hits = room.seen(room.released(variant, seed), looking, [network])[network][size]
-        return float(np.mean([hit[0] for hit in hits]))
 
-    def learns(variant: Variant, seed: int, network: str) -> float:
-        return room.adapted(variant, seed, network)[size]
+def without_people(variant: Variant) -> Variant:
+    """The variant on pictures without anybody."""
+    fields = {**dict(variant.fields), **({"people": "nobody"} if variant.has_people else {})}
+    return variants.replace(variant, fields=tuple(fields.items()))
 
-    ways: dict[str, Attacker] = {"one frame": partial(looks, Looking())}
+
+def _gallery(room: PlaceRoom) -> int:
+    return max((each for each in room.sizes if each <= 48), default=room.sizes[0])
+
+
+def _ways(plan: PpedcrfTables) -> dict[str, Looking]:
+    """What attackers do who have learned nothing."""
+    ways = {"one frame": Looking()}
     for count in plan.averaged:
-        ways[f"mean of {count} frames"] = partial(looks, Looking(frames=count, motion="still"))
-    ways["denoised"] = partial(looks, Looking(denoise=True))
+        ways[f"mean of {count} frames"] = Looking(frames=count, motion="still")
+    ways["denoised"] = Looking(denoise=True)
     most = max(plan.averaged, default=1)
-    ways[f"mean of {most}, denoised"] = partial(
-        looks, Looking(frames=most, motion="still", denoise=True)
-    )
-    ways["has learned from releases"] = learns
+    ways[f"mean of {most}, denoised"] = Looking(frames=most, motion="still", denoise=True)
     return ways
 
 
-def _moved(plan: PpedcrfTables, room: PlaceRoom, journal: bench.Journal) -> dict[str, float]:
+def _moved(course: Course, strong: Mapping[tuple[str, float], Variant]) -> dict[str, float]:
     """By how much joints move, at the lowest PSNR."""
     found = {}
     for base in COMPARED:
-        variant = _strong(base, room, min(plan.psnrs), journal)
-        measured = journal.measured(f"joints, {base.name}", partial(joints.moved_px, room, variant))
+        variant = strong[base.name, min(course.plan.psnrs)]
+        measured = course.journal.measured(
+            f"joints, {base.name}", partial(joints.moved_px, course.room, variant)
+        )
         if measured is not None:
             found[base.name] = float(measured)
     return found
+
+
+def _oracles(course: Course) -> tuple[Oracle, ...]:
+    """Noise by the attackers' own gradients."""
+    plan = course.plan
+    pairs = [(name, psnr) for name in plan.networks[:_LOOKERS] for psnr in plan.psnrs]
+    found = []
+    for network, psnr in pairs:
+        course.told("noise by an attacker's own gradients", len(found), len(pairs))
+        held = course.journal.measured(
+            f"own gradients, {network}, {psnr:g} dB",
+            partial(oracle.told, course.room, network, psnr, plan.seeds, _gallery(course.room)),
+        )
+        found.append(_json.decode(Oracle, held))
+    return tuple(found)
+
+
+def _activities(course: Course, strong: Mapping[tuple[str, float], Variant]) -> Activities | None:
+    """Whether activities are still named, at the lowest PSNR."""
+    plan, psnr = course.plan, min(course.plan.psnrs)
+    if not plan.acted:
+        return None
+    rows = [strong[base.name, psnr] for base in COMPARED]
+    held = course.journal.measured("activities", partial(activities.named, plan, rows, psnr))
+    return None if held is None else _json.decode(Activities, held)

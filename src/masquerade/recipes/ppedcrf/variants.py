@@ -15,11 +15,11 @@ from masquerade.noise import Noise
 from masquerade.recordings import Video
 
 OURS = "PPEDCRF"
-PATTERNS: dict[str, Any] = {"shape": "patterns"}
 GLOBAL, PUBLISHED = "global noise", "PPEDCRF as published"
 FULL_COVER = 0.5  # of a pixel, from which it counts as covered
 _START, _TRIES = 8.0, 3  # of the search for a sigma
 _MOST = 255.0
+_FEW, _HALVINGS, _EPSILONS = 4, 10, (0.0, 7.0)  # films, steps, powers of ten
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,8 @@ class Variant:
         sigma: the strength, where there is noise; the paper's sigma_0.
         doubled: whether the mechanism's own sigma is twice this one: a map that is the same
             everywhere is one half.
+        knob: the field that the strength goes into; epsilon, where a guarantee is given up for a
+            better picture.
         on_support: whether it changes what PPEDCRF's map covers, which is then given as a mask.
     """
 
@@ -41,6 +43,7 @@ class Variant:
     fields: tuple[tuple[str, Any], ...] = ()
     sigma: float | None = None
     doubled: bool = False
+    knob: str = "sigma"
     on_support: bool = False
 
     def at(self, sigma: float) -> Variant:
@@ -48,43 +51,72 @@ class Variant:
         return replace(self, sigma=sigma)
 
     @property
+    def has_people(self) -> bool:
+        """Whether it is told where people are."""
+        return dict(self.fields).get("people") == "given"
+
+    @property
     def made(self) -> Any:
         """The mechanism."""
         strength = {}
         if self.sigma is not None:
-            strength = {"sigma": min(_MOST, self.sigma * (2 if self.doubled else 1))}
+            most = _MOST if self.knob == "sigma" else math.inf
+            strength = {self.knob: min(most, self.sigma * (2 if self.doubled else 1))}
         return type(catalog.example("release", self.mechanism))(**dict(self.fields), **strength)
 
     def released(self, film: Video, seed: int) -> np.ndarray:
         """(T, H, W, 3) uint8."""
         if self.on_support:
             film = replace(film, person_mask=support(film))
+        if self.knob != "sigma":
+            film = replace(film, person_mask=None)
         frames: np.ndarray = self.made.apply(film, Noise(seed=seed)).frames
         return frames
 
 
 def _row(name: str, mechanism: str = "ppedcrf", **fields: Any) -> Variant:
     """A row; those with noise get their sigma later."""
-    options = {key: fields.pop(key) for key in ("doubled", "on_support", "sigma") if key in fields}
+    own = ("doubled", "knob", "on_support", "sigma")
+    options = {key: fields.pop(key) for key in own if key in fields}
     return Variant(name=name, mechanism=mechanism, fields=tuple(fields.items()), **options)
 
 
-_SELECTIVE: dict[str, Any] = {"people": "given", "unary": "network", "sigma": _START}
-ours = _row(OURS, **_SELECTIVE, **PATTERNS)
-white = _row(f"{OURS}, white noise", **_SELECTIVE)
+SHAPES = ("white", "grain", "patterns")
+MAPS = {"even": "no map", "evidence": "map of edges", "network": "taught map"}
+CHOSEN = ("patterns", "network")  # what is compared with the rest
+
+
+def shaped(shape: str, unary: str, **fields: Any) -> Variant:
+    """One noise on one map, people as they are: all such rows have equal people."""
+    name = OURS if (shape, unary) == CHOSEN else f"{shape}, {MAPS[unary]}"
+    given = {"people": "given", "unary": unary, "shape": shape}
+    return _row(name, **given, **fields, sigma=_START, doubled=unary == "even")
+
+
+GRID = tuple(shaped(shape, unary) for shape in SHAPES for unary in MAPS)
+ours = shaped(*CHOSEN)
+selective = shaped("patterns", "network")
+behind = shaped("white", "even")  # global noise, less that on people
 ABLATIONS = (
-    _row("without the temporal term", **_SELECTIVE, **PATTERNS, temporal=0.0),
-    _row("without the penalty", **_SELECTIVE, **PATTERNS, penalty="none"),
+    replace(shaped("patterns", "network", temporal=0.0), name="without the temporal term"),
+    replace(shaped("patterns", "network", penalty="none"), name="without the penalty"),
 )
-EVEN = _row(
-    "patterns, no map", people="given", unary="even", sigma=_START, doubled=True, **PATTERNS
+_FORMAL: dict[str, Any] = {"delta": 1e-5, "unit": "pixels", "pixels": 16}
+_FORMAL |= {"sigma": 1e4, "knob": "epsilon"}
+FORMAL = (
+    _row("cosine_gaussian", "cosine_gaussian", **_FORMAL),
+    *(
+        _row(f"pooled_gaussian, blocks of {b}", "pooled_gaussian", **_FORMAL, block=b, length=1)
+        for b in (2, 1)
+    ),
 )
-UNTAUGHT = _row("training-free map", **{**_SELECTIVE, "unary": "evidence"}, **PATTERNS)
 published = _row(PUBLISHED, form="as_published", people="nobody", sigma=_START)
-everywhere = _row(GLOBAL, people="nobody", unary="even", still=0.0, sigma=_START, doubled=True)
+_WHITE: dict[str, Any] = {"people": "nobody", "unary": "even", "shape": "white", "still": 0.0}
+everywhere = _row(GLOBAL, **_WHITE, sigma=_START, doubled=True)
 BLURS = tuple(
     _row(f"blur, k {k}", "blur", kernel=k, region="given", on_support=True) for k in (5, 11, 21, 31)
 )
+usual_blur = BLURS[1]  # the paper's
 MOSAICS = tuple(
     _row(f"mosaic, b {b}", "mosaic", block=b, region="given", on_support=True)
     for b in (4, 8, 12, 20)
@@ -119,6 +151,8 @@ def matched(variant: Variant, films: Sequence[Video], psnr: float) -> Variant:
 
     What is left falls by 20 log10 of the strength, but for what is clipped at black and white.
     """
+    if variant.knob != "sigma":
+        return _bisected(variant, films, psnr)
     chosen = variant
     for number in range(_TRIES):
         seeds = range(number * len(films), (number + 1) * len(films))
@@ -131,13 +165,23 @@ def matched(variant: Variant, films: Sequence[Video], psnr: float) -> Variant:
     return chosen
 
 
+def _bisected(variant: Variant, films: Sequence[Video], psnr: float) -> Variant:
+    """By halving, on a few whole films: these mechanisms rebuild frames from their neighbours."""
+    few, low, high = films[:_FEW], *_EPSILONS
+    for number in range(_HALVINGS):
+        middle = (low + high) / 2
+        left = [_psnr(variant.at(10**middle), film, number) for film in few]
+        low, high = (middle, high) if np.mean(left) < psnr else (low, middle)
+    return variant.at(float(f"{10 ** ((low + high) / 2):.3g}"))
+
+
 def _psnr(variant: Variant, film: Video, seed: int) -> float:
+    """Of the middle frame; noise by the pixel is put on it alone."""
     middle = len(film.frames) // 2
-    short = replace(
-        film,
-        frames=film.frames[middle : middle + 1],
-        person_mask=None if film.person_mask is None else film.person_mask[middle : middle + 1],
-    )
-    made = variant.released(short, 10_000 + seed).astype(float)
-    error = float(np.mean((made - short.frames) ** 2))
+    cut = slice(middle, middle + 1) if variant.knob == "sigma" else slice(None)
+    mask = None if film.person_mask is None else film.person_mask[cut]
+    short = replace(film, frames=film.frames[cut], person_mask=mask)
+    seen = len(short.frames) // 2
+    made = variant.released(short, 10_000 + seed)[seen].astype(float)
+    error = float(np.mean((made - short.frames[seen]) ** 2))
     return 10 * math.log10(255**2 / max(error, 1e-9))
