@@ -6,6 +6,7 @@ import numpy as np
 
 from masquerade.errors import MissingExtra
 from masquerade.recipes.ppedcrf.measured import PlaceRoom
+from masquerade.recipes.ppedcrf.taken import released
 from masquerade.recipes.ppedcrf.variants import Variant
 
 
@@ -22,7 +23,9 @@ def moved_px(room: PlaceRoom, variant: Variant) -> float | None:
     except (ImportError, MissingExtra):
         return None
     found = []
-    for film, shown in zip(room.scenes.queries, room.released(variant, 0), strict=True):
+    for film, shown in zip(
+        room.scenes.queries, released(room.scenes.queries, variant, 0), strict=True
+    ):
         middle = len(shown) // 2
         before, after = (seer.people(frames[middle]) for frames in (film.frames, shown))
         if not before:
