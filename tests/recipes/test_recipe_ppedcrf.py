@@ -218,7 +218,7 @@ def test_aims_are_called_reached_and_missed() -> None:
 
 def test_the_six_panels_show_one_frame(room: PlaceRoom) -> None:
     text = panels.drawn(room.scenes.queries[0])
-    assert text.count("<image") == 6 and "(f) crop" in text
+    assert text.count("<image") == 6 and "f crop" in text
 
 
 def test_noise_by_the_attackers_own_gradients_hides_more_than_noise_by_its_map(

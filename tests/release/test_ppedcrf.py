@@ -30,12 +30,17 @@ def scene(frames: int = 6, height: int = 96, width: int = 128, step: int = 0) ->
     return np.stack([wide[:, step * t : step * t + width] for t in range(frames)])
 
 
+def mapped(**fields: Any) -> Ppedcrf:
+    """White noise by a map of edges, unless something else is asked for."""
+    return Ppedcrf(**{"shape": "white", "unary": "evidence", **fields})
+
+
 @pytest.mark.parametrize("fields", [{"form": "as_published"}, {"unary": "even", "still": 0.0}])
 def test_a_constant_map_is_global_noise_at_scaled_sigma_and_is_called_constant(
     fields: dict[str, Any],
 ) -> None:
     still = np.full((4, 64, 64, 3), 128, np.uint8)
-    mechanism = Ppedcrf(sigma=20.0, people="nobody", **fields)
+    mechanism = mapped(sigma=20.0, people="nobody", **fields)
     amounts = [one.amount for one in mechanism.seen(iter(still), still.shape)]
     assert np.allclose(amounts, 0.5, atol=1e-5), "sigmoid(0) everywhere"
     with listening() as heard:
@@ -43,7 +48,7 @@ def test_a_constant_map_is_global_noise_at_scaled_sigma_and_is_called_constant(
     assert np.allclose(spread, 10.0, rtol=0.03)
     assert len(heard) == 1 and heard[0].startswith("The mask is constant: it selects nothing")
     with listening() as heard:
-        Ppedcrf(people="nobody").apply(scene(), Noise(seed=1))
+        mapped(people="nobody").apply(scene(), Noise(seed=1))
     assert "constant" not in heard[0] and "coverage 0." in heard[0]
 
 
@@ -64,9 +69,32 @@ def test_a_constant_mask_is_said_loudly_and_never_in_the_receipt(
     assert command("release", source, tmp_path / "b.npy", *words, "--export", facts).code != 0
 
 
+def test_by_default_patterns_of_one_strength_go_behind_people_and_it_is_said() -> None:
+    film = np.full((2, 96, 128, 3), 128, np.uint8)
+    mask = np.zeros(film.shape[:3], bool)
+    mask[:, 20:80, 30:60] = True
+    with listening() as heard:
+        made = Ppedcrf(sigma=20.0).apply(
+            Video(frames=film, rate_hz=30, person_mask=mask), Noise(seed=2)
+        )
+    assert isinstance(made, Video) and heard[0].startswith("The mask is constant")
+    off = made.frames.astype(float) - 128
+    assert not off[mask].any()
+    assert off[~mask].std() == pytest.approx(10.0, rel=0.15), "half of sigma"
+    left, right = off[:, :, 64:-1].ravel(), off[:, :, 65:].ravel()
+    assert np.corrcoef(left, right)[0, 1] > 0.3, "patterns, and no white noise"
+
+
+def test_a_grey_film_works_and_one_without_colours_is_refused_with_the_reason() -> None:
+    grey = np.random.default_rng(0).integers(0, 256, (2, 64, 80, 1), np.uint8).repeat(3, axis=3)
+    assert mapped(people="nobody").apply(grey, Noise(seed=0)).shape == grey.shape
+    with pytest.raises(ValueError, match=r"\(T, H, W, 3\) in 8 bits, got shape \(2, 64, 80\)"):
+        mapped(people="nobody").apply(grey[..., 0], Noise(seed=0))
+
+
 def test_noise_goes_where_structure_is() -> None:
     film = scene()
-    made = Ppedcrf(sigma=24.0, people="nobody").apply(film, Noise(seed=2)).astype(float)
+    made = mapped(sigma=24.0, people="nobody").apply(film, Noise(seed=2)).astype(float)
     off = (made - film).std(axis=(0, 1, 3))
     assert off[84:120].mean() > 4 * off[8:44].mean()
 
@@ -74,31 +102,31 @@ def test_noise_goes_where_structure_is() -> None:
 def test_peoples_pixels_are_the_same_to_the_bit(tmp_path: Path) -> None:
     film, mask = scene(), np.zeros((6, 96, 128), bool)
     mask[:, 20:80, 70:100] = True
-    own = Ppedcrf().apply(Video(frames=film, rate_hz=30, person_mask=mask), Noise(seed=3))
+    own = mapped().apply(Video(frames=film, rate_hz=30, person_mask=mask), Noise(seed=3))
     assert isinstance(own, Video) and own.person_mask is None
     np.savez(tmp_path / "people.npz", mask=mask)
-    given = Ppedcrf(people="given", masks=str(tmp_path / "people.npz"))
+    given = mapped(people="given", masks=str(tmp_path / "people.npz"))
     for made in (own.frames, np.asarray(given.apply(film, Noise(seed=3)))):
         assert np.array_equal(made[mask], film[mask])
         assert not np.array_equal(made[:, :, 100:], film[:, :, 100:])
     assert given.fields()["masks"] is None, "no receipt names a private file"
-    nobody = Ppedcrf(people="nobody")
+    nobody = mapped(people="nobody")
     made = nobody.apply(Video(frames=film, rate_hz=30, person_mask=mask), Noise(seed=3))
     assert isinstance(made, Video) and not np.array_equal(made.frames[mask], film[mask])
 
 
 def test_people_without_masks_or_with_others_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="got none; name a file with --masks, or let a network"):
-        Ppedcrf(people="given").apply(scene(), Noise())
+        mapped(people="given").apply(scene(), Noise())
     np.save(tmp_path / "masks.npy", np.zeros((5, 96, 128), bool))
     with pytest.raises(BadInput, match=r"shape \(6, 96, 128\).*got \(5, 96, 128\)"):
-        Ppedcrf(people="given", masks=str(tmp_path / "masks.npy")).apply(scene(), Noise())
+        mapped(people="given", masks=str(tmp_path / "masks.npy")).apply(scene(), Noise())
 
 
 def test_a_film_of_people_alone_stays_as_it_is() -> None:
     film = scene(3)
     full = Video(frames=film, rate_hz=30, person_mask=np.ones(film.shape[:3], bool))
-    made = Ppedcrf().apply(full, Noise())
+    made = mapped().apply(full, Noise())
     assert isinstance(made, Video) and np.array_equal(made.frames, film)
 
 
@@ -114,7 +142,7 @@ def test_what_averaging_leaves_is_the_tables(still: float, averaged: float, chan
 @pytest.mark.parametrize(("still", "frames"), [(0.0, 16), (0.5, 16), (0.9, 16)])
 def test_averaging_a_still_scene_leaves_the_predicted_noise(still: float, frames: int) -> None:
     film = scene(frames=frames)
-    mechanism = Ppedcrf(sigma=20.0, people="nobody", still=still)
+    mechanism = mapped(sigma=20.0, people="nobody", still=still)
     amount = np.mean([one.amount for one in mechanism.seen(iter(film), film.shape)], axis=0)
     off = mechanism.apply(film, Noise(seed=4)).astype(float).mean(axis=0) - film[0]
     where = (amount > 0.3) & (film[0, ..., 0] == 40)
@@ -127,7 +155,7 @@ def test_a_camera_that_trembles_does_not_wear_the_noise_off() -> None:
     jitter = np.random.default_rng(0).normal(0, 2, (16, 96, 128, 1))
     film = np.clip(np.rint(scene(16) + jitter), 0, 255).astype(np.uint8)
     grains = Scattered((96, 128), still=0.5, grain_px=0.0, noise=Noise(seed=8))
-    maps = Ppedcrf(people="nobody").seen(iter(film), film.shape)
+    maps = mapped(people="nobody").seen(iter(film), film.shape)
     total = np.zeros((96, 128, 3))
     for one in maps:
         total += grains.following(one.steps())
@@ -143,7 +171,7 @@ def test_the_noise_goes_with_a_camera_that_pans_by_parts_of_a_pixel(speed: float
     film = np.rint(pan).astype(np.uint8)
     grains = Scattered((128, 160), still=0.5, grain_px=0.0, noise=Noise(seed=8))
     total = np.zeros((128, 160, 3))
-    for number, one in enumerate(Ppedcrf(people="nobody").seen(iter(film), film.shape)):
+    for number, one in enumerate(mapped(people="nobody").seen(iter(film), film.shape)):
         total += np.roll(grains.following(one.steps()), round(number * speed), axis=1)
     left = (total / 12 / UNIT)[16:-16, 32:-32].std()
     assert left > 0.8 * left_by_averaging(1.0, still=0.5, frames=12)
@@ -152,7 +180,7 @@ def test_the_noise_goes_with_a_camera_that_pans_by_parts_of_a_pixel(speed: float
 
 def test_the_map_follows_a_moving_camera() -> None:
     film = scene(frames=5, step=4)
-    maps = [one.amount for one in Ppedcrf(people="nobody").seen(iter(film), film.shape)]
+    maps = [one.amount for one in mapped(people="nobody").seen(iter(film), film.shape)]
     first, last = maps[0] > 0.25, maps[-1] > 0.25
     moved = np.roll(first, -16, axis=1)[:, :100]
     both, either = (moved & last[:, :100]).sum(), (moved | last[:, :100]).sum()
@@ -223,7 +251,7 @@ def test_the_taught_map_selects_and_the_penalty_makes_it_narrower() -> None:
     film = scene(frames=2)
     maps = {
         penalty: next(
-            Ppedcrf(people="nobody", unary="network", penalty=penalty).seen(iter(film), film.shape)
+            mapped(people="nobody", unary="network", penalty=penalty).seen(iter(film), film.shape)
         )
         for penalty in ("normalised", "none")
     }
@@ -237,7 +265,7 @@ def test_class_weights_scale_the_noise(tmp_path: Path) -> None:
     film, classes = scene(), np.zeros((6, 96, 128), np.uint8)
     classes[:, 48:] = 1
     np.save(tmp_path / "classes.npy", classes)
-    made = Ppedcrf(people="nobody", classes=str(tmp_path / "classes.npy"), class_weights=(1.0, 0.0))
+    made = mapped(people="nobody", classes=str(tmp_path / "classes.npy"), class_weights=(1.0, 0.0))
     out = np.asarray(made.apply(film, Noise(seed=1)))
     assert np.array_equal(out[:, 48:], film[:, 48:])
     assert not np.array_equal(out[:, :48], film[:, :48])
@@ -247,21 +275,21 @@ def test_class_weights_scale_the_noise(tmp_path: Path) -> None:
 
 def test_a_cut_starts_the_map_anew() -> None:
     film = np.concatenate([scene(3), 255 - scene(3)[:, :, ::-1]])
-    maps = [one.amount for one in Ppedcrf(people="nobody").seen(iter(film), film.shape)]
-    alone = [one.amount for one in Ppedcrf(people="nobody").seen(iter(film[3:]), film[3:].shape)]
+    maps = [one.amount for one in mapped(people="nobody").seen(iter(film), film.shape)]
+    alone = [one.amount for one in mapped(people="nobody").seen(iter(film[3:]), film[3:].shape)]
     assert np.allclose(maps[3], alone[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 3), (2, 3, 200, 3), (1, 64, 64, 3)])
 def test_odd_sizes_and_one_frame_work(shape: tuple[int, ...]) -> None:
     film = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
-    assert Ppedcrf(people="nobody").apply(film, Noise(seed=0)).shape == shape
+    assert mapped(people="nobody").apply(film, Noise(seed=0)).shape == shape
 
 
 @pytest.mark.slow
 def test_4k_works() -> None:
     film = np.random.default_rng(0).integers(0, 256, (3, 2160, 3840, 3), np.uint8)
-    assert Ppedcrf(people="nobody").apply(film, Noise()).shape == film.shape
+    assert mapped(people="nobody").apply(film, Noise()).shape == film.shape
 
 
 @pytest.mark.parametrize(
@@ -273,7 +301,7 @@ def test_4k_works() -> None:
         ({"alpha": 2.0}, "at most 1"),
         ({"people": "all"}, "choose from segmenter, given, nobody"),
         ({"masks": "m.npy"}, "masks with people given"),
-        ({"bank": "b"}, "bank with shape patterns"),
+        ({"bank": "b", "shape": "white"}, "bank with shape patterns"),
         ({"classes": "c.npy"}, "class_weights with classes"),
         ({"iterations": -1}, "iterations"),
         ({"shape": "pink"}, "choose from white, grain, patterns"),

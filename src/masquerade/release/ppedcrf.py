@@ -49,6 +49,8 @@ class Ppedcrf(Heuristic):
     neighbours and along the motion [ma2026, Eq. 2]; the control penalty [ma2026, Eq. 3] says how
     much of sigma goes where [ma2026, Eq. 5]. People are left as they are, to the bit. Part of the
     noise stands still with the scene, since noise that is fresh in every frame averages out.
+    By default every part of the background gets the same, in patterns: at equal PSNR that hides
+    more than noise of another shape, or than the same on fewer pixels (docs/places.md).
 
     The form as_published is what the paper's evaluation measured: its network was not trained, so
     its map is one half everywhere, the same as half of sigma on every pixel, people included, and
@@ -67,9 +69,9 @@ class Ppedcrf(Heuristic):
             (every pixel is background).
         masks: with people given, a .npy or .npz with one array (T, H, W), not 0 on people. It is
             private; no receipt names it.
-        unary: evidence (edges and texture that stay, without training), network (a small one that
-            was taught where public networks look; needs the extra train) or even (the same
-            everywhere, which is global noise at half of sigma).
+        unary: even (the same everywhere, which is half of sigma on all of the background),
+            evidence (edges and texture that stay, without training) or network (a small one that
+            was taught where public networks look; needs the extra train).
         iterations: of the random field.
         spatial: weight of a pixel's neighbours.
         temporal: weight of the frame before.
@@ -79,8 +81,9 @@ class Ppedcrf(Heuristic):
             of. It is private; no receipt names it.
         class_weights: for class 0, 1, ...: what the control penalty is multiplied by, 0 to 100.
         still: the share of the noise's power that stands still with the scene, 0 to below 1.
-        shape: white (each pixel by itself), grain (grains of some pixels) or patterns (what a
-            public network draws from secret numbers; it was taught to make places hard to tell).
+        shape: patterns (what a public network draws from secret numbers; it was taught to make
+            places hard to tell; needs the extra train), white (each pixel by itself) or grain
+            (grains of some pixels).
         grain: with shape grain, the size of the grains as a share of the frame's shorter side.
         bank: with shape patterns, a safetensors file of that network's weights; by default our own.
         reduce: the map is made on frames that are smaller by this factor.
@@ -93,7 +96,7 @@ class Ppedcrf(Heuristic):
     form: str = "selective"
     people: str = "segmenter"
     masks: str | None = field(default=None, compare=False)
-    unary: str = "evidence"
+    unary: str = "even"
     iterations: int = 5
     spatial: float = 2.0
     temporal: float = 2.0
@@ -102,7 +105,7 @@ class Ppedcrf(Heuristic):
     classes: str | None = field(default=None, compare=False)
     class_weights: tuple[float, ...] | None = None
     still: float = 0.5
-    shape: str = "white"
+    shape: str = "patterns"
     grain: float = 0.01
     bank: str | None = None
     reduce: int = 4

@@ -28,10 +28,10 @@ def _galleries(found: PlaceFindings) -> str:
     for number, name in enumerate((*found.plan.networks, *found.plan.taught)):
         raw = [100 * raw_share(found, [name], size) for size in found.sizes]
         after = [100 * np.mean([cell.top(name, size) for cell in cells]) for size in found.sizes]
-        for what, values in ((RAW, raw), ("released", after)):
+        for what, values in ((name, after), (RAW, raw)):
             lines.append(
                 plot.Line(
-                    name=f"{name}, {what}" if what == RAW else "",
+                    name=what,
                     x=sizes,
                     y=np.array(values),
                     is_faint=what == RAW,

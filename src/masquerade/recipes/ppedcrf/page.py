@@ -118,6 +118,14 @@ def _overlap(found: PlaceFindings, name: str) -> str:
     return f"{found.maps.overlap:.3f}"
 
 
+def _strength(cells: Sequence[PlaceCell]) -> str:
+    """Sigma, or the epsilon of a mechanism that has one; blur and mosaic have neither."""
+    if cells[0].sigma is None:
+        return "fixed"
+    is_formal = any(cells[0].name == row.name for row in variants.FORMAL)
+    return f"epsilon {cells[0].sigma:.3g}" if is_formal else f"sigma {cells[0].sigma:.1f}"
+
+
 def _table_4(found: PlaceFindings) -> str:
     network, rows = found.plan.networks[:1], []
     for sigma in found.plan.sigmas:
@@ -154,15 +162,16 @@ def _table_5(found: PlaceFindings, table: str) -> str:
 def _table_6(found: PlaceFindings, psnr: float) -> str:
     rows, table = [], at_psnr(psnr)
     plan = found.plan
-    for name in found.names(table):
-        cells = found.cells(table, name)
+    support = [row.name for row in (*variants.BLURS[1:2], *variants.MOSAICS[2:3])]
+    for name in (*found.names(table), *support):
+        cells = found.cells("support" if name in support else table, name)
         each = [
             bench.percent([cell.top(one, found.gallery) for cell in cells]) for one in plan.networks
         ]
         rows.append(
             [
                 name,
-                _numbers([cell.sigma or 0.0 for cell in cells], 1),
+                _strength(cells),
                 *each,
                 bench.percent(shares(found, cells, plan.networks)),
                 bench.percent(shares(found, cells, plan.taught)) if plan.taught else "-",
@@ -170,7 +179,7 @@ def _table_6(found: PlaceFindings, psnr: float) -> str:
                 _numbers([cell.ssim for cell in cells], 3),
             ]
         )
-    heading = [table, "sigma", *plan.networks, "mean", "mean of those met", "PSNR, dB", "SSIM"]
+    heading = [table, "strength", *plan.networks, "mean", "mean of those met", "PSNR, dB", "SSIM"]
     return bench.table(heading, rows)
 
 

@@ -28,9 +28,9 @@ def drawn(film: Video) -> str:
     blurred = variants.usual_blur.released(film, 6)[middle]
     away = np.abs(made.astype(int) - frame).clip(0, 255 / _BRIGHTER) * _BRIGHTER
     rows = {
-        "(a) frame, (b) map": (frame, _heat(frame, amount)),
-        "(c) noise, (d) change": (made, away.astype(np.uint8)),
-        "(e) blur, (f) crop": (blurred, _crop(frame, made, amount)),
+        "a frame, b map": (frame, _heat(frame, amount)),
+        "c noise, d diff": (made, away.astype(np.uint8)),
+        "e blur, f crop": (blurred, _crop(frame, made, amount)),
     }
     return sheet.sheet(
         [

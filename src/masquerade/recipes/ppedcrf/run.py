@@ -164,9 +164,10 @@ def _cells(
 
 
 def _who(table: str, row: Variant, plan: PpedcrfTables) -> Sequence[str]:
-    """Who looks: everybody at equal PSNR and in Table 5, elsewhere the first network."""
+    """Who looks: everybody in Tables 5 and 6, elsewhere the first network."""
     is_table_5 = table == at_sigma(plan.sigmas[0]) and row.name == variants.OURS
-    return () if table.endswith("dB") or is_table_5 else plan.networks[:1]
+    is_table_6 = table.endswith("dB") or table == "support"
+    return () if is_table_5 or is_table_6 else plan.networks[:1]
 
 
 def map_facts(room: PlaceRoom) -> MapSummary:
