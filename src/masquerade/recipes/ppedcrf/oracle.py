@@ -114,4 +114,5 @@ def _stepped(
 def _of_length(values: Tensor, length: float) -> Tensor:
     """Each of (N, ...) at one length."""
     own = values.flatten(1).norm(dim=1).clamp_min(1e-12)
-    return values * (length / own).view(-1, 1, 1, 1)
+    scaled: Tensor = values * (length / own).view(-1, 1, 1, 1)
+    return scaled

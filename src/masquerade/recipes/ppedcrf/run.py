@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -211,9 +211,9 @@ def _adapted(course: Course, strong: Mapping[tuple[str, float], Variant]) -> lis
         return {each: room.adapted(each, shown, tuple(released))[size] for each in lookers}  # type: ignore[arg-type]
 
     runs = [(row, seed) for row in rows for seed in range(plan.seeds)]
-    found = {}
+    found: dict[str, Any] = {}
     for how, looking in _ways(plan).items():
-        calls = {
+        calls: dict[str, Callable[[], Any]] = {
             f"{how}, {row.name}, run {seed}": partial(
                 taken.looked, course.films, row, seed, looking
             )
@@ -261,7 +261,7 @@ def _to_learn(
 def without_people(variant: Variant) -> Variant:
     """The variant on pictures without anybody."""
     fields = {**dict(variant.fields), **({"people": "nobody"} if variant.has_people else {})}
-    return variants.replace(variant, fields=tuple(fields.items()))
+    return replace(variant, fields=tuple(fields.items()))
 
 
 def _gallery(room: PlaceRoom) -> int:
@@ -296,7 +296,7 @@ def _oracles(course: Course) -> tuple[Oracle, ...]:
     """Noise by the attackers' own gradients."""
     plan = course.plan
     pairs = [(name, psnr) for name in plan.networks[:_LOOKERS] for psnr in plan.psnrs]
-    found = []
+    found = list[Oracle]()
     for network, psnr in pairs:
         course.told("noise by an attacker's own gradients", len(found), len(pairs))
         held = course.journal.measured(
