@@ -19,7 +19,7 @@ from masquerade.release.ppedcrf import Ppedcrf
 from masquerade.report import media, page, releases, sheet
 from masquerade.report.attacked import section as attacked_section
 
-SIGMA, SHAPE = 32.0, "patterns"
+SETTING = {"sigma": 32.0, "shape": "patterns", "unary": "evidence"}  # a map that can be shown
 KNOWN = Stage(seed=1, height=120, width=160, subjects=144, videos=288)
 _SHOWN = 32  # the frame that stands on the page
 
@@ -31,14 +31,12 @@ def hidden(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
     if video.person_mask is None:
         raise ValueError("Expected a clip with its mask of people, got none.")
     np.save(masks, video.person_mask)
-    mechanism = make_mechanism(
-        "ppedcrf", sigma=SIGMA, shape=SHAPE, people="given", masks=str(masks)
-    )
+    mechanism = make_mechanism("ppedcrf", **SETTING, people="given", masks=str(masks))
     again = Options(if_standing=IfStanding.OVERWRITE)
     receipt = release_file(original, target, mechanism, options=again).receipt
     quality = measure_files(original, target, every=4)
     attack = make_attack("place_retrieval", gallery=(len(KNOWN),))
-    asked = make_mechanism("ppedcrf", sigma=SIGMA, shape=SHAPE)
+    asked = make_mechanism("ppedcrf", **SETTING)
     (attacked,) = attack_mechanism(attack, asked, KNOWN, progress=told)
     words = before_and_after(attacked.ceiling[0], attacked.published[0])
     said = [

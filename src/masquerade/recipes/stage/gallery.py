@@ -41,7 +41,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "gaussian_noise": {"16 pixels": _SMALL},
     "learned_filter": {"soften": {"network": "soften"}},
     "pooled_gaussian": _THREE,
-    "ppedcrf": {"sigma 24": {"sigma": 24.0}},
+    "ppedcrf": {"sigma 24": {"sigma": 24.0, "shape": "white", "unary": "evidence"}},
     "video_dprp": {
         "orthonormal": _SMALL | {"form": "orthonormal"},
         "gaussian": _SMALL | {"form": "gaussian"},
