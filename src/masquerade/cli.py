@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -119,7 +119,9 @@ def _asked(arguments: list[str]) -> tuple[str, Any, list[str]]:
         if _HELP & set(rest):
             _tell(help_page.page(program, known, chosen))
         whole = _program(program, chosen)
-        misuse.refuse(whole, known, help_page.entries_of(known, chosen), others)
+        words = misuse.checked(whole, known, help_page.entries_of(known, chosen), others)
+        rest = [name for flag, _, name in chosen if name and not flag] + words
+        rest += [f"--{flag}={name}" for flag, _, name in chosen if name and flag]
     door = import_module(f"masquerade.doors.{verb}")
     return program, door.COMMAND if name is None else door.COMMANDS[name], rest
 
@@ -204,19 +206,29 @@ def _mirror(cls: Any, names: Mapping[str, str] | None = None) -> Any:
     return dataclasses.make_dataclass(
         cls.__name__,
         [
-            (names.get(each.name, each.name), _hint(each.name, hints[each.name]), _same(each))
-            for each in own
+            (names.get(each.name, each.name), hint, _same(each))
+            for each, hint in zip(own, _hints([each.name for each in own], hints), strict=True)
         ],
         kw_only=True,
         namespace={"MEANT": (cls, {each.name: names.get(each.name, each.name) for each in own})},
     )
 
 
-def _hint(name: str, hint: Any) -> Any:
-    """The type; what is given without a flag gets its word for messages."""
-    if not _is_positional(hint):
-        return hint
-    return typing.Annotated[hint, tyro.conf.arg(metavar=help_page.called(name))]
+def _hints(names: Sequence[str], hints: Mapping[str, Any]) -> Iterator[Any]:
+    """The types; what is given without a flag gets its word for messages.
+
+    What comes after several words of one kind is named by `doors.misuse`, so it is a flag here.
+    """
+    is_after = False
+    for name in names:
+        hint = hints[name]
+        if not _is_positional(hint):
+            yield hint
+        elif is_after:
+            yield typing.get_args(hint)[0]
+        else:
+            is_after = typing.get_origin(typing.get_args(hint)[0]) is tuple
+            yield typing.Annotated[hint, tyro.conf.arg(metavar=help_page.called(name))]
 
 
 def _is_positional(hint: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -22,6 +23,40 @@ def test_a_folder_is_not_released_to_the_name_of_a_file(tmp_path: Path, command:
     done = command("release", str(tmp_path / "fold"), str(tmp_path / "out.mp4"), *how.split())
     assert done.code == 2 and "say out instead" in done.err
     assert not (tmp_path / "out.mp4").exists()
+
+
+def test_several_files_and_folders_are_released_to_one_folder(
+    tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("more").mkdir()
+    for name in ("a.csv", "b.csv", "more/c.csv", "left.csv"):
+        Path(name).write_text("1\n2\n")
+    how = "--mechanism gaussian_noise --epsilon 8 --delta 1e-5 --unit frame --low 0 --high 1"
+    done = command("release", "a.csv", *how.split(), "b.csv", "more", "out", "--jobs", "1")
+    assert done.code == 0, done.err
+    assert "Wrote 3 files" in done.out and "Differentially private with epsilon 8" in done.out
+    assert len(list(Path("out").glob("*.csv"))) == 3
+    assert not {"a.csv", "b.csv"} & {path.name for path in Path("out").rglob("*")}
+    (names,) = Path().glob("*.names.private.json")
+    assert {"a.csv", "b.csv", "more/c.csv"} == set(json.loads(names.read_text()))
+    assert command("receipt", "check", "out").code == 0
+    again = command("release", "a.csv", "b.csv", "more", "out", *how.split(), "--resume")
+    assert again.code == 0 and "3 stood there already" in again.out
+
+
+def test_several_files_are_not_released_among_themselves(tmp_path: Path, command: Any) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("1\n2\n")
+    files = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
+    how = "--mechanism gaussian_noise --epsilon 8 --delta 1e-5 --unit frame --low 0 --high 1"
+    done = command("release", *files, tmp_path, *how.split())
+    assert done.code == 2 and "outside of what is published" in done.err
+    named = command("release", *files, tmp_path / "out.csv", *how.split())
+    assert named.code == 2 and "outputs of 2 files" in named.err
+    (tmp_path / "notes.txt").write_text("x")
+    other = command("release", *files, tmp_path / "notes.txt", tmp_path / "out", *how.split())
+    assert other.code == 4 and "notes.txt" in other.err and not (tmp_path / "out").exists()
 
 
 def test_the_line_that_installs_an_extra_is_for_this_interpreter() -> None:

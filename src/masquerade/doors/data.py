@@ -111,7 +111,7 @@ class CheckData:
             return _read_all(entry)
         counts = entry.check()
         is_right = all(count.is_right for count in counts)
-        lines = [line for count in counts for line in _said(count)]
+        lines = [line for count in counts for line in _said(count, is_own=not entry.ABOUT.home)]
         lines.append("Complete." if is_right else "NOT complete, or not the published version.")
         data = {
             "is_right": is_right,
@@ -147,11 +147,13 @@ def _fault(entry: Collection[Any], index: int) -> str:
     return ""
 
 
-def _said(count: Count) -> list[str]:
-    beside = "" if count.published is None else f" of {count.published}"
-    told = "published number not known" if count.published is None else f"source: {count.source}"
+def _said(count: Count, *, is_own: bool) -> list[str]:
+    """A line, and what is missing; nobody has published a number of somebody's own files."""
+    told = "" if is_own else " (published number not known)"
+    if count.published is not None:
+        told = f" of {count.published} (source: {count.source})"
     mark = " " if count.is_right else "!"
-    lines = [f"{mark} {count.what}: {count.found}{beside} ({told})"]
+    lines = [f"{mark} {count.what}: {count.found}{told}"]
     lines += [f"    missing: {name}" for name in count.missing[:_SHOWN_MISSING]]
     if (more := len(count.missing) - _SHOWN_MISSING) > 0:
         lines.append(f"    and {more} more")

@@ -96,7 +96,7 @@ def release_planned(
 
 def check_names(source: Path, target: Path, work: Work, options: Options) -> Path | None:
     """Where the private list stands; refuses folders that do not stand apart, and a lost list."""
-    check_folders(source, target)
+    check_folders(source, target, work.only)
     book = work.list_of(source, target)
     if book is not None:
         if work.names is None or options.if_standing is IfStanding.RESUME:

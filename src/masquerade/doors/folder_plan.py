@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ class Work:
         keep_names: publish the names of files and folders as they are; they may identify people.
             Otherwise outputs get opaque names, and a private list tells which is which.
         names: where that list stands; by default beside the source folder.
+        only: these files of the folder alone; the list then stands among them.
     """
 
     jobs: int | None = None
@@ -82,12 +84,14 @@ class Work:
     suffix: str | None = None
     keep_names: bool = False
     names: Path | None = None
+    only: tuple[Path, ...] = ()
 
     def list_of(self, source: Path, target: Path) -> Path | None:
         """The private list of names, if there is one."""
         if self.keep_names:
             return None
-        return self.names or opaque.list_path(source.resolve(), target.resolve())
+        place = source.resolve() / "files" if self.only else source.resolve()
+        return self.names or opaque.list_path(place, target.resolve())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +127,7 @@ class FolderPlan:
 def plan(source: Path, target: Path, work: Work) -> FolderPlan:
     """Every file and where its output goes; nothing is written."""
     source, target = source.resolve(), target.resolve()
-    every, lost, hidden = _everything(source)
+    every, lost, hidden = (list(work.only), [], 0) if work.only else _everything(source)
     files = [path for path in every if _is_recording(path)]
     if not files and not lost:
         raise BadInput(f"Expected recordings in {source}; {_instead(len(every), hidden)}")
@@ -141,32 +145,59 @@ def plan(source: Path, target: Path, work: Work) -> FolderPlan:
             "Expected names that stay apart, got two files of one name and different suffixes; "
             "leave out --suffix or --keep-names."
         )
-    _refuse_meeting(source, jobs)
+    _refuse_meeting(None if work.only else source, jobs)
     left = len(every) - len(files)
     return FolderPlan(
         target=target, jobs=jobs, lost=lost, left_alone=left, hidden=hidden, names=names
     )
 
 
-def check_folders(source: Path, target: Path) -> None:
+def named_files(several: Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
+    """The folder that holds several files and folders, and every file that they are.
+
+    Raises:
+        BadInput: if one is no recording, or a folder among them cannot be looked into.
+    """
+    found: list[Path] = []
+    for path in several:
+        place = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
+        every, lost, _ = _everything(place) if path.is_dir() else ([place], [], 0)
+        if lost:
+            raise BadInput(f"{lost[0].source}: {lost[0].error}")
+        if not path.is_dir() and not _is_recording(place):
+            raise BadInput(
+                f"Expected a recording, got {path}. These are read: {' '.join(SUFFIXES)}."
+            )
+        found += [one for one in every if _is_recording(one)]
+    if not found:
+        raise BadInput(f"Expected recordings in {several[0]}; there are none.")
+    return Path(os.path.commonpath([one.parent for one in found])), tuple(sorted(set(found)))
+
+
+def check_folders(source: Path, target: Path, only: Sequence[Path] = ()) -> None:
     """Two folders, neither in the other: what is private and what is published stay apart."""
     source, target = source.resolve(), target.resolve()
     if not source.is_dir():
         raise BadInput(f"Expected a folder at {source}; there is none.")
-    if target.is_relative_to(source):
+    if target.is_relative_to(source) and not only:
         raise ValueError(f"Expected the output outside of {source}, got {target}.")
-    if source.is_relative_to(target):
-        raise ValueError(
-            f"Expected the private folder outside of what is published, got {source} in {target}; "
-            "choose an output folder of its own."
-        )
+    for private in only or [source]:
+        if private.is_relative_to(target):
+            raise ValueError(
+                f"Expected what is private outside of what is published, got {private} in "
+                f"{target}; choose an output folder of its own."
+            )
     if target.exists() and not target.is_dir():
         raise ValueError(f"Expected a folder for the outputs, got the file {target}.")
     if not target.exists() and target.suffix.lower() in SUFFIXES:
         raise ValueError(
-            f"Expected a folder for the outputs of the folder {source.name}, got {target.name}, "
+            f"Expected a folder for the outputs of {_of(source, only)}, got {target.name}, "
             f"the name of a file; say {target.stem} instead."
         )
+
+
+def _of(source: Path, only: Sequence[Path]) -> str:
+    return counted(len(only), "file") if only else f"the folder {source.name}"
 
 
 def about_names(names: Path | None) -> str:
@@ -176,11 +207,11 @@ def about_names(names: Path | None) -> str:
     return f"Names are opaque; which is which stands in {names}, which is private."
 
 
-def _refuse_meeting(source: Path, jobs: list[Job]) -> None:
+def _refuse_meeting(source: Path | None, jobs: list[Job]) -> None:
     """No output and no receipt may be a private file, by whatever link it is reached."""
     private = {publish.stamp(job.source) for job in jobs} - {None}
     for job in jobs:
-        if job.target.parent.resolve().is_relative_to(source):
+        if source is not None and job.target.parent.resolve().is_relative_to(source):
             raise ValueError(f"Expected the output outside of {source}, got {job.target}.")
         for name in (job.target, publish.rehearsal_name(job.target)):
             for path in (name, receipt_path(name)):

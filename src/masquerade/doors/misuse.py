@@ -26,19 +26,21 @@ class _Given:
     Args:
         flags: the values of each flag that was given.
         words: those that belong to no flag.
+        others: all the others, in their order.
     """
 
     flags: dict[str, list[str]]
     words: list[str]
+    others: list[str]
 
 
-def refuse(
+def checked(
     program: str,
     of: SourceClass,
     entries: Sequence[tuple[SourceClass, Sequence[Flag]]],
     rest: Sequence[str],
-) -> None:
-    """Refuse flags that there are not, that lack or that cannot be read, and words too many.
+) -> list[str]:
+    """The same words, those without a flag first; refused if they cannot be meant.
 
     Args:
         program: how the command is called.
@@ -47,7 +49,8 @@ def refuse(
         rest: what was typed after its name.
 
     Raises:
-        ValueError: with what was meant, as far as one can tell.
+        ValueError: for flags that there are not, that lack or that cannot be read, and words too
+            many; with what was meant, as far as one can tell.
         BadInput: if there is nothing where the input should be.
     """
     own = flags(of)
@@ -65,12 +68,25 @@ def refuse(
     if units and "--unit" not in given.flags:
         named_unit(None, units[0])
     _refuse_no_input(every, given)
+    return [*_placed(every, given.words), *given.others]
+
+
+def _placed(every: Mapping[str, Flag], words: list[str]) -> list[str]:
+    """The words; what comes after several of one kind is named, or they would take it, too."""
+    positional = [each for each in every.values() if each.is_positional]
+    open_at = [at for at, each in enumerate(positional) if "..." in each.takes]
+    after = positional[open_at[0] + 1 :] if open_at else []
+    if not after:
+        return words
+    pairs = zip(after, words[-len(after) :], strict=True)
+    return words[: -len(after)] + [f"{help_page.spelled(each)}={word}" for each, word in pairs]
 
 
 def _sorted_out(every: Mapping[str, Flag], rest: Sequence[str]) -> _Given:
     """The flags that were given with their values, and the words that belong to none."""
     flags: dict[str, list[str]] = {}
     words: list[str] = []
+    others: list[str] = []
     last, waits = "", 0.0
     for word in (*rest, "--"):
         if word.startswith("--") and waits and not flags[last]:
@@ -78,15 +94,17 @@ def _sorted_out(every: Mapping[str, Flag], rest: Sequence[str]) -> _Given:
         if word.startswith("--") and len(word) > 2:
             name, is_whole, value = word.partition("=")
             last = name.replace("_", "-")
+            others.append(word)
             flags[last] = [value] if is_whole else []
             held = every.get(last.removeprefix("--").replace("-", "_"))
             waits = 0.0 if is_whole or held is None else _values(held)
         elif waits and word != "--":
             flags[last].append(word)
+            others.append(word)
             waits -= 1
         elif word != "--":
             words.append(word)
-    return _Given(flags=flags, words=words)
+    return _Given(flags=flags, words=words, others=others)
 
 
 def _values(flag: Flag) -> float:

@@ -15,7 +15,7 @@ from masquerade._printed import counted
 from masquerade.compute import asides
 from masquerade.doors import Answer, folder
 from masquerade.doors.dry_run import DryRun
-from masquerade.doors.folder_plan import Work, about_names
+from masquerade.doors.folder_plan import Work, about_names, named_files
 from masquerade.doors.publish import IfStanding, check_link
 from masquerade.doors.recording import Options, release_file
 from masquerade.doors.source import Limits, Saving
@@ -30,16 +30,17 @@ from masquerade.wording import explain
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFile:
-    """Publish a file or a folder with a privacy guarantee and a receipt for each file.
+    """Publish files or folders with a privacy guarantee and a receipt for each file.
 
     Example:
         masquerade release ward.mp4 public.mp4 --mechanism cosine_gaussian
             --unit frame --epsilon 4 --delta 1e-6
 
     Args:
-        source: the private file or folder (.mp4 .mov .mkv .webm .avi .png .jpg .npy
+        source: the private file, or several, or a folder (.mp4 .mov .mkv .webm .avi .png .jpg .npy
             .npz .csv; also read, but never written: .gif .webp .ts .mts .flv .mpg .3gp).
-        target: where the publishable file or folder goes; receipts stand beside the files.
+        target: where the publishable file goes, or the folder of several; receipts stand beside
+            the files.
         heading: the .csv begins with names of columns; they are published as they are.
         exact: write every released value as it is; by default video is visually lossless.
         keep_audio: copy the sound of a video along; it is not protected, and the receipt says so.
@@ -64,7 +65,7 @@ class ReleaseFile:
 
     ENTRY: ClassVar[tuple[str, str]] = ("mechanism", "release")
 
-    source: Positional[Path]
+    source: Positional[tuple[Path, ...]]
     target: Positional[Path]
     heading: bool = False
     exact: bool = False
@@ -100,18 +101,22 @@ class ReleaseFile:
     def run(self, mechanism: Mechanism) -> Answer:
         """Release, or say what a release would promise."""
         check_link(self.target)
-        if self.source.is_dir():
-            return self._folder(mechanism)
+        if len(self.source) > 1:
+            source, only = named_files(self.source)
+            return self._folder(mechanism, source, replace(self._work(), only=only))
+        (source,) = self.source
+        if source.is_dir():
+            return self._folder(mechanism, source, self._work())
         if self.keep_names or self.names or self.suffix or self.jobs:
             raise ValueError(
-                "Expected --keep-names, --names, --suffix and --jobs with a folder, got a file; "
+                "Expected --keep-names, --names, --suffix and --jobs with several files, got one; "
                 "name the output."
             )
         if self.dry_run:
-            return self._dry(mechanism).of_file(self.source, self.target)
+            return self._dry(mechanism).of_file(source, self.target)
         swept = atomic.sweep(self.target.parent)
         with asides.listening() as heard:
-            done = release_file(self.source, self.target, mechanism, **self._how())
+            done = release_file(source, self.target, mechanism, **self._how())
         return _with_asides(self._answer(mechanism, done, swept), heard)
 
     def _how(self) -> dict[str, Any]:
@@ -147,7 +152,7 @@ class ReleaseFile:
 
     def _answer(self, mechanism: Mechanism, done: Release[Path], swept: int) -> Answer:
         said = f"{done.value} stood there already with this receipt; nothing was spent."
-        sight = expecting.expected(mechanism, self.source, done.receipt.shapes)
+        sight = expecting.expected(mechanism, self.source[0], done.receipt.shapes)
         first, *others = explain(done.receipt.guarantee)
         return Answer(
             data={
@@ -166,16 +171,15 @@ class ReleaseFile:
             ],
         )
 
-    def _folder(self, mechanism: Mechanism) -> Answer:
-        work = self._work()
+    def _folder(self, mechanism: Mechanism, source: Path, work: Work) -> Answer:
         if self.dry_run:
-            return self._dry(mechanism).of_folder(self.source, self.target, work)
-        planned = folder.named_plan(self.source, self.target, work, self._options())
+            return self._dry(mechanism).of_folder(source, self.target, work)
+        planned = folder.named_plan(source, self.target, work, self._options())
         swept = folder.tidy(self.target)
         done = folder.release_planned(planned, mechanism, work=work, **self._how())
         failed = [outcome for outcome in done if outcome.error is not None]
         stood = sum(outcome.already_done for outcome in done)
-        names = work.list_of(self.source, self.target)
+        names = work.list_of(source, self.target)
         lines = _swept(swept)
         wrote = counted(len(done) - len(failed) - stood, "file")
         lines.append(f"Wrote {wrote} to {self.target}.")
@@ -186,12 +190,11 @@ class ReleaseFile:
         receipts = {outcome.source: outcome.receipt for outcome in done if outcome.receipt}
         sight_of = cache(partial(expecting.expected_of, mechanism))  # many files have one shape
         sights = {
-            source: sight_of(is_video(source), receipt.shapes)
-            for source, receipt in receipts.items()
+            file: sight_of(is_video(file), receipt.shapes) for file, receipt in receipts.items()
         }
         lines += expecting.tally(sights.values())
-        for source, receipt in list(receipts.items())[:1]:
-            lines += [f"Each by itself, here {source.name}:", *explain(receipt.guarantee)]
+        for file, receipt in list(receipts.items())[:1]:
+            lines += [f"Each by itself, here {file.name}:", *explain(receipt.guarantee)]
         return Answer(
             data={
                 "files": [
