@@ -16,6 +16,7 @@ from masquerade.recipes.demo import (
     claims,
     clip,
     places,
+    pose,
     sensor_model,
     steps,
     video_model,
@@ -53,6 +54,7 @@ class Demo:
                 "people": partial(_people, self.out),
                 "places": partial(places.hidden, self.out, told),
                 "videos": partial(video_model.learned, told),
+                "poses": partial(pose.learned, self.out, told),
                 "sensors": partial(sensor_model.learned, told),
             }
             timed = {name: _timed(chapter) for name, chapter in work.items()}
