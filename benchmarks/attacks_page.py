@@ -54,8 +54,8 @@ HEAD = """# What attacks still find, mechanism by mechanism
 The same attackers on the same recordings, one mechanism after the other: films of people who never
 lived ([Stage](../stage.md)), and a watch of ten people. `benchmarks/attacks.py` writes this page.
 Mechanisms are as they come, at epsilon 8 and delta 1e-4 where they have a guarantee and nothing
-else is said; each recording was released once. Dates: 2026-11-16, and 2026-11-18 for what was
-missing then; two cores, no GPU, other jobs running.
+else is said; each recording was released once. Measured 2026-11-16, and 2026-11-18 what was missing
+then, on processors alone.
 
 Read a row so: **found** is what the attacker gets of what was released, **raw** what the same
 attacker gets of the originals, **random** what of nothing, each with its 95 % interval over people
@@ -90,7 +90,7 @@ def markdown(
     held: Mapping[str, Mapping[str, Answer]], settings: Sequence[str], *, before: str = ""
 ) -> str:
     """The whole page; rows of the page before stay where nothing new was measured."""
-    asked, tables = standing(before)
+    (asked, tables), noted = standing(before), notes(before)
     for name, answers in held.items():
         command = f"`masquerade attack {COMMANDS[name]}`"
         asked.setdefault(name, f"| {name} | {_measure(answers)} | {command} |")
@@ -104,7 +104,7 @@ def markdown(
         if rows:
             top = "| question | found | raw | random | verdict |\n|---|---|---|---|---|\n"
             ordered = [rows[name] for name in _ORDER if name in rows]
-            text += f"\n## {setting}\n\n{top}" + "\n".join(ordered) + "\n"
+            text += f"\n## {setting}\n\n{noted.get(setting, '')}{top}" + "\n".join(ordered) + "\n"
     return text + _left_out(tables, settings) + FOOT
 
 
@@ -142,8 +142,8 @@ def _said(setting: str, rows: Mapping[str, str]) -> str:
         if (row := _most(rows, questions)) is not None:
             found, raw, nothing = (cell.partition(" (")[0] for cell in row[2:5])
             told.append(f"{kind} {found} (raw {raw}, random {nothing}), {_brief(row[5])}")
-    link = f"[as it comes](attacks/mechanisms.md#{_anchor(setting)})"
-    return f"{ATTACKED} find, {link}: {'; '.join(told)}." if told else ""
+    link = f"[all figures](attacks/mechanisms.md#{_anchor(setting)})"
+    return f"{ATTACKED} find ({link}): {'; '.join(told)}." if told else ""
 
 
 def _most(rows: Mapping[str, str], questions: Sequence[str]) -> list[str] | None:
@@ -176,6 +176,17 @@ def standing(page: str) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
         elif name in _ORDER:
             (tables.setdefault(now, {}) if now else asked)[name] = line
     return asked, tables
+
+
+def notes(page: str) -> dict[str, str]:
+    """What stands by hand between a setting's heading and its table."""
+    found = {}
+    for part in page.split("\n## ")[1:]:
+        heading, _, rest = part.partition("\n")
+        words, is_table, _ = rest.partition("| question | found |")
+        if is_table and words.strip():
+            found[heading] = f"{words.strip()}\n\n"
+    return found
 
 
 def _left_out(tables: Mapping[str, Mapping[str, str]], settings: Sequence[str]) -> str:
