@@ -65,13 +65,12 @@ although all canaries share one run. The command exits with 5 when the evidence 
   ones; of `mask_dp` a film that is out has another one's private pixels, and the same public ones
   and label. *Every update* tells apart as well as a linear test can what films contribute.
   *Black-box* sees the last model's loss alone.
-- *Films are not within a factor 2*: one run of `dp_sgd` at epsilon 8 with 2,000 planted canaries
-  and the 864 films of small Stage's training part (`--only dp_sgd`, 2026-11-18) shows 0.59 by the
-  films, white-box and by the whole curve, where the planted ones show 3.09, and 5.90 by independent
-  trials. A planted canary pulls at a weight of its own, and nobody else does. What films contribute
-  overlaps, since one frozen network sees all of them, so with hundreds that may be in or out each
-  hides the others. Epsilon is for an attacker who knows all films but one; a run that tosses a coin
-  for each of them has none such.
+- *Films are not within a factor 2*: in the row `dp_sgd` the films are the 864 of small Stage's
+  training part. Another run of the same showed 0.59 by its films, and 3.09 by its planted canaries,
+  5.90 by independent trials. A planted canary pulls at a weight of its own, and nobody else does.
+  What films contribute overlaps, since one frozen network sees all of them, so with hundreds that
+  may be in or out each hides the others. Epsilon is for an attacker who knows all films but one; a
+  run that tosses a coin for each of them has none such.
 - *Votes*: one person turns round what they teach while all others stand level; labels are drawn
   again and again, and the bound assumes nothing but that. A run with many such people would show
   less: each moves every query, so they hide one another. It stays far below the claim, which
