@@ -36,10 +36,11 @@ def played(
     heading: float = 0.0,
     at: tuple[float, float] = (0.0, 0.0),
     style: MotionStyle | None = None,
+    rng: np.random.Generator | None = None,
 ) -> Posed:
     """What a person does, at ``RATE_HZ``, about a place on the floor."""
-    rng = np.random.default_rng(1)
-    pose = motion.perform(activity, style or MotionStyle(), seconds + 0.6, rng=rng)
+    own = rng or np.random.default_rng(1)
+    pose = motion.perform(activity, style or MotionStyle(), seconds + 0.6, rng=own)
     whole = skeleton.solve(pose, person.body, heading=heading)
     step = skeleton.RATE_HZ / RATE_HZ
     rows = 30 + np.rint(np.arange(round(seconds * RATE_HZ)) * step).astype(int)

@@ -188,5 +188,5 @@ def test_the_height_of_a_figure_does_not_follow_the_persons() -> None:
 
 def test_a_gait_that_there_is_not_is_refused() -> None:
     track, _ = filmed("wave")
-    with pytest.raises(ValueError, match="own or public"):
+    with pytest.raises(ValueError, match="gait"):
         body.fitted(track, camera_of(track), rng(), rate_hz=HZ, gait="fast")

@@ -29,6 +29,9 @@ _SIDES = (("left", "L"), ("right", "R"))
 _BENT = 0.25  # sine of the angle from which a joint says how its limb is twisted
 _LOOK = 1.1  # radians by which a head is turned from the chest at most
 _HAND = 0.7  # radians by which a hand is bent at most
+_KNEE_OUT = 0.6  # how far a knee goes outward or inward, over how far it goes ahead
+_FOOT_OUT = 0.35  # the same of toes
+_FOOT_AHEAD = 0.35  # how much of a foot lies ahead of the shank at least
 _DOWN = np.array([0.0, 0.0, -1.0])
 _LEFT = np.array([1.0, 0.0, 0.0])
 _AHEAD = np.array([0.0, -1.0, 0.0])
@@ -72,6 +75,7 @@ def put_leg(
     thigh, shank = unit(knee - hip), unit(ankle - knee)
     ease = _carried(root @ _DOWN, thigh, root @ _LEFT)
     axis = _hinge(thigh, shank, ease)
+    toe = _ahead_of(shank, axis, unit(toe))
     rest_thigh, rest_shank = _steps(body, upper, lower, foot)
     rest_axis = _LEFT
     turns[:, upper] = _turn(thigh, axis, rest_thigh, rest_axis)
@@ -100,7 +104,10 @@ def bent(
     side = knee - hip
     side = side - (side * along).sum(axis=1, keepdims=True) * along
     front = (side * ahead).sum(axis=1, keepdims=True)
-    side = unit(side + (np.maximum(front, 0.02) - front) * ahead)
+    out = side - front * ahead
+    front = np.maximum(front, 0.02)
+    most = _KNEE_OUT * front / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-9)
+    side = unit(front * ahead + np.minimum(most, 1.0) * out)
     foot = (upper**2 - lower**2 + far**2) / (2 * far)
     return np.asarray(hip + foot * along + np.sqrt(np.maximum(upper**2 - foot**2, 0.0)) * side)
 
@@ -169,6 +176,17 @@ def _put_arm(
     points = unit(at[f"{side}_hand"] - wrist)
     bend = _within(np.tile(np.eye(3), (len(chest), 1, 1)), _swing(below, points), _HAND)
     turns[:, hand] = bend @ turns[:, lower]
+
+
+def _ahead_of(shank: np.ndarray, axis: np.ndarray, toe: np.ndarray) -> np.ndarray:
+    """(T, 3) where toes point, as far as an ankle lets them."""
+    front = unit(np.cross(shank, axis))
+    along, out, ahead = (
+        (toe * each).sum(axis=1, keepdims=True) for each in (shank, unit(axis), front)
+    )
+    ahead = np.maximum(ahead, _FOOT_AHEAD)
+    out = np.clip(out, -_FOOT_OUT * ahead, _FOOT_OUT * ahead)
+    return unit(along * shank + out * unit(axis) + ahead * front)
 
 
 def _steps(body: Body, *bones: int) -> list[np.ndarray]:

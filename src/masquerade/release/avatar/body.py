@@ -15,19 +15,21 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
+from masquerade import _check
 from masquerade.people import bodies, figure, inverse, look, shapes
 from masquerade.people.bodies import BONES, Body, Shape
 from masquerade.people.camera import Camera
 from masquerade.people.inverse import POINTS, unit
 from masquerade.people.skeleton import Posed, chain
 from masquerade.release.avatar import floor, lift
-from masquerade.release.avatar import gait as gaits
+from masquerade.release.avatar.gait import Gait, public
 from masquerade.sight.person_tracks import Track
 
 _AT = {name: place for place, name in enumerate(POINTS)}
 _SIDES = (("left", "L"), ("right", "R"))
-_SCALES = (0.72, 1.4)  # of usual stature; who were smaller or larger stands on something else
+_SCALES = (0.7, 1.4)  # of usual stature; who were smaller or larger stands on something else
 _SITS, _STANDS = 0.55, 0.85  # how high hips are over the floor, in legs
+_LIES = 0.33  # the same of somebody who lies, whose feet hold nothing
 _STEP_M = 0.15  # whose feet are higher than this does not stand on the floor but on something
 _EASE_S = 0.12  # seconds in which a foot comes to stand
 _FADE_S = 0.5  # seconds after which a foot in the air goes its own way
@@ -68,15 +70,15 @@ def fitted(
         camera: of the film, see ``floor.camera_of``.
         rng: who the figure is; from the operating system, so that nobody can draw it again.
         rate_hz: frames a second.
-        gait: own, the person's way of walking; or public, the same for everybody.
+        gait: own, the person's way of walking; public, the same for everybody but for when steps
+            are taken; or uniform, steps at a public rate too.
     """
-    if gait not in ("own", "public"):
-        raise ValueError(f"Expected gait own or public, got gait={gait!r}.")
+    _check.choice(Gait, gait=gait)
     model = bodies.model()
     shape = shapes.any_shape(rng)
     worn = look.any_look(is_feminine=shapes.is_feminine(shape), age=shape.age, rng=rng)
     body = model.body(shape)
-    posed = moved(track, camera, body, rate_hz=rate_hz, is_public=gait == "public")
+    posed = moved(track, camera, body, rate_hz=rate_hz, gait=Gait(gait))
     return StandIn(
         start=track.start,
         stop=track.stop,
@@ -89,14 +91,15 @@ def fitted(
 
 
 def moved(
-    track: Track, camera: Camera, body: Body, *, rate_hz: float, is_public: bool = False
+    track: Track, camera: Camera, body: Body, *, rate_hz: float, gait: Gait = Gait.OWN
 ) -> Posed:
     """How a body moves that does what the person of a track does, or walks as everybody."""
     points = lift.lifted(track, camera, rate_hz=rate_hz)
     stands = floor.standing(track, points, rate_hz=rate_hz)
     world = on_floor(points, stands, camera)
-    if is_public:
-        world, stands = gaits.public(world, stands, rate_hz=rate_hz)
+    if gait is not Gait.OWN:
+        is_uniform = gait is Gait.UNIFORM
+        world, stands = public(world, stands, rate_hz=rate_hz, is_uniform=is_uniform)
     turns = inverse.upper_body(world, bodies.model(), body)
     return _walked(world, stands, turns, body, rate_hz)
 
@@ -126,6 +129,7 @@ def _walked(
     own_leg = float(np.mean([sum(each) for each in legs.values()])) + ankle_m
     hips = (at["left_hip"] + at["right_hip"]) / 2
     leg, ground = _leg(at), _ground(at, stands)
+    stands = stands & ((hips[:, 2] - ground) > _LIES * leg)[:, None]
     share = np.clip(((hips[:, 2] - ground) / leg - _SITS) / (_STANDS - _SITS), 0, 1)
     hips[:, 2] += (hips[:, 2] - ground) * (own_leg / leg - 1) * share * share * (3 - 2 * share)
     offsets = _hip_offsets(turns, body)

@@ -22,7 +22,8 @@ from masquerade.sight.person_tracks import Track
 
 FOV_DEG = 50.0  # between the upper and the lower edge, if nobody knows
 _EYE_M = 1.5  # the height of a camera that sees nobody's feet
-_USUAL_DEG = 5.0  # by which a camera looks down that sees nobody stand
+_USUAL_DEG = 8.0  # by which a camera looks down that sees nobody stand
+_SURE_S = 0.5  # seconds of standing after which people say more than what is usual
 _LEVEL_DEG, _MOST_DEG = -20.0, 60.0  # down from the horizon
 _LEANS = 0.07  # radians by which people lean
 _SURE_DEG = 3.0  # how well people who stand say where down is
@@ -60,7 +61,7 @@ def camera_of(
         _check.positive(eye_m=eye_m)
     level = _camera((0.0, 0.0), _EYE_M, fov_deg, height, width)
     points = [lift.placed(track, level, rate_hz=rate_hz) for track in tracks]
-    lean = _lean(points, [lift.points_of(track)[1] for track in tracks])
+    lean = _lean(points, [lift.points_of(track)[1] for track in tracks], rate_hz)
     feet = [standing(*each, rate_hz=rate_hz) for each in zip(tracks, points, strict=True)]
     soles = [_soles(each)[stand] for each, stand in zip(points, feet, strict=True)]
     if not sum(map(len, soles)):
@@ -101,7 +102,7 @@ def _soles(points: np.ndarray) -> np.ndarray:
     return np.stack([points[:, foot[1:]].mean(axis=1) for foot in _FEET], axis=1)
 
 
-def _lean(points: list[np.ndarray], trust: list[np.ndarray]) -> tuple[float, float]:
+def _lean(points: list[np.ndarray], trust: list[np.ndarray], rate_hz: float) -> tuple[float, float]:
     """Radians by which the camera looks down and is rolled, from people who stand."""
     ups = []
     for each, sure in zip(points, trust, strict=True):
@@ -121,6 +122,8 @@ def _lean(points: list[np.ndarray], trust: list[np.ndarray]) -> tuple[float, flo
         return math.radians(_USUAL_DEG), 0.0
     right, down, away = -np.median(held, axis=0)
     tilt = np.clip(math.atan2(away, math.hypot(right, down)), *np.radians([_LEVEL_DEG, _MOST_DEG]))
+    known = len(held) / (len(held) + _SURE_S * rate_hz)
+    tilt = known * tilt + (1 - known) * math.radians(_USUAL_DEG)
     roll = math.atan2(right, down)  # a little is rather somebody who leans
     roll *= float(np.clip((abs(roll) - _LEANS) / _LEANS, 0, 1))
     return float(tilt), roll

@@ -2,13 +2,16 @@
 
 Kept are when each foot goes ahead, the path and the speed, so that the film still shows the same
 walk; how far each joint swings, its asymmetry, the sway of the trunk and the arms are of a walk
-that is the same for everybody. Only stretches in which somebody walks are replaced.
+that is the same for everybody. How fast steps follow each other tells people apart as well: a
+uniform gait has a public rate too, and keeps path and speed alone. Only stretches in which somebody
+walks are replaced.
 
 Convention: metres, z up, the floor at z = 0; points as in ``inverse.POINTS``.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import cache
 
 import numpy as np
@@ -26,13 +29,22 @@ _STEP_S = (0.28, 1.0)  # how long a step takes
 _PATH_S = 0.4  # seconds over which path and heading are smoothed: no sway of one's own is left
 _FADE_S = 0.12  # in which one's own way goes over into the public one
 _REACH = (0.12, 0.6)  # radians by which a thigh swings
+_STRIDE_HZ = 0.95  # the public rate of strides
 _SLOW = 0.3  # m/s: slower than this, steps say how far, as on a treadmill
 _WHICH = {"shoulder": "upperarm01", "elbow": "lowerarm01", "wrist": "wrist", "hip": "upperleg01"}
 _WHICH |= {"knee": "lowerleg01", "ankle": "foot"}
 
 
+class Gait(StrEnum):
+    """Whose way of walking a figure has."""
+
+    OWN = "own"
+    PUBLIC = "public"
+    UNIFORM = "uniform"
+
+
 def public(
-    world: np.ndarray, stands: np.ndarray, *, rate_hz: float
+    world: np.ndarray, stands: np.ndarray, *, rate_hz: float, is_uniform: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Points (T, P, 3) and which feet stand (T, 2), with walking made public; others as they are.
 
@@ -40,12 +52,15 @@ def public(
         world: points (T, P, 3) over the floor.
         stands: (T, 2) which foot stands.
         rate_hz: frames a second.
+        is_uniform: whether steps come at a public rate too, and only the first is kept.
     """
     heading = _heading(world, rate_hz)
     found = _phase(world, heading, rate_hz)
     if found is None:
         return world, stands
     phase, is_walk = found
+    if is_uniform:
+        phase = _paced(phase, is_walk, rate_hz)
     part = gaussian_filter1d(is_walk.astype(float), _FADE_S * rate_hz, mode="nearest")[
         :, None, None
     ]
@@ -103,6 +118,17 @@ def _phase(
     marks = np.concatenate([marks[:1] - 2 * np.pi, marks, marks[-1:] + 2 * np.pi])
     at = np.clip(np.arange(len(world)), times[0], times[-1])
     return np.asarray(PchipInterpolator(times, marks)(at)), is_walk
+
+
+def _paced(phase: np.ndarray, is_walk: np.ndarray, rate_hz: float) -> np.ndarray:
+    """The phase (T,) as it goes on from the beginning of each walk at a public rate."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], is_walk.astype(int), [0]])))
+    found = phase.copy()
+    for start, stop in zip(edges[::2], edges[1::2], strict=True):
+        found[start:stop] = (
+            phase[start] + _STRIDE_HZ * 2 * np.pi * np.arange(stop - start) / rate_hz
+        )
+    return found
 
 
 def _stance(phase: np.ndarray) -> np.ndarray:

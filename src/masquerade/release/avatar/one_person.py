@@ -25,6 +25,7 @@ _LIKE = 1.8  # ratio of sizes above which two are not one
 _LEAST_S = 0.25  # seconds for which a person must be seen,
 _LEAST = 3  # and frames, unless the film is shorter
 _OFTEN = 0.35  # of the frames from the first to the last
+_TORN = 0.04  # body sizes by which a person's joints in pixels and in metres differ
 _SURE = 0.93  # mean of how likely the best half of the joints are seen
 
 
@@ -79,8 +80,23 @@ def only(tracks: list[Track], *, rate_hz: float, num_frames: int | None) -> list
 
 
 def _is_sure(track: Track) -> bool:
-    seen = np.sort(track.joints[track.is_seen][..., 2], axis=1)
-    return bool(len(seen) and seen[:, seen.shape[1] // 2 :].mean() >= _SURE)
+    seen = np.sort(track.joints[track.is_seen][..., 2:].prod(axis=2), axis=1)
+    is_seen = len(seen) and seen[:, seen.shape[1] // 2 :].mean() >= _SURE
+    return bool(is_seen and np.median(_torn(track)) <= _TORN)
+
+
+def _torn(track: Track) -> np.ndarray:
+    """(T,) how far joints in the picture and in metres are from each other, in body sizes.
+
+    A network that takes a wheel for a person puts joints on it that no body has.
+    """
+    pixels, metres = track.joints[track.is_seen][..., :2], track.world[track.is_seen][..., :2]
+    size = np.maximum(np.ptp(pixels, axis=1).max(axis=1), 1.0)
+    pixels, metres = (each - each.mean(axis=1, keepdims=True) for each in (pixels, metres))
+    spread = np.maximum((metres**2).sum(axis=(1, 2)), 1e-9)
+    scale = (pixels * metres).sum(axis=(1, 2)) / spread
+    off = np.linalg.norm(pixels - scale[:, None, None] * metres, axis=2).mean(axis=1)
+    return np.asarray(off / size)
 
 
 def _one(first: Track, second: Track, rate_hz: float) -> Track | None:
