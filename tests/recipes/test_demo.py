@@ -17,11 +17,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.recipes.demo import claims, clip, places, sensor_model, steps
+from masquerade import catalog
+from masquerade.recipes.demo import avatars, claims, clip, places, pose, sensor_model, steps
 from masquerade.recipes.demo.chapter import SYSTEMS
 from masquerade.report import page, plot
+from masquerade.video import read
 
 REPO = Path(__file__).parents[2]
+_DATA = (["data", "sample"], ["data", "list"], ["data", "write"])
+_QUICK = ("release", "receipt", "ledger", "account", "preview", "completion", "report")
 
 
 class Well(HTMLParser):
@@ -66,12 +70,10 @@ def test_the_readmes_quick_commands_run_in_order_as_they_stand(
     monkeypatch.chdir(tmp_path)
     done = []
     for words in readme():
-        if words[0] in ("release", "receipt", "ledger", "account") or words[:2] == [
-            "data",
-            "sample",
-        ]:
+        if words[0] in _QUICK or words[:2] in _DATA or "manifest" in words:
             assert command(*words).code == 0, words
             done.append(words[0])
+    assert Path("ward-preview.PRIVATE.svg").is_file() and Path("ward.html").is_file()
     assert done.count("release") >= 5 and {"receipt", "ledger", "account"} <= set(done)
     assert len(done) >= 15 and not Path("ward-person.mp4").exists()
     again = command("data", "sample")
@@ -122,7 +124,12 @@ def few_people(monkeypatch: pytest.MonkeyPatch) -> None:
     soon: dict[str, Any] = {"student_steps": 60, "student_epochs": 2}
     monkeypatch.setattr(sensor_model, "PEOPLE", replace(sensor_model.PEOPLE, shards=10, **soon))
     monkeypatch.setattr(sensor_model, "REAL", replace(sensor_model.REAL, **soon))
+    monkeypatch.setattr(pose, "WORLD", replace(pose.WORLD, subjects=12, photos=72))
+    few_photos = {"epochs": 2.0, "batch": 8, "public_records": 8, "directions": 8}
+    monkeypatch.setattr(pose, "PLAN", replace(pose.PLAN, **few_photos))
+    monkeypatch.setattr(avatars, "KNOWN", replace(avatars.KNOWN, subjects=12, videos=36, frames=4))
     once = [(claims, "judged"), (claims, "played"), (steps, "noise")]
+    once += [(pose, "learned"), (avatars, "replaced")]
     for module, name in [*once, (model, "learned"), (sensor_model, "learned")]:
         monkeypatch.setattr(module, name, remembered(getattr(module, name)))
 
@@ -131,9 +138,9 @@ def remembered(chapter: Callable[..., Any]) -> Callable[..., Any]:
     """The same chapter again, whoever is told about it."""
     found: list[Any] = []
 
-    def again(told: Any) -> Any:
+    def again(*asked: Any) -> Any:
         if not found:
-            found.append(chapter(told))
+            found.append(chapter(*asked))
         return found[0]
 
     return again
@@ -155,13 +162,19 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people
     inside = [source for source in checker.fetched if source.startswith("data:video/mp4;base64,")]
     assert checker.open == []
     assert all(source.startswith(("data:", "#")) for source in checker.fetched), "no network"
-    assert len(inside) == 10 and "CLAIMED, NOT VALID" in text and "heuristic" in text
+    has_avatars = "avatar" in catalog.names("release")
+    assert (
+        len(inside) == 10 + 2 * has_avatars and "CLAIMED, NOT VALID" in text and "heuristic" in text
+    )
     for name in ("as-published", "orthonormal", "pooled", "cosine-16-sites", "cosine-frame"):
         assert name in text
         assert command("receipt", "check", tmp_path / f"clip-{name}.mp4").code == 0
-    assert text.count("<svg") == 11 and text.count('class="bar"') == 36, "twelve classes, 3 ways"
+    assert text.count("<svg") >= 12 and text.count('class="bar"') == 36, "twelve classes, 3 ways"
     assert "PRIVATE" in text and "<script src" not in text
     assert command("receipt", "check", tmp_path / "steps.csv").code == 0
+    assert command("receipt", "check", tmp_path / "pose-private.safetensors").code == 0
+    strip = read.segment(tmp_path / "strip.png", 0, 1)[0]
+    assert strip.shape[1] == (3 + has_avatars) * 324 - 4, "each way beside the others"
     assert "was refused" in done.out and "was killed" in done.out and "REFUTED" in done.out
     verified = command(
         "ledger", "verify", "--receipts", tmp_path, "--ledger", tmp_path / "budget.db", "--json"
@@ -176,7 +189,7 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people
 def _check_systems(systems: list[dict[str, str]], table: str) -> None:
     """Every line has what is protected, an epsilon that was proved or none, and both figures."""
     names = " ".join(line["name"] for line in systems)
-    for word in ("Video-DPRP", "PPEDCRF", "MaskDP", "TEMPDIFF"):
+    for word in ("Video-DPRP", "PPEDCRF", "MaskDP", "TEMPDIFF", "pose"):
         assert word in names
     for line in systems:
         assert all(line.values()) and all(word in table for word in line.values() if len(word) > 3)

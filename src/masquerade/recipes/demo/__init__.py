@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from masquerade import catalog
 from masquerade.doors import Answer
 from masquerade.files import atomic
 from masquerade.recipes import bench
 from masquerade.recipes.demo import (
+    avatars,
     budget,
     claims,
     clip,
@@ -19,6 +21,7 @@ from masquerade.recipes.demo import (
     pose,
     sensor_model,
     steps,
+    strip,
     video_model,
 )
 from masquerade.recipes.demo.chapter import SYSTEMS, Chapter, table
@@ -53,10 +56,13 @@ class Demo:
                 "steps": partial(steps.released, self.out, seed=self.seed),
                 "people": partial(_people, self.out),
                 "places": partial(places.hidden, self.out, told),
+                "avatars": partial(avatars.replaced, self.out, told),
                 "videos": partial(video_model.learned, told),
                 "poses": partial(pose.learned, self.out, told),
                 "sensors": partial(sensor_model.learned, told),
             }
+            if "avatar" not in catalog.names("release"):
+                del work["avatars"]
             timed = {name: _timed(chapter) for name, chapter in work.items()}
         timed["account"] = _timed(partial(budget.spent, self.out))  # forks, so without a bar
         return self._told(timed)
@@ -79,6 +85,7 @@ class Demo:
         atomic.write_whole(
             report, page.page("Masquerade", [one_table, *sections], lead=lead).encode()
         )
+        strip.write(self.out)
         atomic.write_whole(self.out / "systems.md", bench.table(SYSTEMS, rows).encode())
         data = {
             name: value for chapter in chapters.values() for name, value in chapter.data.items()

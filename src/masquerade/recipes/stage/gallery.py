@@ -138,15 +138,17 @@ def show(entry: Entry, video: Video, folder: Path) -> Shown:
     )
 
 
-def side_by_side(before: np.ndarray, after: np.ndarray) -> bytes:
-    """A small PNG of two frames of one size, enlarged, with a white gap between them."""
+def side_by_side(before: np.ndarray, *after: np.ndarray, largest: int = _LARGEST) -> bytes:
+    """A small PNG of frames of one size, enlarged, with white gaps between them."""
     gap = np.full((len(before), _GAP // _ZOOM, 3), 255, np.uint8)
     for step in _STEPS:  # noise takes the room, and does not show that it was rounded
-        pair = [_coarse(before, min(step, _OWN_STEP)), gap, _coarse(after, step)]
-        large = np.concatenate(pair, axis=1).repeat(_ZOOM, axis=0).repeat(_ZOOM, axis=1)
+        row = [_coarse(before, min(step, _OWN_STEP))]
+        for one in after:
+            row += [gap, _coarse(one, step)]
+        large = np.concatenate(row, axis=1).repeat(_ZOOM, axis=0).repeat(_ZOOM, axis=1)
         stream = io.BytesIO()
         writer.write(stream, [large], suffix=".png", rate=Fraction(1))
-        if stream.tell() <= _LARGEST:
+        if stream.tell() <= largest:
             break
     return stream.getvalue()
 
