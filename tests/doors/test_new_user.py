@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import video_files
 from masquerade._optional import require
 from masquerade.errors import MissingExtra
 from masquerade.release.gaussian_noise import GaussianNoise
@@ -43,6 +44,30 @@ def test_several_files_and_folders_are_released_to_one_folder(
     assert command("receipt", "check", "out").code == 0
     again = command("release", "a.csv", "b.csv", "more", "out", *how.split(), "--resume")
     assert again.code == 0 and "3 stood there already" in again.out
+
+
+def test_folders_are_probed_signed_and_added_as_files_are(
+    tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("films").mkdir()
+    for name in "ab":
+        kind = video_files.KINDS["ffv1.mkv"]
+        video_files.make(Path("films") / f"{name}.mkv", video_files.moving(2, 16, 16), kind)
+    probed = command("data", "probe", "films")
+    assert probed.code == 0 and probed.out.count("2 frames of 16 x 16") == 2
+    assert command("release", "films", "out", "--mechanism", "mosaic", "--jobs", "1").code == 0
+    assert command("receipt", "keygen", "key.pem").code == 0
+    signed = command("receipt", "sign", "out", "--key", "key.pem")
+    assert signed.code == 0 and signed.out.count("signed by the key") == 2
+    book = ("--ledger", "b.db")
+    opened = command("ledger", "open", "x", *book, *"--epsilon 8 --delta 1e-5 --unit frame".split())
+    assert opened.code == 0, opened.err
+    Path("numbers").mkdir()
+    for name in "ab":
+        Path(f"numbers/{name}.csv").write_text(f"1\n{ord(name)}\n")
+    added = command("ledger", "add", "x", "numbers", *book)
+    assert added.code == 0 and "2 files" in added.out
 
 
 def test_several_files_are_not_released_among_themselves(tmp_path: Path, command: Any) -> None:

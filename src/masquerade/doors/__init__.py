@@ -7,6 +7,7 @@ whose fields are the flags and whose ``run`` returns an `Answer`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,3 +25,15 @@ class Answer:
     data: dict[str, Any]
     lines: list[str] = field(default_factory=list)
     exit_code: int = 0
+
+    @classmethod
+    def of_each(cls, several: Mapping[str, Answer]) -> Answer:
+        """One answer of several by their names; that of one alone is itself."""
+        if len(several) == 1:
+            return next(iter(several.values()))
+        lines = [line for name, one in several.items() for line in (f"{name}:", *one.lines)]
+        return cls(
+            data={"files": {name: one.data for name, one in several.items()}},
+            lines=lines,
+            exit_code=max(one.exit_code for one in several.values()),
+        )

@@ -16,10 +16,11 @@ from masquerade.data.stage import Stage
 from masquerade.doors import Answer, showing
 from masquerade.doors.data_sample import Sample
 from masquerade.doors.data_writing import WriteData
+from masquerade.doors.folder_plan import named_files
 from masquerade.doors.mask_making import MakeMasks
 from masquerade.people import bodies
 from masquerade.recordings import Video
-from masquerade.video import MAX_PIXELS, probe, read
+from masquerade.video import MAX_PIXELS, is_video, probe, read
 
 _SHOWN_MISSING = 8
 _TOLD = (
@@ -209,19 +210,26 @@ class Make:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """Print what is inside a video or picture file.
+    """Print what is inside video or picture files.
 
     Args:
-        file: .mp4 .mov .mkv .webm .avi .png .jpg .gif .webp .ts .mts .flv .mpg .3gp
+        files: .mp4 .mov .mkv .webm .avi .png .jpg .gif .webp .ts .mts .flv .mpg .3gp, or folders
+            of them.
         max_pixels: of a frame; larger ones are refused by their header.
     """
 
-    file: Positional[Path]
+    files: Positional[tuple[Path, ...]]
     max_pixels: int = MAX_PIXELS
 
     def run(self) -> Answer:
         """Decode all of it and describe it."""
-        inside = probe_file(self.file, max_pixels=self.max_pixels)
+        files = self.files
+        if len(files) != 1 or files[0].is_dir():
+            files = tuple(path for path in named_files(files)[1] if is_video(path))
+        return Answer.of_each({str(path): self._one(path) for path in files})
+
+    def _one(self, path: Path) -> Answer:
+        inside = probe_file(path, max_pixels=self.max_pixels)
         frames, height, width, _ = inside.shape
         varying = " on average; the time between frames varies" * inside.is_variable_rate
         lines = [

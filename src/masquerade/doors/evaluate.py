@@ -174,7 +174,7 @@ class Evaluate:
         masquerade evaluate model.safetensors --data stage
 
     Args:
-        model: the .safetensors file.
+        model: the .safetensors file, or several.
         private: test on recordings that the model may have learned from; what is printed is not
             to be published.
         ledger: a path, or postgresql://...; recordings in an account of it are refused likewise.
@@ -187,7 +187,7 @@ class Evaluate:
 
     ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("data", "data"),)
 
-    model: Positional[Path]
+    model: Positional[tuple[Path, ...]]
     private: bool = False
     ledger: str | None = None
     masks: str | None = None
@@ -212,11 +212,16 @@ class Evaluate:
 
     def run(self, data: Collection[Any]) -> Answer:
         """Top-1, the mean over classes, and a bar for each class."""
+        if not self.model:
+            raise ValueError("Expected a model, a .safetensors file, got none; name one.")
         data = self._seen(data)
+        return Answer.of_each({str(path): self._one(path, data) for path in self.model})
+
+    def _one(self, model: Path, data: Collection[Any]) -> Answer:
         with bars() as progress:
             tell = teller(progress)
             found = evaluate_file(
-                self.model,
+                model,
                 data,
                 private=self.private,
                 ledger=None if self.ledger is None else Ledger(self.ledger),

@@ -15,6 +15,7 @@ from masquerade.account.calibrate import calibrate, sampled_gaussian
 from masquerade.collection import Collection, Medium
 from masquerade.compute.progress import bars
 from masquerade.doors import Answer, source
+from masquerade.doors.folder_plan import named_files
 from masquerade.doors.recording import make_mechanism
 from masquerade.doors.source import Limits
 from masquerade.errors import BadInput
@@ -113,7 +114,7 @@ class Add:
 
     Args:
         account: the account's name.
-        files: videos, pictures, .npy, .npz or .csv.
+        files: videos, pictures, .npy, .npz or .csv, or folders of them.
         ledger: a path, or postgresql://...
         subject: whose files they are; needed where the unit is a subject or a shard.
         same_as: a member that shows the same footage; these files are charged as one with it.
@@ -138,8 +139,9 @@ class Add:
             raise ValueError("Expected at least one file to add.")
         ledger = Ledger(self.ledger)
         twin = None if self.same_as is None else self._read(self.same_as)
-        values = [self._read(file) for file in self.files]
-        named = zip(map(str, self.files), values, strict=True) if twin is None else ()
+        files = [path for each in self.files for path in _inside(each)]
+        values = [self._read(file) for file in files]
+        named = zip(map(str, files), values, strict=True) if twin is None else ()
         warnings = ledger.doubts(self.account, [self.subject], named)
         shown = [(value, self.subject) for value in values]
         members = ledger.add_all(self.account, shown, same_as=twin, remake=make_mechanism)
@@ -149,6 +151,11 @@ class Add:
     def _read(self, path: Path) -> Content:
         limits = Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes)
         return source.find(path, heading=self.heading, limits=limits).content
+
+
+def _inside(path: Path) -> tuple[Path, ...]:
+    """The file itself, or the recordings of a folder."""
+    return named_files([path])[1] if path.is_dir() else (path,)
 
 
 @dataclass(frozen=True, kw_only=True)

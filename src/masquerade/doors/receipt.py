@@ -338,22 +338,28 @@ class CheckReceipt:
 
 @dataclass(frozen=True, kw_only=True)
 class SignReceipt:
-    """Sign the receipt of a published file, after checking it.
+    """Sign the receipts of published files, after checking them.
 
     Args:
-        file: the published file; the signature stands beside its receipt.
+        files: published files, or folders of them; a signature stands beside each receipt.
         key: your private Ed25519 key (.pem), from `receipt keygen` or from OpenSSL.
     """
 
-    file: Positional[Path]
+    files: Positional[tuple[Path, ...]]
     key: Path
 
     def run(self) -> Answer:
         """Check and sign."""
-        key = sign_receipt(self.file, self.key)
-        place = signature.beside(receipt_path(self.file))
+        files = published_files(self.files)
+        if not files:
+            raise ValueError("Expected a published file, or a folder of them, got none; name one.")
+        return Answer.of_each({str(file): self._one(file) for file in files})
+
+    def _one(self, file: Path) -> Answer:
+        key = sign_receipt(file, self.key)
+        place = signature.beside(receipt_path(file))
         return Answer(
-            data={"file": str(self.file), "signature": str(place), "key_sha256": key},
+            data={"file": str(file), "signature": str(place), "key_sha256": key},
             lines=[f"Wrote {place}, signed by the key {key}."],
         )
 
