@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import subprocess
 import tarfile
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from masquerade import _json
 from masquerade.doors.report import Beside, write_report
+from masquerade.scores import Attacked, Success
 
 pytestmark = pytest.mark.slow  # make test-browser
 CHROMIUM = shutil.which("chromium")
@@ -39,9 +42,20 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> str:
-    target = tmp_path_factory.mktemp("page") / "film.html"
-    beside = Beside(original=BEFORE / "private" / "film.mp4")
-    return write_report([BEFORE / "public" / "film.mp4"], target, beside=beside).as_uri()
+    folder = tmp_path_factory.mktemp("page")
+    measured = {"measure": "rank-1", "count": 9, "of": "people", "chance": 0.1}
+    figures = {
+        name: (Success(value=value, low=value / 2, high=min(1.0, 2 * value), **measured),)
+        for name, value in (("published", 0.25), ("ceiling", 1.0), ("floor", 0.05))
+    }
+    one = Attacked(attack="reidentify", attacker="holds one film of each", **figures)
+    said = {"attack": "reidentify", "attackers": [_json.encode(one)]}
+    (folder / "found.json").write_text(json.dumps(said))
+    beside = Beside(
+        original=BEFORE / "private" / "film.mp4", attacks=(folder / "found.json",), plays=True
+    )
+    film = BEFORE / "public" / "film.mp4"
+    return write_report([film], folder / "film.html", beside=beside).as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +91,32 @@ def test_films_wait_then_play_and_the_slider_moves_by_keyboard(browser: Any, fil
     assert page.input_value("input[type=range]") == "400"
     times = page.evaluate("[...document.querySelectorAll('video')].map(v => v.currentTime)")
     assert len(times) == 2 and all(time > 0 for time in times)
+    heard = page.get_attribute("input[type=range]", "aria-valuetext")
+    assert heard is not None and heard.endswith("seconds") and not heard.startswith("0.0")
     page.get_by_role("button", name="Play").click()
     page.wait_for_function(f"document.querySelector('video').currentTime != {times[0]}")
+    page.close()
+
+
+def test_the_first_screen_has_both_pictures_and_begins_to_answer(browser: Any, film: str) -> None:
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(film)
+    ends = "[...document.querySelectorAll('video')].map(v => v.getBoundingClientRect().bottom)"
+    assert all(0 < end < 900 for end in page.evaluate(ends))
+    top = "document.querySelector('.cards').getBoundingClientRect().top"
+    assert page.evaluate(top) < 800
+    page.close()
+
+
+def test_paper_is_light_and_what_is_folded_stands_open(browser: Any, film: str) -> None:
+    page = browser.new_page(color_scheme="dark")
+    page.goto(film)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('.controls')).display") == "none"
+    folds = "[...document.querySelectorAll('section:not(.folded) details')].every(one => one.open)"
+    assert page.evaluate(folds)
     page.close()
 
 
@@ -94,6 +132,8 @@ def test_axe_finds_no_fault_in_either_palette(
         "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
     )
     assert (paper == "rgb(20, 24, 31)") == (scheme == "dark") and ink != paper
+    for folded in page.query_selector_all("summary"):
+        folded.click()
     page.evaluate(axe)
     found = page.evaluate("axe.run()")["violations"]
     assert not [(fault["id"], [node["html"][:200] for node in fault["nodes"]]) for fault in found]

@@ -107,9 +107,9 @@ def _lead(found: Sequence[report_files.Checked], *, is_public: bool) -> str:
     """When, and that the files are those."""
     dates = sorted({one.receipt.date for one in found})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    said = f"Released on {when}. It is the file that its receipt, at the end, tells of."
+    said = f"Released on {when}. The file is the one that its receipt describes."
     if len(found) > 1:
-        said = f"Released on {when}. All {len(found)} files are those that their receipts tell of."
+        said = f"Released on {when}. All {len(found)} files are those that their receipts describe."
     return said + f" {_LEFT_OUT}" * is_public
 
 

@@ -22,6 +22,7 @@ from masquerade.scores import Attacked, Evidence
 Audited: TypeAlias = tuple[str, Claim, Evidence]  # which game, its claim, what was shown
 
 _TRIALS = 4_000  # as `masquerade audit` plays a film's mechanism
+_TO_REFUTE = 60_000  # and what a paper claims
 _AUDITED = (
     "An audit plays the best attack that is known against the claim, on made-up data. What it "
     "shows is a lower bound: it can prove a claim wrong, and never right. The figures are epsilon, "
@@ -73,7 +74,9 @@ def played(receipt: Receipt) -> Audited | None:
     """The receipt's own mechanism against its worst case; None where there is nothing to play."""
     if receipt.guarantee.epsilon is None or receipt.mechanism not in catalog.names("release"):
         return None
-    game = MechanismGame(mechanism=promise_of(receipt), trials=_TRIALS)
+    is_published = receipt.guarantee.published_claim is not None
+    trials = _TO_REFUTE if is_published else _TRIALS
+    game = MechanismGame(mechanism=promise_of(receipt), trials=trials)
     return receipt.mechanism, game.claim(), audit_game(game)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from masquerade import catalog
 from masquerade.doors.receipt import promise_of
-from masquerade.guarantee import Unit, UnitName
-from masquerade.mechanism import Mechanism
+from masquerade.guarantee import WHOLE_FILE, Unit, UnitName
+from masquerade.mechanism import Mechanism, Shapes, VideoMechanism
 from masquerade.receipt import Receipt
 from masquerade.report import choice, page
 from masquerade.report.page import PagePart, Section
@@ -25,6 +25,7 @@ _OF_NUMBERS: tuple[dict[str, Any], ...] = (
     {"unit": "value", "pixels": None},
     {"unit": "frame", "pixels": None},
 )
+_FRAMES = 256  # of a film; beyond that the curves hardly change
 _OFF = 5.0  # times as far off as this release
 _SAID = (
     "The more is protected, and the more surely, the less is left: that is the price, and every "
@@ -42,15 +43,21 @@ def section(receipt: Receipt, *, name: str = "") -> Section | None:
         receipt: that was checked.
         name: of its file, where there are several.
     """
-    if receipt.guarantee.epsilon is None or receipt.mechanism not in catalog.names("release"):
+    promised = receipt.guarantee
+    is_sound = promised.epsilon is not None and promised.published_claim is None
+    if not is_sound or receipt.mechanism not in catalog.names("release"):
         return None
-    mechanism = promise_of(receipt)
-    measured = _left(mechanism, receipt)
+    mechanism, shapes = promise_of(receipt), receipt.shapes
+    is_cut = isinstance(mechanism, VideoMechanism) and shapes[0][0] > _FRAMES
+    if is_cut and receipt.guarantee.unit.name in WHOLE_FILE:
+        return None  # which depends on the length, and takes minutes
+    shapes = ((_FRAMES, *shapes[0][1:]),) if is_cut else shapes
+    measured = _left(mechanism, shapes)
     if measured is None or "epsilon" not in mechanism.fields():
         return None
-    is_seen = mechanism.visible(receipt.shapes) is not None
+    is_seen = mechanism.visible(shapes) is not None
     most = math.inf if is_seen else _OFF * measured  # what is further off would flatten the rest
-    curves = _curves(mechanism, receipt, most)
+    curves = _curves(mechanism, shapes, most)
     if not curves:
         return None
     label = "left of the picture, %" if is_seen else "a number is off by about"
@@ -58,13 +65,14 @@ def section(receipt: Receipt, *, name: str = "") -> Section | None:
     drawn = choice.svg(curves, this=(noticed, measured), y_label=label)
     title = f"What could have been chosen{f': {name}' if name else ''}"
     said = [_SAID if is_seen else _SAID.replace("the less is left", "the further off is a number")]
+    said += [f"Worked out for {_FRAMES} frames, as long films take longer."] * is_cut
     body = page.paragraphs(said) + page.captioned(drawn, "")
     return Section(title=title, body=body, part=PagePart.FRONTIER)
 
 
-def _curves(mechanism: Any, receipt: Receipt, most: float) -> list[choice.ChoiceCurve]:
+def _curves(mechanism: Any, shapes: Shapes, most: float) -> list[choice.ChoiceCurve]:
     """The release's own unit first, then others whose curves are not the same."""
-    is_seen = mechanism.visible(receipt.shapes) is not None
+    is_seen = mechanism.visible(shapes) is not None
     changes = _OF_FILMS if is_seen else _OF_NUMBERS
     others = [mechanism]
     for change in changes if {"unit", "pixels"} <= set(mechanism.fields()) else ():
@@ -73,24 +81,24 @@ def _curves(mechanism: Any, receipt: Receipt, most: float) -> list[choice.Choice
     found: list[choice.ChoiceCurve] = []
     for other in others:
         with contextlib.suppress(ValueError):  # or that this shape does not have
-            curve = _curve(other, receipt, most)
+            is_own = other is mechanism
+            curve = _curve(other, shapes, most, says=" (as here)" * is_own)
             if curve is not None and not any(_alike(curve, drawn) for drawn in found):
                 found.append(curve)
     return found
 
 
-def _curve(mechanism: Any, receipt: Receipt, most: float) -> choice.ChoiceCurve | None:
+def _curve(mechanism: Any, shapes: Shapes, most: float, *, says: str) -> choice.ChoiceCurve | None:
     """One mechanism at several epsilons, where it is no further off than ``most``."""
     points = []
     for epsilon in _EPSILONS:
         one = replace(mechanism, epsilon=epsilon)
-        left = _left(one, receipt)
+        left = _left(one, shapes)
         if left is not None and left <= most:
-            points.append((100 * one.guarantee(receipt.shapes).noticed, left))
+            points.append((100 * one.guarantee(shapes).noticed, left))
     if len(points) < 2:
         return None
-    unit, own = mechanism.guarantee(receipt.shapes).unit, receipt.guarantee.unit
-    name = f"protected: {_named(unit)}{' (as here)' * (str(unit) == str(own))}"
+    name = f"protected: {_named(mechanism.guarantee(shapes).unit)}{says}"
     noticed, left_of = zip(*points, strict=True)
     return choice.ChoiceCurve(name=name, noticed=noticed, left=left_of)
 
@@ -102,10 +110,10 @@ def _alike(one: choice.ChoiceCurve, other: choice.ChoiceCurve) -> bool:
     return all(math.isclose(a, b, rel_tol=1e-3) for a, b in zip(one.left, other.left, strict=True))
 
 
-def _left(mechanism: Mechanism, receipt: Receipt) -> float | None:
+def _left(mechanism: Mechanism, shapes: Shapes) -> float | None:
     """Share of a picture's variation, or the noise on a number."""
-    share = mechanism.visible(receipt.shapes)
-    return mechanism.expected_error(receipt.shapes) if share is None else 100 * share
+    share = mechanism.visible(shapes)
+    return mechanism.expected_error(shapes) if share is None else 100 * share
 
 
 def _named(unit: Unit) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _WIDTH, _ROW, _TOP = 480, 34, 8
-_LEFT, _RIGHT = 104, 318  # of the scale; words on both sides
+_LEFT, _RIGHT = 116, 322  # of the scale; words on both sides
 _COLOURS = {"before": "#c8553d", "after": "#1b6ca8", "random data": "#555555"}
 
 

@@ -126,7 +126,7 @@ def _sure(guarantee: Guarantee) -> str:
     return (
         f"Had it been {_CHANGED[guarantee.relation]}, what was published {looks}. Even somebody "
         f"who knows all the rest, and may raise a false alarm once in 100 times, would notice "
-        f"{often} (with guesses alone: once)."
+        f"the change {often} (with guesses alone: once)."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -48,9 +49,10 @@ def film(path: Path) -> Copy:
         with closing(read.frames(path)) as frames:
             writer.write(stream, _smaller(islice(frames, most), step), suffix=".mp4", rate=rate)
             is_cut = next(frames, None) is not None
-        if stream.tell() <= _BYTES or step >= min(height, width) // 16:
+        size = len(stream.getvalue())
+        if size <= _BYTES or step >= min(height, width) // 16:
             break
-        step += 1
+        step = max(step + 1, math.ceil(step * math.sqrt(size / _BYTES)))  # bytes as the area
     said = [f"the first {SECONDS} of about {contents.seconds:.0f} seconds"] * is_cut
     said += [_size(width, height, step)] * (step > 1)
     note = f"Shown here: {', '.join(said)}." if said else ""
