@@ -43,14 +43,12 @@ WORLD = 2_000
 EPSILON = 0.8
 RATES = {
     NO_PRIVACY: ("clean_learning_rate", (1e-3, 2e-3)),
-    FEATURES_ONLY: ("clean_learning_rate", (3e-4, 1e-3)),
     DP: ("learning_rate", (1e-4, 3e-4, 1e-3)),
-    PROJECTED: ("subspace_learning_rate", (3e-4, 1e-3, 2e-3)),
-    FEATURE: ("feature_learning_rate", (1e-4, 3e-4, 1e-3)),
-    BOTH: ("both_learning_rate", (3e-4, 1e-3, 2e-3)),
+    PROJECTED: ("subspace_learning_rate", (5e-4, 2e-3)),
+    FEATURE: ("feature_learning_rate", (3e-4, 1e-3)),
 }
-BLOCKS = (4, 6, 8, 12)
-LAMBDAS = ((1.0, "none"), (0.3, "none"), (0.1, "none"), (1.0, "cosine"), (0.3, "cosine"))
+BLOCKS = (8, 6, 4, 12)
+LAMBDAS = ((0.1, "none"), (0.03, "none"), (0.3, "none"), (0.3, "cosine"), (1.0, "cosine"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +66,7 @@ class Choosing:
         batch: photos in a batch.
         epochs: of every run.
         seeds: runs of each setting.
+        physical: photos whose gradients are computed at once.
         seconds: after which no further setting is begun.
         quick: few settings, to see that all of it runs.
     """
@@ -81,7 +80,8 @@ class Choosing:
     tested: int = 600
     batch: int = 256
     epochs: float = 10.0
-    seeds: int = 2
+    seeds: int = 1
+    physical: int | None = None
     seconds: float = math.inf
     quick: bool = False
 
@@ -110,6 +110,7 @@ def main() -> None:
         known[said] = {"pckh": cell.pckh, "method": cell.method, "fields": settings[said]}
         print(f"{100 * cell.runs.mean:.1f}  {said}, {time.monotonic() - begun:.0f} s", flush=True)
         given.out.write_text(json.dumps(known))
+        write_flags(given, known)
         if time.monotonic() - begun > given.seconds:
             crew.close()
             break
@@ -118,35 +119,35 @@ def main() -> None:
 
 def tried(given: Choosing) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every setting; what decides most comes first."""
+    yield ALONE, {}
+    yield PROJECTED, {"subspace_learning_rate": 1e-3}
     if given.quick:
-        yield ALONE, {}
-        yield PROJECTED, {"subspace_learning_rate": 1e-3}
+        yield FEATURES_ONLY, {"psi_learning_rate": 1e-3, "block": 8}
         yield BOTH, {"both_learning_rate": 1e-3, "block": 8, "weight": 0.3, "fade": "cosine"}
         return
-    yield ALONE, {}
-    for name in (PROJECTED, NO_PRIVACY, DP):
-        field, rates = RATES[name]
-        yield from ((name, {field: rate}) for rate in rates)
     for block in BLOCKS:
-        yield FEATURES_ONLY, {"clean_learning_rate": 1e-3, "block": block}
+        yield FEATURES_ONLY, {"psi_learning_rate": 1e-3, "block": block}
         for weight, fade in LAMBDAS:
             fields = {"both_learning_rate": 1e-3, "block": block}
             yield BOTH, fields | {"weight": weight, "fade": fade}
+    for name in (PROJECTED, DP, NO_PRIVACY):
+        field, rates = RATES[name]
+        yield from ((name, {field: rate}) for rate in rates)
+    for block, weight in itertools.product(BLOCKS[:3], (0.1, 0.03)):
+        fields = {"both_learning_rate": 2e-3, "block": block}
+        yield BOTH, fields | {"weight": weight, "fade": "none"}
+    for rate, block in itertools.product(RATES[FEATURE][1], BLOCKS[:3]):
+        fields = {"feature_learning_rate": rate, "block": block, "fade": "none"}
+        yield from ((FEATURE, fields | {"weight": weight}) for weight in (1.0, 10.0))
     yield PROJECTED, {"subspace_learning_rate": 1e-3, "order": "clip_first"}
     yield PROJECTED, {"subspace_learning_rate": 1e-3, "directions": 30}
-    for rate, block in itertools.product(RATES[FEATURE][1], (4, 6, 8)):
-        fields = {"feature_learning_rate": rate, "block": block}
-        yield from ((FEATURE, fields | {"weight": weight}) for weight in (1.0, 10.0))
-    for rate, block in itertools.product((3e-4, 2e-3), (6, 8)):
-        fields = {"both_learning_rate": rate, "block": block, "weight": 0.3, "fade": "cosine"}
-        yield BOTH, fields
-    yield FEATURES_ONLY, {"clean_learning_rate": 3e-4, "block": 8}
+    for rate, block in itertools.product((3e-4, 2e-3), BLOCKS[:2]):
+        yield FEATURES_ONLY, {"psi_learning_rate": rate, "block": block}
 
 
 def _lesson(given: Choosing, name: str, fields: dict[str, Any]) -> Lesson:
-    plan = PoseTables(
-        device=given.device, batch=given.batch, epochs=given.epochs, seeds=given.seeds, **fields
-    ).settled()
+    names = ("device", "batch", "epochs", "seeds", "physical")
+    plan = PoseTables(**{name: getattr(given, name) for name in names}, **fields).settled()
     is_free = name in FREE
     one = AskedPose(
         method=name,
@@ -166,37 +167,49 @@ def _name(lesson: Lesson) -> str:
 
 
 def chosen(given: Choosing, known: dict[str, Any]) -> None:
-    """Print the best of each method, and write flags for the recipe.
+    """Print the best of each method, and the flags."""
+    for name in (ALONE, *RATES, FEATURES_ONLY, BOTH):
+        print(f"best of {name}: {_worded(_best(known, name))}")
+    for ahead, both, features in _by_block(known):
+        print(f"ahead by {100 * ahead:.1f}: {_worded(both)}; {_worded(features)}")
+    write_flags(given, known)
+    if given.out.with_suffix(".flags").is_file():
+        print(given.out.with_suffix(".flags").read_text())
+
+
+def write_flags(given: Choosing, known: dict[str, Any]) -> None:
+    """The recipe's flags as far as they are known.
 
     Of psi's blocks those are taken with which feature-projective is furthest ahead of whichever is
     nearer: public features alone with the same blocks, or projected.
     """
-    best = {name: _best(known, name) for name in (*RATES, ALONE)}
-    for name, one in best.items():
-        print(f"best of {name}: {_worded(one)}")
-    alone = best[PROJECTED]["pckh"]
-    rows = []
+    rows = _by_block(known)
+    if not rows:
+        return
+    both = max(rows, key=lambda row: row[0])[1]["fields"]
+    fields: dict[str, Any] = {}
+    for name in (DP, PROJECTED, NO_PRIVACY):
+        fields |= _best(known, name)["fields"]
+    block = both["block"]
+    fields |= _best(known, FEATURES_ONLY, block=block)["fields"] | both
+    feature = dict(_best(known, FEATURE, block=block)["fields"])
+    feature.pop("block", None)
+    for name in ("weight", "fade"):
+        if name in feature:
+            feature[f"feature_{name}"] = feature.pop(name)
+    flags = (f"--{key.replace('_', '-')} {value}" for key, value in (fields | feature).items())
+    given.out.with_suffix(".flags").write_text(" ".join(flags) + "\n")
+
+
+def _by_block(known: dict[str, Any]) -> list[tuple[float, dict[str, Any], dict[str, Any]]]:
+    """For each size of blocks: how far feature-projective is ahead, it, and public features."""
+    found = []
     for block in BLOCKS:
         both, features = (_best(known, name, block=block) for name in (BOTH, FEATURES_ONLY))
         if both["said"] and features["said"]:
-            ahead = both["pckh"] - max(features["pckh"], alone)
-            rows.append((ahead, both, features))
-            print(
-                f"block {block}: {_worded(both)}; {_worded(features)}; ahead by {100 * ahead:.1f}"
-            )
-    if not rows:
-        return
-    _, both, features = max(rows, key=lambda row: row[0])
-    fields = {**best[DP]["fields"], **best[PROJECTED]["fields"], **both["fields"]}
-    fields["clean_learning_rate"] = best[NO_PRIVACY]["fields"].get("clean_learning_rate", 1e-3)
-    feature = _best(known, FEATURE, block=both["fields"]["block"])["fields"]
-    for name in ("weight", "fade"):
-        if name in feature:
-            fields[f"feature_{name}"] = feature[name]
-    fields["feature_learning_rate"] = feature.get("feature_learning_rate", 3e-4)
-    flags = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in fields.items())
-    given.out.with_suffix(".flags").write_text(flags + "\n")
-    print(flags)
+            rival = max(features["pckh"], _best(known, PROJECTED)["pckh"])
+            found.append((both["pckh"] - rival, both, features))
+    return found
 
 
 def _best(known: dict[str, Any], method: str, **fields: Any) -> dict[str, Any]:

@@ -63,7 +63,15 @@ def is_caught(name: str, noise: Noise, **fields: Any) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", ["dp_sgd", pytest.param("multi_clip", marks=pytest.mark.slow), "mask_dp"]
+    "name",
+    [
+        "dp_sgd",
+        pytest.param("multi_clip", marks=pytest.mark.slow),
+        "mask_dp",
+        pytest.param("feature_dp", marks=pytest.mark.slow),
+        "projected",
+        pytest.param("feature_projective", marks=pytest.mark.slow),
+    ],
 )
 def test_canaries_stay_below_the_claim_and_catch_a_quarter_of_the_noise(name: str) -> None:
     assert not is_caught(name, Noise(seed=1))
@@ -72,6 +80,23 @@ def test_canaries_stay_below_the_claim_and_catch_a_quarter_of_the_noise(name: st
 
 def test_canaries_catch_the_batch_that_a_published_method_shares() -> None:
     assert is_caught("mask_dp", Noise(seed=3), form="as_published", batch=8)
+
+
+@pytest.mark.slow
+def test_canaries_catch_the_batch_of_which_the_papers_figure_makes_psi() -> None:
+    assert is_caught("feature_dp", Noise(seed=3), form="as_published", batch=8)
+
+
+@pytest.mark.slow
+def test_canaries_catch_little_noise_before_a_projection_too() -> None:
+    assert not is_caught("projected", Noise(seed=4), order="clip_first")
+    assert is_caught("projected", QuarterNoise(seed=4), order="clip_first")
+
+
+def test_films_are_no_canaries_of_a_subspace() -> None:
+    method = make_method("projected", epsilon=2.0, unit="video", batch=16)
+    with pytest.raises(ValueError, match="planted canaries alone"):
+        sing(method, Flock(planted=20, films=MadeUpFilms(count=12)))
 
 
 def test_people_are_canaries_where_people_are_the_units() -> None:

@@ -21,7 +21,10 @@ from masquerade.scores import Evidence
 from masquerade.train.ensemble.method import Ensemble
 
 Entry = TypeVar("Entry")
-_METHODS = ("dp_sgd", "mask_dp", "multi_clip", "pate", "tempdiff")  # canaries know these
+_METHODS = (  # canaries know these
+    *("dp_sgd", "feature_dp", "feature_projective", "mask_dp", "multi_clip", "pate", "projected"),
+    "tempdiff",
+)
 _MODEL = ".safetensors"
 
 
@@ -72,7 +75,8 @@ class Audit:
         confidence: that the lower bound holds.
         form: for games and mechanisms that have several (published, sound, as_published, ...).
         sees: video, to let the attacker see a mechanism's released frames alone.
-        canaries: for methods and models: planted in one run; more show more of the claim.
+        canaries: for methods and models: planted in one run; more show more of the claim. At most
+            500 for methods that learn in a subspace.
         films: for methods and models: canaries that are films, which show what a last model tells.
         repeats: for methods and models: runs, of which the least counts, at more doubt each; more
             show more of the claim, five most of what can be shown.

@@ -6,12 +6,16 @@ and loop; the records are canaries, made of public randomness. The model is thro
 Two kinds share one run. A *planted* canary pulls at a weight of its own that no output depends on:
 who sees every update looks there. A *filmed* canary is a film with a random label: who sees the
 last model alone looks at its loss.
+
+A subspace would take a planted canary's weight out of the sum, and nothing would be left to find.
+So public records pull at these weights, one at each: the subspace holds every planted canary whole,
+and it is noise alone that hides them.
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -27,9 +31,13 @@ from masquerade.nets.network import Network
 from masquerade.noise import Noise
 from masquerade.scores import Scores
 from masquerade.train import learner, loop
+from masquerade.train.dp_sgd import DpSgd
+from masquerade.train.feature_dp import FeatureDp
+from masquerade.train.featured import Featured
 from masquerade.train.learner import Tell
 from masquerade.train.method import Method, planned
 from masquerade.train.plan import Plan
+from masquerade.train.projecting import Projecting
 from masquerade.train.rows import Rows
 
 _PULL = 1e8  # far above any clipping norm
@@ -145,11 +153,12 @@ def sing_again(
     """
     _check.count(runs=runs)
     noise = noise or Noise()
+    method = _spanned(method, flock)
     films = flock.films if flock.films is not None else MadeUpFilms(count=1)
     plan = planned(method, flock.total)
     if plan.noise_multiplier == 0:
         raise ValueError("Expected a method with a claim to put to the test, got one without.")
-    with learner.read(films, method, network or MvitSmall(), tell=tell) as reading:
+    with learner.read(films, _seen_by(method), network or MvitSmall(), tell=tell) as reading:
         seed, classes = method.public_seed, len(films.activities)
         known = mislabelled(reading.rows, classes=classes, seed=seed)
         begun = copy.deepcopy(reading.tail.state_dict())
@@ -158,6 +167,26 @@ def sing_again(
             reading.tail.load_state_dict(begun)
             found.append(_sung(reading.tail, known, method, plan, flock, noise=noise, tell=tell))
         return tuple(found)
+
+
+def _spanned(method: Method, flock: Flock) -> Method:
+    """The method with a direction for each planted canary, if it learns in a subspace."""
+    if not isinstance(method, Projecting):
+        return method
+    if flock.filmed:
+        raise ValueError(
+            "Expected planted canaries alone for a method with a subspace, which public records "
+            "span; use --films 0."
+        )
+    return replace(method, directions=flock.planted, public_records=flock.planted)
+
+
+def _seen_by(method: Method) -> Method:
+    """A method that sees films alike and wants no public ones: canaries are the public records."""
+    if not isinstance(method, Projecting):
+        return method
+    plain = FeatureDp if isinstance(method, Featured) else DpSgd
+    return plain(**{one.name: getattr(method, one.name) for one in fields(plain)})
 
 
 def _sung(
@@ -224,7 +253,18 @@ def _rows(given: Rows, method: Method, flock: Flock, is_in: np.ndarray) -> Rows:
             shown[places, width + count + places] = _PULL
         shown = shown.repeat_interleave(each, dim=0)
         public = torch.cat([shown, _padded(given.public.flatten(1), pulls)])
-    return Rows(private=private, public=public, targets=targets, slots=slots)
+    guide = _guide(width, flock, pulls) if method.HAS_SUBSPACE else None
+    return Rows(private=private, public=public, targets=targets, slots=slots, guide=guide)
+
+
+def _guide(width: int, flock: Flock, like: Tensor) -> Rows:
+    """Public records of which each pulls at one planted weight, all as hard."""
+    count = flock.planted
+    pulls = torch.zeros_like(like[:count])
+    places = torch.arange(count)
+    pulls[places, width + places] = _PULL
+    targets = torch.zeros(count, dtype=torch.int64)
+    return Rows(private=pulls, public=None, targets=targets, slots=places.numpy()[:, None])
 
 
 def _padded(films: Tensor, like: Tensor) -> Tensor:

@@ -36,6 +36,7 @@ _BOUNDS = {  # how each is called in a line
     "independent": "as independent trials",
 }
 _FEWEST = 48  # units, of which a quarter are films
+_MOST_ALONG = 500  # canaries of a subspace, which has a direction for each
 _NO_RECORDING = "No private recording was read and no ledger charged; the model was thrown away."
 
 
@@ -170,7 +171,8 @@ def audited(
     if not isinstance(method, Method) or not method.HAS_PRIVATE:
         raise ValueError(f"Expected a method that learns with noise, got {method.name}.")
     method = replace(method, class_weights=())  # which change no promise
-    films = 0 if method.shares_batch else films
+    films = 0 if method.shares_batch or method.HAS_SUBSPACE else films
+    canaries = min(canaries, _MOST_ALONG) if method.HAS_SUBSPACE else canaries
     if claimant.units is not None:
         if claimant.units < _FEWEST:
             raise ValueError(

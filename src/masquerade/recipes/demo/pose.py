@@ -150,11 +150,16 @@ def _chapter(
         sheet.Strip(
             label=label,
             pictures=[
-                sheet.Picture(image=photos["tested"][place].image, joints=model.joints[place])
+                sheet.Picture(image=photos["tested"][place].image, joints=joints[place])
                 for place in shown_photos
             ],
         )
-        for label, model in (("without privacy", free), ("privately", ours))
+        for label, joints in (
+            ("the truth", [photo.joints for photo in photos["tested"]]),
+            ("learning nothing", alone.joints),
+            (f"epsilon {EPSILON:g}", ours.joints),
+            ("without privacy", free.joints),
+        )
     ]
     drawn = sheet.sheet(strips, joint_names=WORLD.joint_names)
     said = [

@@ -15,7 +15,15 @@ from masquerade.recipes import bench
 from masquerade.recipes.pose import page as pages
 from masquerade.recipes.pose import photos
 from masquerade.recipes.pose import run as runs
-from masquerade.recipes.pose.rows import BOTH, FEATURE, FREE, LEARNERS, PROJECTED, PoseFound
+from masquerade.recipes.pose.rows import (
+    BOTH,
+    FEATURE,
+    FEATURES_ONLY,
+    FREE,
+    LEARNERS,
+    PROJECTED,
+    PoseFound,
+)
 from masquerade.recipes.pose.settings import PRESETS
 from masquerade.recipes.preset import settled
 from masquerade.train.featured import Featured
@@ -65,6 +73,7 @@ class PoseTables:
         feature_learning_rate: of feature.
         both_learning_rate: of feature-projective.
         clean_learning_rate: of rows without noise.
+        psi_learning_rate: of public features only, where it is another.
         schedule: of the learning rate.
         optimiser: of every row.
         directions: k, of the subspace.
@@ -115,6 +124,7 @@ class PoseTables:
     feature_learning_rate: float | None = None
     both_learning_rate: float | None = None
     clean_learning_rate: float | None = None
+    psi_learning_rate: float | None = None
     schedule: Literal["cosine", "constant", "step"] | None = None
     optimiser: Literal["sgd", "adam", "adamw"] | None = None
     directions: int | None = None
@@ -142,7 +152,10 @@ class PoseTables:
     def __post_init__(self) -> None:
         counts = ["batch", "seeds", "taught", "tested", "directions", "public_records", "refresh"]
         counts += ["workers", "physical"]
-        rates = [f"{row}learning_rate" for row in ("", "subspace_", "feature_", "both_", "clean_")]
+        rates = [
+            f"{row}learning_rate"
+            for row in ("", "subspace_", "feature_", "both_", "clean_", "psi_")
+        ]
         sizes = ("epochs", *rates)
         for names, check in (
             (counts, _check.count),
@@ -235,6 +248,7 @@ class PoseTables:
             FEATURE: self.feature_learning_rate,
             BOTH: self.both_learning_rate,
         } | dict.fromkeys(FREE, self.clean_learning_rate)
+        own |= {FEATURES_ONLY: self.psi_learning_rate or self.clean_learning_rate}
         return own.get(name) or self.learning_rate
 
     def begun(self, strategy: str) -> Network:

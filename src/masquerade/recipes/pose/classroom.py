@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from masquerade.recipes.pose.rows import ALONE, FREE, PHOTOS_ONLY, PoseCell, wri
 from masquerade.train import loop
 from masquerade.train.featured import Featured
 from masquerade.train.method import Method, planned
+from masquerade.train.plan import Plan
 from masquerade.train.psi import Psi
 from masquerade.train.rows import Rows
 from masquerade.utility.pose import pckh, shares_right
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _TOGETHER = {"cpu": 16, "cuda": 256}  # photos that the trunk sees at once
 _PHYSICAL = {"cpu": 16, "cuda": 640}
+_LEAST = 16  # photos at once, of which every device must have room
 _SHARES = (0.5, 0.1)  # of the head's size
 _RELATIONS = (Relation.ZERO_OUT, Relation.REPLACE_ONE)
 
@@ -61,11 +64,13 @@ class Tested:
         half: share of joints within half a head.
         tenth: within a tenth.
         photos: the first share of each photo that counts.
+        places: (N, J, 2) where joints were found, in each crop.
     """
 
     half: float
     tenth: float
     photos: np.ndarray
+    places: np.ndarray
 
 
 class Classroom:
@@ -75,11 +80,15 @@ class Classroom:
         held: the photos.
         shown: public pictures of the private ones by what their psi is called, where they are made
             already.
+
+    Attributes:
+        last: the last test of the last cell.
     """
 
     def __init__(self, held: PoseAlbums, shown: Mapping[str, np.ndarray] | None = None) -> None:
         self._held, self._shown = held, shown or {}
         self._plan: PoseTables
+        self.last: Tested | None = None
         self._key: tuple[Any, ...] = ()
         self._rows: Mapping[str, Tensor] = {}
 
@@ -98,18 +107,7 @@ class Classroom:
             method = replace(method, epochs=steps * min(1.0, method.batch / rows.units))
         noised, tests = planned(method, rows.units), []
         for seed in range(self._plan.seeds or 1):
-            _, tail = self._plan.begun(one.strategy).split(self._made(one, seed=seed), method.part)
-            physical = self._plan.physical or _PHYSICAL[self._plan.device]
-            physical = min(physical, rows.units)
-            loop.run(
-                tail,
-                rows,
-                replace(method, public_seed=seed),
-                noised,
-                noise=Noise(),
-                work=loop.Workload(physical=physical),
-                progress=lambda done, total: None,
-            )
+            tail = self._taught(one, rows, method, noised, seed=seed)
             tests.append(self._tested(tail, self._rows))
         is_noisy = noised.noise_multiplier > 0
         return replace(
@@ -120,7 +118,35 @@ class Classroom:
             psi="" if psi is None or one.method == PHOTOS_ONLY else psi.said,
         )
 
+    def _taught(self, one: AskedPose, rows: Rows, method: Method, plan: Plan, *, seed: int) -> Any:
+        """One run; where a shared device has too little memory, again in smaller pieces."""
+        physical = min(self._plan.physical or _PHYSICAL[self._plan.device], rows.units)
+        while True:
+            net = self._made(one, seed=seed)
+            _, tail = self._plan.begun(one.strategy).split(net, method.part)
+            try:
+                loop.run(
+                    tail,
+                    rows,
+                    replace(method, public_seed=seed),
+                    plan,
+                    noise=Noise(),
+                    work=loop.Workload(physical=physical),
+                    progress=lambda done, total: None,
+                )
+            except torch.cuda.OutOfMemoryError:
+                if physical <= _LEAST:
+                    raise
+                physical //= 2
+            else:
+                return tail
+            finally:
+                if self._plan.device == "cuda":
+                    gc.collect()
+                    torch.cuda.empty_cache()
+
     def _measured(self, one: AskedPose, tests: list[Tested]) -> PoseCell:
+        self.last = tests[-1]
         return PoseCell(
             method=one.method,
             strategy=one.strategy,
@@ -223,7 +249,7 @@ class Classroom:
             for share in _SHARES
         )
         each = shares_right(found, exam.joints, exam.head_px, names=exam.names)
-        return Tested(half=half, tenth=tenth, photos=each[np.isfinite(each)])
+        return Tested(half=half, tenth=tenth, photos=each[np.isfinite(each)], places=places)
 
 
 def _error(photos: np.ndarray) -> float:

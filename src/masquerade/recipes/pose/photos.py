@@ -44,6 +44,7 @@ class PersonAlbum:
         regions: where each crop lies in its photo.
         names: of the joints.
         prints: fingerprints of the photos.
+        subjects: who is in each; empty where nobody has a name.
     """
 
     crops: np.ndarray
@@ -53,6 +54,7 @@ class PersonAlbum:
     regions: tuple[pose_crops.CropRegion, ...]
     names: tuple[str, ...]
     prints: tuple[str, ...]
+    subjects: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.crops)
@@ -65,6 +67,7 @@ class PersonAlbum:
             **arrays,
             regions=tuple(self.regions[number] for number in numbers),
             prints=tuple(self.prints[number] for number in numbers),
+            subjects=tuple(self.subjects[number] for number in numbers if self.subjects),
         )
 
 
@@ -151,6 +154,15 @@ def albums(
     )
 
 
+def first_private(
+    data: Collection[Any], count: int, *, told: bench.Told = bench.quiet
+) -> PersonAlbum:
+    """The first photos to learn from, by themselves."""
+    photos = data.of_kind(Medium.PHOTOS)
+    part = photos.part(next(name for name in _TAUGHT if name in photos.parts))
+    return _album(part, count, "cpu", told)
+
+
 def _album(photos: Collection[Any], most: int | None, device: str, told: bench.Told) -> PersonAlbum:
     count, names = min(len(photos), most or len(photos)), photos.joint_names
     found: list[_Cut] = []
@@ -159,7 +171,7 @@ def _album(photos: Collection[Any], most: int | None, device: str, told: bench.T
         told("reading", len(found), count)
     if not found:
         raise BadInput(f"Expected photos in the part {photos.part_name}, got none.")
-    crops, targets, places, heads, regions, prints = zip(*found, strict=True)
+    crops, targets, places, heads, regions, prints, subjects = zip(*found, strict=True)
     return PersonAlbum(
         crops=np.stack(crops),
         targets=np.stack(targets),
@@ -168,10 +180,11 @@ def _album(photos: Collection[Any], most: int | None, device: str, told: bench.T
         regions=regions,
         names=names,
         prints=prints,
+        subjects=() if None in subjects else subjects,
     )
 
 
-_Cut = tuple[np.ndarray, np.ndarray, np.ndarray, float, pose_crops.CropRegion, str]
+_Cut = tuple[np.ndarray, np.ndarray, np.ndarray, float, pose_crops.CropRegion, str, str | None]
 
 
 def _cut(photo: Photo, count: int) -> _Cut:
@@ -179,7 +192,8 @@ def _cut(photo: Photo, count: int) -> _Cut:
     crop, target = taught(photo, count)
     region = pose_crops.region_of(photo.image, photo.box)
     head_px = np.nan if photo.head_px is None else photo.head_px
-    return crop, target, _joints(photo, count), head_px, region, pixels_sha256(photo)
+    known = _joints(photo, count), head_px, region, pixels_sha256(photo), photo.subject
+    return crop, target, *known
 
 
 def public_pictures(crops: np.ndarray, psi: Psi, *, jobs: int = 1) -> np.ndarray:
