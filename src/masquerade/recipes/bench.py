@@ -35,7 +35,7 @@ from masquerade.report import bars, plot
 
 Told = Callable[[str, int, int], None]  # what is done, how far, and of how much
 # where and how, not what
-_ELSEWHERE = ("out", "page", "jobs", "num_processes", "workers", "physical", "kept_only")
+_ELSEWHERE = ("out", "page", "jobs", "num_processes", "workers", "physical", "kept_only", "named")
 
 
 def quiet(what: str, done: int, total: int) -> None:

@@ -88,6 +88,7 @@ class PoseTables:
         feature_weight: lambda of feature, where it is another.
         feature_fade: likewise.
         blocks: sides of blocks of the frontier, how coarse psi may be; none for no frontier.
+        named: whether an attacker names people by psi of the frontier, too.
         seeds: runs of each cell.
         taught: private photos, the first ones; all if None.
         tested: photos to test on, likewise.
@@ -139,6 +140,7 @@ class PoseTables:
     feature_weight: float | None = None
     feature_fade: Literal["none", "cosine"] | None = None
     blocks: tuple[int, ...] = ()
+    named: bool = True
     seeds: int | None = None
     taught: int | None = None
     tested: int | None = None

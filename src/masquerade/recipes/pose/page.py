@@ -25,7 +25,7 @@ from masquerade.recipes.pose.rows import (
     PoseFound,
 )
 from masquerade.recipes.verdict import Runs
-from masquerade.report import plot
+from masquerade.report import frontier, plot
 
 _RIVALS = (DP, PROJECTED, FEATURE)
 _OUTSIDE = ("out", "page", "weights", "quick")  # of a plan: not what it measures
@@ -72,6 +72,13 @@ def markdown(found: PoseFound) -> str:
             ]
     if found.coarse:
         parts += ["### How coarse the public picture may be", coarse_table(found)]
+        whole = found.named.get("")
+        if whole is not None:
+            parts.append(
+                f"The attacker knows half of the photos of {whole.count} people by name and sees "
+                f"psi of the others; by whole photos {_reads(found, '')} per cent, by guessing "
+                f"{100 * (whole.chance or 0):.0f}."
+            )
     parts += ["### What they show", bench.listing(sentences(found))]
     parts += [bench.listing(found.plan.left_open)]
     return "\n\n".join(parts) + "\n"
@@ -106,8 +113,19 @@ def coarse_table(found: PoseFound) -> str:
     rows = []
     for cell in found.coarse:
         epsilon = "-" if cell.epsilon == math.inf else f"{cell.epsilon:g}"
-        rows.append([cell.psi, cell.method, epsilon, str(cell.runs)])
-    return bench.table(["psi", "method", "epsilon", "PCKh@0.5"], rows)
+        rows.append([cell.psi, cell.method, epsilon, str(cell.runs), _reads(found, cell.psi)])
+    heading = ["psi", "method", "epsilon", "PCKh@0.5"]
+    heading.append("an attacker names by psi, per cent (95 % interval)")
+    return bench.table(heading, rows)
+
+
+def _reads(found: PoseFound, psi: str) -> str:
+    one = found.named.get(psi)
+    return (
+        "-"
+        if one is None
+        else f"{100 * one.value:.0f} ({100 * one.low:.0f} to {100 * one.high:.0f})"
+    )
 
 
 def sentences(found: PoseFound) -> list[str]:
@@ -182,12 +200,38 @@ def _lines(found: PoseFound, strategy: str, relation: str, clip_norm: float) -> 
 
 
 def coarse_plot(found: PoseFound) -> str:
-    """PCKh over the side of a block: the frontier of what psi gives away."""
-    sides = dict(zip([c.psi for c in found.coarse[::2]], found.plan.blocks, strict=True))
-    points = [(c.method, float(sides[c.psi]), 100 * c.runs.mean) for c in found.coarse]
+    """PCKh over what psi gives away: people named by it, or the side of a block if nobody asked."""
+    if not found.named:
+        sides = dict(zip([c.psi for c in found.coarse[::2]], found.plan.blocks, strict=True))
+        points = [(c.method, float(sides[c.psi]), 100 * c.runs.mean) for c in found.coarse]
+        axes = plot.Axes(
+            title="How coarse psi is, and what is learned",
+            x_label="side of a block in pixels of a 256 x 192 crop",
+            y_label="PCKh@0.5, per cent",
+        )
+        return plot.svg(bench.curves(points), axes)
+    dots = []
+    for cell in found.coarse:
+        one, error = found.named[cell.psi], 100 * cell.runs.spread
+        dots.append(
+            frontier.Dot(
+                name=f"{cell.method}, {_short(cell.psi)}",
+                given_away=100 * one.value,
+                low=100 * one.low,
+                high=100 * one.high,
+                kept=100 * cell.runs.mean,
+                spread=0.0 if math.isnan(error) else error,
+                is_proved=bool(cell.proved),
+            )
+        )
     axes = plot.Axes(
-        title="How coarse psi is, and what is learned",
-        x_label="side of a block in pixels of a 256 x 192 crop",
+        title="What psi gives away, and what is learned with it",
+        x_label="people whom an attacker names by psi, per cent",
         y_label="PCKh@0.5, per cent",
     )
-    return plot.svg(bench.curves(points), axes)
+    return frontier.svg(dots, axes)
+
+
+def _short(psi: str) -> str:
+    """The size of psi's blocks alone."""
+    return psi.partition("means of ")[2].partition(" pixels")[0] or psi

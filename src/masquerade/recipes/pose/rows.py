@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from masquerade.recipes.verdict import Runs, Word, compared
+from masquerade.scores import Success
 from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.feature_dp import FeatureDp
 from masquerade.train.feature_projective import FeatureProjective
@@ -133,6 +134,8 @@ class PoseFound:
         about: the data in words.
         taught: private photos.
         tested: photos.
+        named: how often an attacker names people by what psi shows, by psi in words; by whole
+            photos under no word.
     """
 
     cells: tuple[PoseCell, ...]
@@ -141,6 +144,7 @@ class PoseFound:
     about: str
     taught: int
     tested: int
+    named: Mapping[str, Success] = field(default_factory=dict)
 
     @property
     def relations(self) -> list[str]:

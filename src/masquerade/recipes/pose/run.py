@@ -17,8 +17,9 @@ from masquerade.errors import BadInput
 from masquerade.recipes import bench
 from masquerade.recipes.pose.classroom import AskedPose
 from masquerade.recipes.pose.crew import trained
-from masquerade.recipes.pose.photos import kept_albums, sized
+from masquerade.recipes.pose.photos import first_private, kept_albums, sized
 from masquerade.recipes.pose.rows import BOTH, FEATURES_ONLY, FREE, NO_PRIVACY, PoseCell, PoseFound
+from masquerade.scores import Success
 from masquerade.train.psi import Psi
 
 if TYPE_CHECKING:
@@ -64,17 +65,40 @@ def measure(
         kept = (journal.held[one.said] for one in some if one.said in journal.held)
         return tuple(_json.decode(PoseCell, one) for one in kept)
 
-    cells = found(wanted)
+    cells, shown = found(wanted), found(coarse)
     if not cells:
         raise BadInput(f"Expected cells of a stopped run in {plan.out}, got none; run it first.")
     return PoseFound(
         cells=cells,
-        coarse=found(coarse),
+        coarse=shown,
         plan=plan,
         about=_about(data),
         taught=max(cell.taught for cell in cells),
         tested=max(cell.tested for cell in cells),
+        named=_named(plan, data, journal, told) if shown and plan.named else {},
     )
+
+
+def _named(
+    plan: PoseTables, data: Collection[Any], journal: bench.Journal, told: bench.Told
+) -> dict[str, Success]:
+    """How often an attacker names people by whole photos, and by psi of each size of blocks."""
+    from masquerade.recipes.pose import readable  # only this needs what looks at bodies
+
+    rules: list[Psi | None] = [None, *(_pooled(plan, block) for block in plan.blocks)]
+    known = {"" if psi is None else psi.said: psi for psi in rules}
+    asked = {said: f"named by {said or 'whole photos'}" for said in known}
+    missing = [said for said, name in asked.items() if name not in journal.held]
+    if missing:
+        album, looks = first_private(data, readable.PHOTOS, told=told), readable.eyes()
+        for number, said in enumerate(missing):
+            journal.note(asked[said], readable.named(album, known[said], looks=looks))
+            told("naming people", number + 1, len(missing))
+    return {said: _json.decode(Success, journal.held[name]) for said, name in asked.items()}
+
+
+def _pooled(plan: PoseTables, block: int) -> Psi:
+    return Psi(kind="pool", block=block, bits=plan.bits or 4)
 
 
 def asked(plan: PoseTables) -> Iterator[AskedPose]:
@@ -100,7 +124,7 @@ def asked(plan: PoseTables) -> Iterator[AskedPose]:
 def asked_coarse(plan: PoseTables) -> Iterator[AskedPose]:
     """The cells of the frontier: how coarse public pictures are, at the largest epsilon."""
     for block in plan.blocks:
-        psi = Psi(kind="pool", block=block, bits=plan.bits or 4)
+        psi = _pooled(plan, block)
         first = (plan.strategies or ("all",))[0]
         yield AskedPose(method=FEATURES_ONLY, strategy=first, psi=psi)
         yield AskedPose(
