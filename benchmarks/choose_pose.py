@@ -43,7 +43,7 @@ WORLD = 2_000
 EPSILON = 0.8
 RATES = {
     NO_PRIVACY: ("clean_learning_rate", (1e-3, 2e-3)),
-    DP: ("learning_rate", (1e-4, 3e-4, 1e-3)),
+    DP: ("learning_rate", (3e-4, 1e-3, 3e-3, 1e-4)),
     PROJECTED: ("subspace_learning_rate", (5e-4, 2e-3)),
     FEATURE: ("feature_learning_rate", (3e-4, 1e-3)),
 }
@@ -65,6 +65,7 @@ class Choosing:
         tested: photos to test on.
         batch: photos in a batch.
         epochs: of every run.
+        methods: rows that are tried; all if none is named.
         seeds: runs of each setting.
         physical: photos whose gradients are computed at once.
         seconds: after which no further setting is begun.
@@ -80,6 +81,7 @@ class Choosing:
     tested: int = 600
     batch: int = 256
     epochs: float = 10.0
+    methods: tuple[str, ...] = ()
     seeds: int = 1
     physical: int | None = None
     seconds: float = math.inf
@@ -99,8 +101,9 @@ def main() -> None:
     )
     print(f"{len(held.private)} photos drawn after {time.monotonic() - begun:.0f} s", flush=True)
     known = json.loads(given.out.read_text()) if given.out.is_file() else {}
-    settings = {_said(name, fields): fields for name, fields in tried(given)}
-    wanted = {_said(name, fields): _lesson(given, name, fields) for name, fields in tried(given)}
+    every = [(name, one) for name, one in tried(given) if name in (given.methods or (name,))]
+    settings = {_said(name, fields): fields for name, fields in every}
+    wanted = {_said(name, fields): _lesson(given, name, fields) for name, fields in every}
     missing = {said: lesson for said, lesson in wanted.items() if said not in known}
     names = {_name(lesson): said for said, lesson in missing.items()}
     jobs = len(os.sched_getaffinity(0))

@@ -17,6 +17,7 @@ import pytest
 from masquerade.data.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.recipes import bench
+from masquerade.scores import Success
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -173,6 +174,15 @@ def test_the_frontier_has_a_table_and_a_plot() -> None:
     found = found_of(cell(BOTH, 0.8, epsilon=0.8), coarse=coarse, plan={"blocks": (8, 32)})
     assert "blocks of 32 | public features only | - | 60.0" in pages.markdown(found)
     assert pages.plots(found)["pose_coarse"].count("<polyline") == 2
+    seen = {"measure": "rank-1", "low": 0.2, "high": 0.95, "count": 28, "of": "people"}
+    said = {"": 0.9, "blocks of 8": 0.5, "blocks of 32": 0.3}
+    named = {psi: Success(value=v, chance=1 / 28, **seen) for psi, v in said.items()}
+    known = replace(found, named=named)
+    assert "blocks of 32 | public features only | - | 60.0 ± 0.2 | 30 (20 to 95)" in (
+        pages.markdown(known)
+    )
+    assert "by whole photos 90" in pages.markdown(known)
+    assert pages.plots(known)["pose_coarse"].count("<circle") >= 4
 
 
 def test_impossible_plans_are_refused() -> None:

@@ -6,29 +6,33 @@ own photos too, so that both look alike, and takes joints, which are public, to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from masquerade import joints
+from masquerade._optional import require
 from masquerade.attack.interval import bootstrap
 from masquerade.attack.ranks import hits
 from masquerade.recipes.pose.photos import PersonAlbum
 from masquerade.scores import Success
 from masquerade.sight.body_colours import ColourLayout
-from masquerade.sight.body_features import BodyFeatures
 from masquerade.train.psi import Psi
+
+cv2 = require("cv2", extra="vision")
 
 PHOTOS = 480  # private ones, the first, that an attacker is shown and knows together
 _EACH = 8  # of one person, half of them known by name
 _WIDER = 0.15  # of the joints' extent: heads and feet reach beyond them
+_WIDTH = 0.08  # of a body's height: how broad limbs are taken to be
 _SMALL = 1e-6
 
-Eye = Callable[[np.ndarray, np.ndarray], np.ndarray]  # picture and boxes, to rows
+Eye = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # picture, box, mask: a row
 
 
 def eyes() -> Mapping[str, Eye]:
-    """Attackers by name: colours from head to foot, and a network that knows many things."""
-    return {"colours": ColourLayout().embed, "network": BodyFeatures().embed}
+    """Attackers by name: colours in stripes from head to foot, more and fewer of them."""
+    return {f"colours in {n}": ColourLayout(stripes=n).embed for n in (3, 6, 12)}
 
 
 def named(album: PersonAlbum, psi: Psi | None, *, looks: Mapping[str, Eye]) -> Success:
@@ -42,11 +46,16 @@ def named(album: PersonAlbum, psi: Psi | None, *, looks: Mapping[str, Eye]) -> S
     known, asked = _halves(album)
     numbers = np.concatenate([known, asked])
     seen = album.crops[numbers] if psi is None else psi(album.crops[numbers])
-    boxes = [_box(album.targets[number]) for number in numbers]
+    places = [album.targets[number] for number in numbers]
     whose = np.array([album.subjects[number] for number in numbers])
     found: list[Success] = []
     for look in looks.values():
-        rows = np.array([look(picture, box)[0] for picture, box in zip(seen, boxes, strict=True)])
+        rows = np.array(
+            [
+                look(picture, _box(place), _mask(place, album.names, picture.shape[:2]))[0]
+                for picture, place in zip(seen, places, strict=True)
+            ]
+        )
         found.append(_named(rows[: len(known)], rows[len(known) :], whose, seed=len(found)))
     return max(found, key=lambda one: one.value)
 
@@ -81,6 +90,17 @@ def _halves(album: PersonAlbum) -> tuple[np.ndarray, np.ndarray]:
     if not asked:
         raise ValueError("Expected two photos of somebody with a name, got none.")
     return np.array(known), np.array(asked)
+
+
+def _mask(target: np.ndarray, names: Sequence[str], size: tuple[int, int]) -> np.ndarray:
+    """(1, H, W): the pixels near a line between two joints; all where there is none."""
+    found = np.zeros(size, np.uint8)
+    width = max(6, int(_WIDTH * (_box(target)[0, 3] - _box(target)[0, 1])))
+    for one, two in joints.limbs(names):
+        if target[one, 2] > 0 and target[two, 2] > 0:
+            ends = ([round(float(place)) for place in target[joint, :2]] for joint in (one, two))
+            cv2.line(found, *ends, 1, width)
+    return (found if found.any() else np.ones_like(found))[None].astype(float)
 
 
 def _box(target: np.ndarray) -> np.ndarray:

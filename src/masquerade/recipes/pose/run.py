@@ -102,15 +102,19 @@ def _pooled(plan: PoseTables, block: int) -> Psi:
 
 
 def asked(plan: PoseTables) -> Iterator[AskedPose]:
-    """The cells of the tables; what costs least first, so that a stopped run has whole rows."""
+    """The cells of the tables, those that tell most first: a stopped run has whole rows of them.
+
+    Rows without noise come first; then the largest clip norm, with the largest and the smallest
+    epsilon before all others.
+    """
     strategies = plan.strategies or ()
     for strategy in strategies:
         names = FREE if strategy != "scratch" else (NO_PRIVACY, FEATURES_ONLY)
         yield from (AskedPose(method=name, strategy=strategy) for name in names)
     for strategy in strategies:
         for relation in plan.relations:
-            for epsilon in sorted(plan.epsilons or (), reverse=True):
-                for clip_norm in plan.clip_norms or ():
+            for clip_norm in sorted(plan.clip_norms or (), reverse=True):
+                for epsilon in _telling(plan.epsilons or ()):
                     for name in plan.methods:
                         yield AskedPose(
                             method=name,
@@ -119,6 +123,12 @@ def asked(plan: PoseTables) -> Iterator[AskedPose]:
                             clip_norm=clip_norm,
                             relation=relation,
                         )
+
+
+def _telling(epsilons: Sequence[float]) -> list[float]:
+    """Both ends first."""
+    falling = sorted(epsilons, reverse=True)
+    return falling if len(falling) < 3 else [falling[0], falling[-1], *falling[1:-1]]
 
 
 def asked_coarse(plan: PoseTables) -> Iterator[AskedPose]:
