@@ -57,7 +57,7 @@ class AskedPose:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Tested:
+class PoseTest:
     """What a test gave.
 
     Args:
@@ -88,7 +88,7 @@ class Classroom:
     def __init__(self, held: PoseAlbums, shown: Mapping[str, np.ndarray] | None = None) -> None:
         self._held, self._shown = held, shown or {}
         self._plan: PoseTables
-        self.last: Tested | None = None
+        self.last: PoseTest | None = None
         self._key: tuple[Any, ...] = ()
         self._rows: Mapping[str, Tensor] = {}
 
@@ -145,7 +145,7 @@ class Classroom:
                     gc.collect()
                     torch.cuda.empty_cache()
 
-    def _measured(self, one: AskedPose, tests: list[Tested]) -> PoseCell:
+    def _measured(self, one: AskedPose, tests: list[PoseTest]) -> PoseCell:
         self.last = tests[-1]
         return PoseCell(
             method=one.method,
@@ -232,7 +232,7 @@ class Classroom:
         with torch.no_grad():
             return torch.cat([trunk(some.to(self._plan.device)) for some in inputs])
 
-    def _tested(self, tail: Any, seen: Mapping[str, Tensor]) -> Tested:
+    def _tested(self, tail: Any, seen: Mapping[str, Tensor]) -> PoseTest:
         """How many joints are right within half a head and a tenth, flip test included."""
         exam, step = self._held.tested, _TOGETHER[self._plan.device]
         tail.eval()
@@ -249,7 +249,7 @@ class Classroom:
             for share in _SHARES
         )
         each = shares_right(found, exam.joints, exam.head_px, names=exam.names)
-        return Tested(half=half, tenth=tenth, photos=each[np.isfinite(each)], places=places)
+        return PoseTest(half=half, tenth=tenth, photos=each[np.isfinite(each)], places=places)
 
 
 def _error(photos: np.ndarray) -> float:
