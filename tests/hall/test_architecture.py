@@ -26,7 +26,6 @@ BY_NAME = {  # may import what a string names, each for its reason
     "_optional.py": "packages of others; its callers name them",
     "catalog.py": "entries: files that nobody lists",
     "cli.py": "the one verb that runs",
-    "files/user_module.py": "a file of the user's own, by its path",
 }
 IMPORTERS = {"import_module", "__import__", "require", "find_spec"}  # of what a string names
 LOADERS = {  # of files, modules and code

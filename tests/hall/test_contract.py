@@ -100,8 +100,8 @@ def test_a_mechanism_is_usable_from_the_command_line_by_its_file_name(
     flags = [
         word
         for name, value in mechanism.fields().items()
-        if value is not None
-        for word in (f"--{name.replace('_', '-')}", value)
+        if value is not None and value is not False
+        for word in (f"--{name.replace('_', '-')}", value)[: 1 if value is True else 2]
     ]
     done = command("release", source, target, "--mechanism", mechanism.name, *flags, "--json")
     assert done.code == 0, done.err

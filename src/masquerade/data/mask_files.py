@@ -33,6 +33,7 @@ _NUMBER = re.compile(r"(\d+)\D*$")
 # What an avatar's masks are called: drawn surely, drawn, and all that blending touched.
 _AVATAR = {"background": "eroded_r", "person": "q"}
 _PERSON = "person"
+_BESIDE = ".masks.npz"  # stands beside the recording, as an avatar's does
 # Beside a person's mask that a segmenter made for one private side: what made it, as UTF-8 bytes.
 _MADE = {"background": "segmenter_background", "person": "segmenter_person"}
 
@@ -99,6 +100,8 @@ class MaskFiles:
             _refuse(f"Expected a recording's name below its folder, got {name!r}; mend its list.")
         place = self.folder / stem
         found = self._named(place)
+        if any(one.name.lower().endswith(_BESIDE) for one in found):  # of the recording itself
+            found = [one for one in found if one.name != PurePosixPath(name).name]
         if not found:
             _refuse(
                 f"Expected a mask of {name} in {self.folder}: {stem}.masks.npz, {stem}.npz, a "
@@ -227,7 +230,7 @@ def packed(mask: np.ndarray, *, private: Side, made_by: str) -> bytes:
 def _stem(path: Path) -> str:
     """The recording that a mask is named after; nothing for other files."""
     name = path.name
-    for suffix in (".masks.npz", ".npz"):
+    for suffix in (_BESIDE, ".npz"):
         if name.lower().endswith(suffix):
             return name[: -len(suffix)]
     if path.is_dir():

@@ -38,6 +38,7 @@ _OTHERS = _Pace(time=100.0, room=0.05)  # a mechanism that nobody has measured
 _PACES = {
     "alf": _Pace(time=51.0, room=0.010),
     "appearance_free": _Pace(time=130.0, room=0.11),
+    "avatar": _Pace(time=350.0, room=0.015),
     "blur": _Pace(time=7.0, room=0.010),
     "cosine_gaussian": _Pace(time=20.0, room=0.023),
     "cosine_gaussian local": _Pace(time=33.0, room=0.022),

@@ -99,7 +99,7 @@ class PersonSegmenter:
     def near(self, frame: np.ndarray, people: np.ndarray) -> np.ndarray:
         """(H, W): how likely a pixel is of somebody of ``people`` (N, 3 or more), as `found`."""
         found = np.zeros(frame.shape[:2], np.float32)
-        for x, y, radius in np.reshape(people, (len(people), -1))[:, :3]:
+        for x, y, radius, *_ in people:
             reach = max(1, round(_AROUND * radius))
             self._look(frame, found, (round(y) - reach, round(x) - reach, 2 * reach))
         return found

@@ -1,1 +1,198 @@
 """Replace people by avatars who do the same, and say which pixels are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.assets import fetch
+from masquerade.files.spool import Spool
+from masquerade.guarantee import Guarantee
+from masquerade.mechanism import Frames, Heuristic, Shape, Shapes, as_video
+from masquerade.noise import Noise
+from masquerade.release.avatar.segment import PersonMasks
+from masquerade.release.avatar.study import MASKS, Plan, Study
+from masquerade.release.avatar.watch import Watchman
+from masquerade.sight.face_detector import Detector, Layout, load_detector
+from masquerade.sight.person_segmenter import PersonSegmenter
+from masquerade.sight.pose_landmarks import PoseLandmarks
+
+_RATE_HZ = 25.0  # of frames that come without one
+_HOLD_S = 2.0  # for which somebody is followed whom the pose network has lost
+_FACE_LINES = 540  # of the picture in which faces are sought
+_GAITS = ("own", "public")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Avatar(Heuristic):
+    """Everybody is removed from the film, and a drawn figure moves in their place as they did.
+
+    After [schneider2024, Alg. 1]: people are posed and tracked, their pixels found
+    and replaced by what other frames saw behind them, and a body of random shape, stature, skin,
+    hair and clothes, the same over the film, is drawn in every pose. Beside the film stand the
+    masks: q, all that was taken out; r, all that was drawn; and eroded r, what is drawn for
+    certain, which `train --masks` takes as public.
+
+    Guarantee:
+        none: networks miss people and pixels; pose, gait, timing and place are kept on purpose, and
+            somebody may be known by them.
+
+    Args:
+        strict: publish nothing if a detector finds somebody whom the masks do not cover; otherwise
+            they are blurred, and the receipt says in how many frames.
+        gait: own (as the person walks) or public (another's way of walking, at the same pace).
+        grow: by which person masks grow, in shares of the frame's shorter side.
+        blend: how wide rims are soft, likewise.
+        steady: frames before and after that fill a gap in a person's mask.
+        watch_every: of so many frames one is searched whole for people whom the masks miss.
+        face_thresh: the least score of a face that must be covered, 0 to 1; lower covers more.
+        field_of_view: the camera's angle between the upper and the lower edge, in degrees.
+        eye_height: of the camera above the floor, in metres; guessed if not given.
+        shadow: draw a shadow at the figures' feet.
+        pose_module: a Python file of yours that poses people instead: ``people(frames, rate_hz)``.
+        inpaint_module: one that removes them: ``inpaint(frames, people)``.
+        export: write the tracks to this file as JSON. It is computed from the private video: do not
+            publish it. It must be a new file; no receipt names it.
+    """
+
+    ALONG: ClassVar[tuple[str, ...]] = (MASKS,)
+
+    strict: bool = False
+    gait: str = "own"
+    grow: float = 0.008
+    blend: float = 0.004
+    steady: int = 3
+    watch_every: int = 10
+    face_thresh: float = 0.4
+    field_of_view: float = 50.0
+    eye_height: float | None = None
+    shadow: bool = False
+    pose_module: str | None = None
+    inpaint_module: str | None = None
+    export: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        _check.not_negative(grow=self.grow, blend=self.blend, steady=self.steady)
+        _check.at_most(0.1, grow=self.grow, blend=self.blend)
+        _check.count(watch_every=self.watch_every)
+        _check.at_most(100, watch_every=self.watch_every, steady=self.steady)
+        _check.probability(face_thresh=self.face_thresh)
+        _check.at_least(10.0, "Narrower lenses are not known.", field_of_view=self.field_of_view)
+        _check.at_most(150, field_of_view=self.field_of_view)
+        if self.eye_height is not None:
+            _check.positive(eye_height=self.eye_height)
+        if not isinstance(self.steady, int) or isinstance(self.steady, bool):
+            raise ValueError(f"Expected steady to be a whole number, got steady={self.steady!r}.")
+        if self.gait not in _GAITS:
+            raise ValueError(_check.unknown("gait", self.gait, _GAITS))
+
+    @property
+    def hides(self) -> str:
+        """Who it is, by face, body and clothes."""
+        return "who people are, by drawing others in their place"
+
+    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
+        """None, and what is kept is named."""
+        gait = "gait" if self.gait == "own" else "pace and phase of the gait"
+        return replace(
+            super().guarantee(shape),
+            not_protected=(
+                f"pose, {gait}, timing, and when people come and go: avatars repeat them",
+                "the place: everything outside of the masks is as it was, bit by bit before it is "
+                "encoded, and so are shadows, mirrors and what people hold",
+                "the outline of people: the mask q, published beside the film, follows it",
+                "the number of frames in which somebody outside of the masks was blurred: it is "
+                "counted in the private video and stands in the receipt",
+                "anything else: nothing is proved about what can be recovered",
+            ),
+        )
+
+    def fields(self) -> dict[str, Any]:
+        """The public fields; where the private file goes is not one of them."""
+        return {**super().fields(), "export": None}
+
+    def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> Study:
+        """Look at the whole film; all networks are loaded before the first frame is taken."""
+        shape = as_video(shape)
+        if self.export is not None:
+            _check_room(Path(self.export))
+        segmenter, landmarks = PersonSegmenter(private="person"), PoseLandmarks()
+        segmenter.ready()
+        landmarks.ready()
+        size = (shape[1], shape[2])
+        study = Study(
+            self._plan(min(size)),
+            masks=PersonMasks(segmenter=segmenter, hold=round(_HOLD_S * rate_hz)),
+            landmarks=landmarks,
+            watch=Watchman(segmenter, self._faces(), every=self.watch_every, size=size),
+            shape=shape,
+            rate_hz=rate_hz,
+        )
+        try:
+            study.look(frames, noise)
+        except BaseException:
+            study.close()
+            raise
+        return study
+
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+        """The frames with avatars; they wait on disk, in a file without a name, to come twice."""
+        shape = as_video(shape)
+        with Spool() as held:
+            kept = _kept(frames, held)
+            with closing(self.studied(kept, shape, rate_hz=_RATE_HZ, noise=noise)) as study:
+                again = (
+                    np.frombuffer(held[at], np.uint8).reshape(shape[1:]) for at in range(len(held))
+                )
+                yield from study.stream(again, shape, noise)
+
+    def _plan(self, side: int) -> Plan:
+        return Plan(
+            grow_px=round(self.grow * side),
+            blend_px=round(self.blend * side),
+            steady=self.steady,
+            is_strict=self.strict,
+            gait=self.gait,
+            fov_deg=self.field_of_view,
+            eye_m=self.eye_height,
+            shadow=self.shadow,
+            pose_module=_path(self.pose_module),
+            inpaint_module=_path(self.inpaint_module),
+            export=_path(self.export),
+        )
+
+    def _faces(self) -> Detector:
+        return load_detector(
+            fetch("centerface"),
+            layout=Layout.CENTERFACE,
+            thresh=self.face_thresh,
+            height=_FACE_LINES,
+        )
+
+
+def _kept(frames: Frames, held: Spool) -> Iterator[np.ndarray]:
+    """The same frames, which are held, too."""
+    for frame in frames:
+        held.add(np.ascontiguousarray(frame).tobytes())
+        yield frame
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)
+
+
+def _check_room(path: Path) -> None:
+    """Refuse a path at which no new file can stand."""
+    if not path.parent.is_dir():
+        raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
+    if path.exists():
+        raise FileExistsError(f"{path} stands there already; choose another name for export.")
+
+
+EXAMPLE = Avatar()

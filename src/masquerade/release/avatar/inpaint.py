@@ -13,16 +13,16 @@ from typing import TypeAlias
 
 import numpy as np
 
+from masquerade import _own_code
 from masquerade._optional import require
 from masquerade.errors import BadInput
-from masquerade.files.user_module import function_of
+from masquerade.release.avatar.patches import toned
 from masquerade.release.avatar.segment import Edged
 
 cv2 = require("cv2", extra="vision")
 
 Inpaint: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
-_TONE_PX = 8  # pixels of the frame in one of the small picture in which tones are compared
-_ODD = 48  # shades: a larger difference is a thing that moved, no other light
+_MARGIN_PX = 32  # around people, where the light is compared
 _WINDOW, _OVERLAP = 40, 8  # frames that a user's network is given at a time
 
 
@@ -38,56 +38,30 @@ def emptied(
         is_same_light: whether the place is as bright as the frame.
     """
     out = frame.copy()
-    part = _around(people.q, margin=4 * _TONE_PX)
-    if part is None:
-        return out
-    before, behind = frame[part].astype(np.float32), place[part].astype(np.float32)
-    q, alpha = people.q[part], people.alpha[part][..., None]
-    behind += 0.0 if is_same_light else _tone(before - behind, q)
-    mixed = before + (behind - before) * alpha
-    out[part] = np.where(q[..., None], np.rint(mixed).clip(0, 255), before).astype(np.uint8)
+    for part in _parts(people.q, margin=_MARGIN_PX):
+        before, behind = frame[part], place[part].astype(np.float32)
+        q, alpha = people.q[part], people.alpha[part][..., None]
+        behind += 0.0 if is_same_light else toned(before, place[part], q)
+        mixed = before + (behind.clip(0, 255) - before) * alpha
+        np.copyto(out[part], np.rint(mixed).astype(np.uint8), where=q[..., None])
     return out
 
 
-def _around(mask: np.ndarray, *, margin: int) -> tuple[slice, slice] | None:
-    """Rows and columns that a mask reaches and a margin; None if it is empty."""
-    rows, columns = (np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0))
-    if not len(rows):
-        return None
-    return (
-        slice(max(0, rows[0] - margin), rows[-1] + 1 + margin),
-        slice(max(0, columns[0] - margin), columns[-1] + 1 + margin),
-    )
-
-
-def _tone(apart: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """(H, W, 3): a smooth field that has the values of ``apart`` around ``q``, and fills it."""
-    counts = ~q & (np.abs(apart).max(axis=2) < _ODD)
-    rows, columns = q.shape
-    size = (-(-columns // _TONE_PX), -(-rows // _TONE_PX))
-    known = counts.astype(np.float32)
-    small = cv2.resize(apart * known[..., None], size, interpolation=cv2.INTER_AREA)
-    share = cv2.resize(known, size, interpolation=cv2.INTER_AREA)
-    filled = _pulled(np.atleast_3d(small), share)
-    return np.asarray(cv2.resize(filled, (columns, rows), interpolation=cv2.INTER_LINEAR))
-
-
-def _pulled(sums: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Where ``share`` (H, W) of the values is known, their mean; elsewhere what is around."""
-    height, width = share.shape
-    if height == 1 and width == 1:
-        return np.asarray(sums / max(float(share[0, 0]), 1e-6))
-    half = (-(-width // 2), -(-height // 2))
-    coarse = _pulled(
-        np.atleast_3d(cv2.resize(sums, half, interpolation=cv2.INTER_AREA)).reshape(
-            *half[::-1], -1
-        ),
-        cv2.resize(share, half, interpolation=cv2.INTER_AREA).reshape(half[::-1]),
-    )
-    behind = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_LINEAR)
-    behind = np.asarray(behind).reshape(height, width, -1)
-    sure = np.minimum(1.0, 4.0 * share)[..., None]
-    return np.asarray(sure * sums / np.maximum(share, 1e-6)[..., None] + (1 - sure) * behind)
+def _parts(mask: np.ndarray, *, margin: int) -> list[tuple[slice, slice]]:
+    """Rows and columns around each thing in a mask, with a margin."""
+    height, width = mask.shape
+    rows, columns = -(-height // margin), -(-width // margin)
+    share = cv2.resize(mask.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
+    near = cv2.dilate((share > 0).astype(np.uint8), np.ones((3, 3), np.uint8))
+    count, _, boxes, _ = cv2.connectedComponentsWithStats(near.reshape(rows, columns))
+    found = (boxes[number, :4].tolist() for number in range(1, count))
+    return [
+        (
+            slice(top * height // rows, -(-(top + tall) * height // rows)),
+            slice(left * width // columns, -(-(left + wide) * width // columns)),
+        )
+        for left, top, wide, tall in found
+    ]
 
 
 def from_module(path: Path) -> Inpaint:
@@ -99,7 +73,7 @@ def from_module(path: Path) -> Inpaint:
     Raises:
         BadInput: if there is no such file, it cannot be run, or has no such function.
     """
-    found = function_of(path, "inpaint", takes="frames, people")
+    found = _own_code.function(path, "inpaint", signature="frames, people")
     return lambda frames, people: _checked(found(frames, people), frames, path)
 
 

@@ -17,14 +17,13 @@ import numpy as np
 from masquerade._optional import require
 from masquerade.files.spool import Spool
 from masquerade.release.avatar.align import Placed
+from masquerade.release.avatar.patches import painted
 
 cv2 = require("cv2", extra="vision")
 
 _BEYOND = 0.25  # of the sides: how far a plate of a camera that moves reaches out of its first
 _LIKE = 20  # shades by which two sights of one place differ at most
 _MOST = 100  # frames that a pixel remembers
-_PAINTED = 480  # lines at which what nobody saw is painted in
-_REACH = 5  # pixels, of that
 
 
 @dataclass(kw_only=True, eq=False)
@@ -91,21 +90,10 @@ class Plate:
             self.weight[new] = 1
 
     def paint(self) -> None:
-        """Paint in what nobody saw, in smaller."""
+        """Paint in what nobody saw."""
         unseen = self.weight == 0
-        if not unseen.any():
-            return
-        rows, columns = unseen.shape
-        scale = min(1.0, _PAINTED / rows)
-        size = (max(1, round(columns * scale)), max(1, round(rows * scale)))
-        hole = cv2.resize(unseen.astype(np.uint8) * 255, size, interpolation=cv2.INTER_AREA) > 0
-        if hole.all():
-            self.colour[:] = 128
-            return
-        small = cv2.resize(self.colour, size, interpolation=cv2.INTER_AREA)
-        filled = cv2.inpaint(small, hole.astype(np.uint8), _REACH, cv2.INPAINT_TELEA)
-        whole = cv2.resize(filled, (columns, rows), interpolation=cv2.INTER_LINEAR)
-        self.colour[unseen] = whole[unseen]
+        if unseen.any():
+            self.colour = painted(self.colour, unseen)
 
     @property
     def _shift(self) -> np.ndarray:
@@ -123,7 +111,8 @@ class Plate:
         self.corner = (left, above)
 
     def _vote(self, frame: np.ndarray, seen: np.ndarray) -> None:
-        far = cv2.absdiff(frame, self.colour).max(axis=2) > _LIKE
+        red, green, blue = cv2.split(cv2.absdiff(frame, self.colour))
+        far = cv2.max(cv2.max(red, green), blue) > _LIKE
         weight = self.weight
         np.subtract(weight, 1, out=weight, where=seen & far & (weight > 0))
         np.add(weight, 1, out=weight, where=seen & ~far & (weight < _MOST))

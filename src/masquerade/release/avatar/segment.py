@@ -7,26 +7,29 @@ may be a person's.
 
 Over time a mask flickers, and what flickers shows somebody for a moment. So a pixel is a person's
 in a frame, too, if it is in the frame before or after, or both some frames before and some after.
+Where the place behind is known, whatever differs from it and touches somebody is theirs as well: a
+leg that the networks missed, a bag, a shadow.
 Then the mask grows, and its rim is soft outside of what it grew to: no part of a person is mixed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from masquerade._optional import require
 from masquerade.files.spool import MaskSpool
 from masquerade.sight.person_segmenter import PersonSegmenter
+from masquerade.sight.person_tracks import Track
 from masquerade.sight.pose_landmarks import Pose
 
 cv2 = require("cv2", extra="vision")
 
 _OWN = 0.15  # how likely a pixel of a posed person must be
 _SEEN = 0.3  # and one that the segmenter sees near one
-_NEAR = 0.12  # of a body's radius: how far from the posed person that may lie
+_NEAR = 0.07  # of a body's radius: how far from the posed person that may lie
 _AROUND = 1.25  # of the circle around a body: what the pose network was shown
 _SHOWN = 256  # pixels of that
 _TORSO = (11, 12, 23, 24)  # shoulders and hips, of BlazePose's joints
@@ -36,6 +39,10 @@ _LIMBS = (
 )
 _THICK, _HEAD = 0.22, 0.28  # of the torso's length: a limb, and half of a head
 _TRUSTED = 0.3
+_STEP, _GONE = 0.05, 0.15  # of the radius: a step in a frame; of the pixels: who is gone
+_SAME = 0.35  # of the radius: two who are nearer are one
+_BOX = 0.15  # of a body's height: how far it reaches out of the box around its joints
+_APART, _KNOWN = 40, 2  # shades from the place behind, and frames that must have seen it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,15 +58,67 @@ class Edged:
     q: np.ndarray
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Lost:
+    """Somebody whom the pose network does not find any more.
+
+    Args:
+        circle: (3,) around the body, where it was last.
+        mask: (H, W) bool, which pixels were theirs.
+        least: pixels below which they are gone.
+        age: frames since.
+    """
+
+    circle: np.ndarray
+    mask: np.ndarray
+    least: float
+    age: int = 0
+
+
+@dataclass(kw_only=True, eq=False)
 class PersonMasks:
-    """Makes the mask of one frame from what was found in it.
+    """Makes the masks of frames that follow each other from what was found in them.
+
+    Whom the pose network loses the segmenter alone goes on with, as long as it sees them where they
+    were.
 
     Args:
         segmenter: that looks around everybody who was posed.
+        hold: frames after which somebody who was lost is given up.
     """
 
     segmenter: PersonSegmenter
+    hold: int = 60
+    _known: list[_Lost] = field(default_factory=list, init=False, repr=False)
+
+    def next(self, frame: np.ndarray, poses: Sequence[Pose]) -> np.ndarray:
+        """(H, W) bool: everybody in the next frame, also those who were lost."""
+        found = self.of(frame, poses)
+        posed = [(circle(pose), pose) for pose in poses]
+        lost = [
+            self._again(frame, one)
+            for one in self._known
+            if not any(_is_there(one.circle, where) for where, _ in posed)
+        ]
+        self._known = [one for one in lost if one is not None]
+        for one in self._known:
+            found = found | one.mask
+        for where, pose in posed:
+            own = pose.mask(frame.shape[0], frame.shape[1]) > _OWN
+            self._known.append(_Lost(circle=where, mask=own, least=_GONE * own.sum()))
+        return np.asarray(found)
+
+    def _again(self, frame: np.ndarray, one: _Lost) -> _Lost | None:
+        x, y, radius = one.circle
+        near = grown(one.mask, max(2, round(_STEP * radius)))
+        mask = (self.segmenter.near(frame, one.circle[None]) > _SEEN) & near
+        if one.age >= self.hold or mask.sum() <= one.least:
+            return None
+        rows, columns = np.nonzero(mask)
+        before = np.array([np.mean(axis) for axis in np.nonzero(one.mask)])
+        down, across = np.array([rows.mean(), columns.mean()]) - before
+        where = np.array([x + across, y + down, radius])
+        return _Lost(circle=where, mask=mask, least=one.least, age=one.age + 1)
 
     def of_anybody(self, frame: np.ndarray) -> np.ndarray:
         """(H, W) bool: whoever the segmenter's own detector finds; for poses of another kind."""
@@ -79,6 +138,12 @@ class PersonMasks:
         return found
 
 
+def _is_there(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two circles are about one person."""
+    apart = float(np.hypot(*(one - other)[:2]))
+    return apart < _SAME * max(float(one[2]), float(other[2]))
+
+
 def circle(pose: Pose) -> np.ndarray:
     """(3,) x, y and radius in pixels of the circle around a body."""
     scale = np.sqrt(abs(np.linalg.det(pose.to_frame[:, :2])))
@@ -86,23 +151,53 @@ def circle(pose: Pose) -> np.ndarray:
     return np.array([x, y, scale * _SHOWN / 2 / _AROUND])
 
 
-def drawn_limbs(joints: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """(H, W) bool: thick limbs along joints (33, 4), where they are trusted; a body at the least.
+def in_track(masks: MaskSpool, number: int, track: Track) -> np.ndarray:
+    """(H, W) bool: the person of a track in a frame, as far as the track tells.
 
-    For moments in which the networks see nobody, and somebody was there before and after.
+    Limbs are drawn along the joints. Where the person was not seen, their outline of the nearest
+    frames before and after in which they were is moved there as well.
     """
+    at = number - track.start
+    is_seen = bool(track.is_seen[at])
+    found = drawn_limbs(track.joints[at], masks.size, trusted=_TRUSTED if is_seen else 0.0)
+    if is_seen:
+        return found
+    seen = np.flatnonzero(track.is_seen)
+    for other in (*seen[seen < at][-1:].tolist(), *seen[seen > at][:1].tolist()):
+        found |= _moved(masks[track.start + other], track.boxes[other], track.boxes[at])
+    return found
+
+
+def _moved(mask: np.ndarray, box: np.ndarray, to: np.ndarray) -> np.ndarray:
+    """(H, W) bool: what a mask holds in and around a box, moved as the box is to another."""
+    margin = _BOX * max(box[2] - box[0], box[3] - box[1])
+    low, high = np.floor(box[:2] - margin), np.ceil(box[2:] + margin)
+    (left, top), (right, bottom) = (
+        np.clip(each, 0, mask.shape[::-1]).astype(int).tolist() for each in (low, high)
+    )
+    part = np.zeros(mask.shape, np.uint8)
+    part[top:bottom, left:right] = mask[top:bottom, left:right]
+    across, down = (to[:2] + to[2:] - box[:2] - box[2:]) / 2
+    way = np.array([[1, 0, across], [0, 1, down]], np.float32)
+    return np.asarray(cv2.warpAffine(part, way, mask.shape[::-1], flags=cv2.INTER_NEAREST) > 0)
+
+
+def drawn_limbs(
+    joints: np.ndarray, size: tuple[int, int], *, trusted: float = _TRUSTED
+) -> np.ndarray:
+    """(H, W) bool: thick limbs along joints (33, 4) that are trusted more than that."""
     canvas = np.zeros(size, np.uint8)
     places, trust = joints[:, :2], joints[:, 2]
     middle = places[list(_TORSO)].reshape(2, 2, 2).mean(axis=1)
     torso = max(2.0, float(np.linalg.norm(middle[0] - middle[1])))
     spots = np.rint(places.clip(-4 * max(size), 4 * max(size))).astype(int)
     for one, other in _LIMBS:
-        if min(trust[one], trust[other]) > _TRUSTED:
+        if min(trust[one], trust[other]) > trusted:
             width = max(1, round(_THICK * torso))
             cv2.line(canvas, spots[one].tolist(), spots[other].tolist(), 1, width)
-    if trust[list(_TORSO)].min() > _TRUSTED:
+    if trust[list(_TORSO)].min() > trusted:
         cv2.fillConvexPoly(canvas, cv2.convexHull(spots[list(_TORSO)]), 1)
-    if trust[0] > _TRUSTED:
+    if trust[0] > trusted:
         cv2.circle(canvas, spots[0].tolist(), max(1, round(_HEAD * torso)), 1, -1)
     return canvas.astype(bool)
 
@@ -125,6 +220,28 @@ def steady(masks: MaskSpool, number: int, *, reach: int) -> np.ndarray:
             after |= masks[number + away]
             now = now | after if away == 1 else now
     return np.asarray(now | (before & after))
+
+
+def touching(
+    mask: np.ndarray, frame: np.ndarray, place: np.ndarray, weight: np.ndarray, *, by_px: int
+) -> np.ndarray:
+    """(H, W) bool: what differs from the place behind, and lies within ``by_px`` of the mask.
+
+    Args:
+        mask: (H, W) bool, people.
+        frame: (H, W, 3) uint8.
+        place: of the same shape, what is behind.
+        weight: (H, W), how many frames say so.
+        by_px: how near a difference must come to somebody; all of it counts then.
+    """
+    red, green, blue = cv2.split(cv2.absdiff(frame, place))
+    apart = ((cv2.max(cv2.max(red, green), blue) > _APART) & (weight >= _KNOWN)).astype(np.uint8)
+    apart = cv2.morphologyEx(apart, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    _, labels = cv2.connectedComponents(apart)
+    found = np.zeros(labels.max() + 1, bool)
+    found[labels[grown(mask, by_px)]] = True
+    found[0] = False
+    return np.asarray(found[labels])
 
 
 def edged(mask: np.ndarray, *, grow_px: int, blend_px: int) -> Edged:

@@ -111,8 +111,8 @@ def missed_of(found: Detected, seen: np.ndarray, q: np.ndarray) -> np.ndarray:
     missed = np.zeros_like(q)
     for x, y, radius, _ in found.people:
         if not _is_covered(x, y, radius, q):
-            body = seen & _disc(q.shape, x, y, 1.25 * radius)
             inner = _disc(q.shape, x, y, _INNER * radius)
+            body = _touching(seen & _disc(q.shape, x, y, 1.25 * radius), inner)
             if (body & inner).sum() > _LEAST * max(1, inner.sum()):
                 missed |= grown(body, max(1, round(0.05 * radius)))
     for left, top, right, bottom, _ in found.faces:
@@ -144,6 +144,13 @@ def _is_covered(x: float, y: float, radius: float, q: np.ndarray) -> bool:
     about = max(1.0, _ABOUT * radius)
     near = q[_span(y - about, y + about, 0, len(q)), _span(x - about, x + about, 0, q.shape[1])]
     return bool(near.any())
+
+
+def _touching(mask: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(H, W) bool: those things in a mask that touch another mask."""
+    _, labels = cv2.connectedComponents(mask.astype(np.uint8))
+    wanted = np.unique(labels[other & mask])
+    return np.asarray(np.isin(labels, wanted) & mask)
 
 
 def _disc(shape: tuple[int, ...], x: float, y: float, radius: float) -> np.ndarray:

@@ -1,0 +1,131 @@
+"""A film with avatars goes out with its masks and its receipt: all of them or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import real_films
+import video_files as maker
+from masquerade import assets
+from masquerade.data.mask_files import Form, MaskFiles
+from masquerade.errors import BadInput
+
+NAMES = ("out.mp4", "out.mp4.receipt.json", "out.masks.npz")
+KILLED = """
+import os, signal, sys
+from masquerade.files import atomic
+from masquerade.cli import main
+plain, left = atomic.Part.name, [int(sys.argv[1])]
+def name(self):
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    plain(self)
+atomic.Part.name = name
+main(sys.argv[2:])
+"""
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Somebody who walks, in a small film."""
+    pytest.importorskip("ai_edge_litert")
+    for name in ("selfie_segmentation", "pose_detection", "pose_landmark_full", "centerface"):
+        try:
+            assets.fetch(name)
+        except (OSError, BadInput) as error:
+            pytest.skip(f"{name} cannot be had: {error}")
+    path = tmp_path_factory.mktemp("private") / "walk.mp4"
+    maker.make(path, real_films.clip(0)[:4], maker.KINDS["h264.mp4"])
+    return path
+
+
+def words(film: Path, folder: Path) -> list[str]:
+    return ["release", str(film), str(folder / "out.mp4"), "--mechanism", "avatar"]
+
+
+def standing(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_film_goes_out_with_masks_that_training_reads(
+    film: Path, command: Any, tmp_path: Path
+) -> None:
+    done = command(*words(film, tmp_path), "--json")
+    assert done.code == 0, done.err
+    assert standing(tmp_path) == set(NAMES)
+    receipt = json.loads((tmp_path / NAMES[1]).read_text())
+    assert set(receipt["along"]) == {".masks.npz"} and "frames_blurred" in receipt["counted"]
+    assert receipt["guarantee"]["kind"] == "heuristic" and receipt["guarantee"]["epsilon"] is None
+    checked = command("receipt", "check", tmp_path)
+    assert checked.code == 0 and command("receipt", "check", tmp_path / "out.mp4").code == 0
+    shape = (4, *real_films.clip(0).shape[1:3])
+    held = {}
+    for private in ("background", "person"):
+        files = MaskFiles(folder=tmp_path, private=private)  # type: ignore[arg-type]
+        mask = files.read("out.mp4", shape)
+        assert mask.form is Form.AVATAR and mask.person.shape == shape
+        held[private] = mask.person
+    assert held["person"].any(), "somebody walks there"
+    with np.load(tmp_path / NAMES[2]) as masks:
+        assert set(masks) == {"r", "q", "eroded_r"}
+    again = command(*words(film, tmp_path))
+    assert again.code == 2 and "--resume" in again.err
+    kept = command(*words(film, tmp_path), "--resume", "--json")
+    assert kept.code == 0 and kept.json["already_done"]
+    before = (tmp_path / NAMES[2]).read_bytes()
+    assert command(*words(film, tmp_path), "--overwrite").code == 0
+    assert standing(tmp_path) == set(NAMES) and command("receipt", "check", tmp_path).code == 0
+    (tmp_path / NAMES[2]).write_bytes(before[:-1])
+    changed = command("receipt", "check", tmp_path / "out.mp4")
+    assert changed.code == 4 and "out.masks.npz" in changed.err
+    (tmp_path / NAMES[2]).unlink()
+    assert command("receipt", "check", tmp_path / "out.mp4").code == 4
+
+
+def test_a_strangers_masks_are_never_replaced(film: Path, command: Any, tmp_path: Path) -> None:
+    (tmp_path / NAMES[2]).write_bytes(b"mine")
+    done = command(*words(film, tmp_path))
+    assert done.code == 2 and "is not replaced" in done.err
+    assert standing(tmp_path) == {NAMES[2]} and (tmp_path / NAMES[2]).read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("named", [1, 2])
+def test_a_run_that_is_killed_while_it_names_its_files_is_taken_up(
+    named: int, film: Path, command: Any, tmp_path: Path
+) -> None:
+    code = [sys.executable, "-c", KILLED, str(named), *words(film, tmp_path)]
+    killed = subprocess.run(code, capture_output=True, timeout=300, env=dict(os.environ))
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    left = {name for name in standing(tmp_path) if not name.startswith(".")}
+    assert left == set(NAMES[1:]) if named == 2 else {NAMES[1]}, "never the film without the rest"
+    assert command(*words(film, tmp_path)).code == 0
+    assert standing(tmp_path) == set(NAMES) and command("receipt", "check", tmp_path).code == 0
+
+
+def test_without_a_network_nothing_is_published(
+    film: Path, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASQUERADE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(assets, "fetch", _gone)
+    (tmp_path / "public").mkdir()
+    done = command(*words(film, tmp_path / "public"))
+    assert done.code == 4 and not standing(tmp_path / "public")
+
+
+def _gone(name: str) -> Path:
+    raise BadInput(f"Expected {name} in the cache; it is not there.")
+
+
+def test_the_private_export_stands_apart(film: Path, command: Any, tmp_path: Path) -> None:
+    done = command(*words(film, tmp_path), "--export", tmp_path / NAMES[2])
+    assert done.code == 2 and "choose another name" in done.err and not standing(tmp_path)
