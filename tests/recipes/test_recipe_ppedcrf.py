@@ -299,11 +299,9 @@ def test_a_margin_is_positive_where_the_own_place_is_likest() -> None:
     assert found[0] > 0.9 and found[1] > 0.9 and found[2] < -0.9
 
 
-@pytest.mark.parametrize(
-    ("task", "sees"), [("texture", False), ("texture", True), ("sensitivity", False)]
-)
+@pytest.mark.parametrize("task", ["texture", "sensitivity"])
 def test_both_networks_are_trained_written_and_tried(
-    task: Any, sees: bool, lesson: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: Any, lesson: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place_saliency, "SMALL", (16, 21))
     plan = place_training.PlaceTraining(
@@ -313,7 +311,6 @@ def test_both_networks_are_trained_written_and_tried(
         steps=2,
         networks=("toy",),
         unmet=(),
-        sees=sees,
     )
     found = place_training.train(plan, {"toy": _teacher()}, lesson)
     assert plan.out.stat().st_size < 1_000_000 and found["learned"] == 16

@@ -25,7 +25,6 @@ STEP_PX = 8  # both sides are multiples of it
 CODES = 8  # random numbers for each cell of 2, 4 and 8 pixels
 SCALES = (2, 4, 8)
 _WIDTH = 24
-_SEEN = 12  # three colours of 2 x 2 pixels
 _LONGEST = 768  # pixels of a canvas's longer side
 _TINY = 1e-6
 _DRAWS = 32  # by which what textures have in common is known; a 32nd of their power is left
@@ -37,14 +36,13 @@ class PlaceTexture(nn.Module):
 
     Args:
         width: channels at the finest scale.
-        sees: whether it is also shown the picture that it draws for.
     """
 
-    def __init__(self, width: int = _WIDTH, *, sees: bool = False) -> None:
+    def __init__(self, width: int = _WIDTH) -> None:
         super().__init__()
-        self.name, self.sees = NAME, sees
+        self.name = NAME
         fine, middle, coarse = width, 2 * width, 3 * width
-        self.fine = _block(CODES + (_SEEN if sees else 0), fine)
+        self.fine = _block(CODES, fine)
         self.middle = _block(fine, middle, 2)
         self.coarse = _block(middle + CODES, coarse, 2)
         self.deep = nn.Sequential(_block(coarse + CODES, coarse), _block(coarse, coarse))
@@ -52,17 +50,12 @@ class PlaceTexture(nn.Module):
         self.upper = _block(middle + fine, fine)
         self.out = nn.Conv2d(fine, 12, 3, padding=1)  # three colours of 2 x 2 pixels
 
-    def forward(self, codes: Sequence[Tensor], pictures: Tensor | None = None) -> Tensor:
+    def forward(self, codes: Sequence[Tensor]) -> Tensor:
         """Textures (N, 3, H, W) from numbers (N, CODES, H / s, W / s) for each of `SCALES`.
 
-        Each has mean 0 and variance 1, over pixels and colours. ``pictures`` (N, 3, H, W) of 0 to
-        255 are what it draws for, if it sees them.
+        Each has mean 0 and variance 1, over pixels and colours.
         """
-        given = codes[0]
-        if pictures is not None:
-            seen = _functional.pixel_unshuffle(pictures / 127.5 - 1, SCALES[0])
-            given = torch.cat([given, seen], dim=1)
-        fine = self.fine(given)
+        fine = self.fine(codes[0])
         middle = self.middle(fine)
         coarse = self.coarse(torch.cat([middle, codes[1]], dim=1))
         coarse = self.deep(torch.cat([coarse, codes[2]], dim=1))
@@ -122,16 +115,9 @@ def opened(path: Path = OWN) -> PlaceTexture:
             f"Expected the weights of {NAME} at {path}; there is no such file. Make them with "
             f"masquerade recipe place_training --task texture --out {path}."
         )
-    net = PlaceTexture(sees=_sees(path))
+    net = PlaceTexture()
     weight_files.load_weights(net, path, keep_head=True)
     return net.eval().requires_grad_(False)
-
-
-def _sees(path: Path) -> bool:
-    """Whether the network of a file is shown pictures."""
-    tensors, _ = weight_files.read_tensors(path)
-    first = tensors.get("fine.0.weight")
-    return first is not None and first.shape[1] > CODES
 
 
 def save(net: PlaceTexture, path: Path, *, command: str) -> None:

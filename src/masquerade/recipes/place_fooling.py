@@ -37,11 +37,8 @@ class FoolingCourse:
         psnr: dB, from and to.
         staying: weight of what stays the same from release to release.
         softened: share of the steps in which pictures are blurred before networks see them.
-        keeps_shared: whether textures are judged with what all of a batch have in common, which
-            anybody can take out of what is published.
         cropped: share of the steps in which networks see a part of the pictures, so that what is
             learned hangs less on where a network's cells lie.
-        sees: whether the network is shown the picture that it draws for.
     """
 
     steps: int = 3_000
@@ -51,9 +48,7 @@ class FoolingCourse:
     psnr: tuple[float, float] = (30.0, 37.0)
     staying: float = 0.5
     softened: float = 0.25
-    keeps_shared: bool = False
     cropped: float = 0.5
-    sees: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,7 +166,7 @@ def texture(
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     where, count = scenes.places.device, len(scenes.places)
-    net = PlaceTexture(sees=course.sees).to(where)
+    net = PlaceTexture().to(where)
     optimiser = torch.optim.Adam(net.parameters(), lr=course.rate, betas=(0.9, 0.99))
     begun = time.perf_counter()
     for step in range(course.steps):
@@ -201,12 +196,8 @@ def _step(
     where = str(pictures.device)
     psnr = torch.from_numpy(rng.uniform(*course.psnr, size=len(pictures))).float().to(where)
     size = (pictures.shape[2], pictures.shape[3])
-    if course.sees:
-        fields = _difference(net, pictures)
-    else:
-        fields = net(random_codes(len(pictures), size, where))
-        if not course.keeps_shared:
-            fields = fields - fields.mean(dim=0)
+    fields = net(random_codes(len(pictures), size, where))
+    fields = fields - fields.mean(dim=0)  # what all have in common anybody can take out
     made = released(pictures, fields, behind, psnr)
     seen = _softer(made, rng) if rng.random() < course.softened else made
     seen = _part(seen, rng) if rng.random() < course.cropped else seen
@@ -218,13 +209,6 @@ def _step(
         total += slope / len(fooled)
     net.zero_grad()
     seen.backward(total)
-
-
-def _difference(net: PlaceTexture, pictures: Tensor) -> Tensor:
-    """Of two draws for each picture: nothing in it can be foretold from the picture."""
-    size, where = (pictures.shape[2], pictures.shape[3]), str(pictures.device)
-    one, other = (net(random_codes(len(pictures), size, where), pictures) for _ in range(2))
-    return standard(one - other)
 
 
 def _part(pictures: Tensor, rng: np.random.Generator) -> Tensor:
@@ -251,8 +235,6 @@ def drawn(net: PlaceTexture, pictures: Tensor) -> Tensor:
     where, count = str(next(net.parameters()).device), len(pictures)
     size = (pictures.shape[2], pictures.shape[3])
     with torch.no_grad():
-        if net.sees:
-            return _difference(net, pictures)
         made = net(random_codes(max(_TOGETHER, count), size, where))
         return standard(made - made.mean(dim=0))[:count]
 

@@ -43,9 +43,6 @@ class PlaceTraining:
         seconds: of training, at most; the course is then shortened.
         networks: those that are learned from.
         unmet: those that are not.
-        keeps_shared: judge textures with what all of them have in common, as the weights that
-            come along were; it is never published, so this only wastes strength.
-        sees: show the network that draws textures the picture that it draws for.
         device: where places are drawn and the network is trained.
     """
 
@@ -57,8 +54,6 @@ class PlaceTraining:
     seconds: float = math.inf
     networks: tuple[str, ...] = TAUGHT
     unmet: tuple[str, ...] = UNMET
-    keeps_shared: bool = False
-    sees: bool = False
     device: Literal["cpu", "cuda"] = "cpu"
 
     def __post_init__(self) -> None:
@@ -94,8 +89,6 @@ class PlaceTraining:
         words = f"masquerade recipe place_training --task {self.task} --places {self.places}"
         words += "" if self.steps is None else f" --steps {self.steps}"
         words += "" if math.isinf(self.seconds) else f" --seconds {self.seconds:g}"
-        words += " --keeps-shared" if self.keeps_shared else ""
-        words += " --sees" if self.sees else ""
         return f"{words} --device {self.device}"
 
 
@@ -197,7 +190,7 @@ def _texture(
         for name in plan.networks
     }
     given: dict[str, Any] = {"steps": plan.steps} if plan.steps else {}
-    given |= {"seconds": plan.seconds, "keeps_shared": plan.keeps_shared, "sees": plan.sees}
+    given |= {"seconds": plan.seconds}
     course = fooling.FoolingCourse(**given)
     scenes = fooling.PublicScenes.of(lesson.places, lesson.people, plan.device)
     net = fooling.texture(
