@@ -12,10 +12,9 @@ import argparse
 import json
 import shutil
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-from playwright.sync_api import sync_playwright
 
 from masquerade import _json
 from masquerade.data.stage import Stage
@@ -42,8 +41,11 @@ SHOTS = {
 def main() -> None:
     """Make the page in a folder that is thrown away, and keep pictures of it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("docs/report"))
+    parser.add_argument("--out", type=Path, default=Path("out/report"))
     out = parser.parse_args().out
+    if shutil.which("chromium") is None or find_spec("playwright") is None:
+        print("no chromium or Playwright here; make test-browser installs them")
+        return
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         draw(made(Path(folder)), out)
@@ -64,6 +66,8 @@ def made(folder: Path) -> Path:
 
 def draw(page: Path, out: Path) -> None:
     """One picture a size and palette."""
+    from playwright.sync_api import sync_playwright  # a tool of tests, not of measurements
+
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
         for name, (width, height, palette, start) in SHOTS.items():

@@ -182,3 +182,17 @@ def test_a_folder_is_one_page_with_each_way_of_release_said_once(
     assert text.count("Download ") == 10, "every receipt"
     assert "files, all released in one way" in text and "Not for publication" in text
     assert "this is a rehearsal" in text and Kind.NONE.value in text
+
+
+def test_a_page_replaces_nothing_and_does_not_stand_among_what_is_published(
+    command: Any, tmp_path: Path
+) -> None:
+    film = tmp_path / "film.mp4"
+    shutil.copy(FILM, film)
+    shutil.copy(receipt_path(FILM), receipt_path(film))
+    before = film.read_bytes()
+    done = command("report", film, "--out", film)
+    assert done.code == 2 and "ends in .html" in done.err and film.read_bytes() == before
+    done = command("report", tmp_path, "--out", tmp_path / "page.html")
+    assert done.code == 2 and "outside of the published folder" in done.err
+    assert not (tmp_path / "page.html").exists()

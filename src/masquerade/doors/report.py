@@ -58,7 +58,9 @@ def write_report(
 
     Raises:
         BadInput: if a file and its receipt do not agree; nothing is written.
+        ValueError: if the page would stand in place of something else.
     """
+    _check_target(Path(target), [Path(each) for each in files])
     found, beside = published_files(files), beside or Beside()
     if not found:
         raise ValueError("Expected at least one published file.")
@@ -81,6 +83,18 @@ def write_report(
     is_private = any(section.has_originals for section in sections)
     atomic.write_whole(Path(target), text.encode(), is_private=is_private)
     return Path(target)
+
+
+def _check_target(target: Path, files: Sequence[Path]) -> None:
+    """A page replaces no recording, and does not stand among what is published."""
+    if target.suffix.lower() not in (".html", ".htm") or target.is_dir():
+        raise ValueError(f"Expected a page's name that ends in .html for --out, got {target}.")
+    for folder in (file for file in files if file.is_dir()):
+        if target.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(
+                f"Expected the page outside of the published folder, got {target}; it has no "
+                "receipt, and may be private. Choose another folder."
+            )
 
 
 def _frontiers(checked: Sequence[report_files.Checked]) -> list[page.Section]:
