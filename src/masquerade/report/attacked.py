@@ -25,9 +25,10 @@ _MEASURED = {
     "AUC": "how well those learned from are told from others (AUC; 50 % is guessing)",
 }
 _SAID = (
-    "We tried to break it. The same attacker was also given the originals (before), where it "
-    "should succeed, and random data, where it must fail. A dot is what was measured, its bar the "
-    "95 % interval, the dashed line guessing. A better attacker may come."
+    "We attacked recordings that were released in this way. The same attacker was also given the "
+    "originals (before), where it should succeed, and random data, where it must fail. A dot is "
+    "what was measured, its bar the 95 % interval, the dashed line guessing. A better attacker may "
+    "come."
 )
 
 
