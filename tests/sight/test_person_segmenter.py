@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from masquerade.video import read
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("cv2")
 
+from masquerade.sight import tflite
 from masquerade.sight.person_detector import (
     PersonDetector,
     squares,
@@ -120,3 +122,10 @@ def test_what_is_no_such_network_is_refused(tmp_path: Path) -> None:
         LiteNetwork(broken, outputs=())
     with pytest.raises(BadInput, match="which takes"):
         LiteNetwork(asset("pose_detection"), outputs=((1, 256, 256, 1),))
+
+
+def test_what_tflite_says_of_itself_is_not_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    with tflite._quietly():
+        os.write(2, b"INFO: Created a delegate")
+    os.write(2, b"ours")
+    assert capfd.readouterr().err == "ours"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +33,9 @@ class LiteNetwork:
         if not path.is_file():
             raise BadInput(f"Expected a TFLite network at {path}; there is no such file.")
         try:
-            self._run = litert.Interpreter(model_path=str(path), num_threads=_num_threads())
-            self._run.allocate_tensors()
+            with _quietly():
+                self._run = litert.Interpreter(model_path=str(path), num_threads=_num_threads())
+                self._run.allocate_tensors()
         except (ValueError, RuntimeError) as error:
             raise BadInput(f"Expected a TFLite network in {path.name}, got: {error}.") from error
         taken, given = self._run.get_input_details(), self._run.get_output_details()
@@ -54,6 +58,20 @@ class LiteNetwork:
         if not all(np.all(np.isfinite(each)) for each in found):
             raise BadInput(f"Expected numbers from {self._name}, got NaN or infinity.")
         return found
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """TFLite says below Python, on the error stream, how it runs; what goes wrong is raised."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _num_threads() -> int:
