@@ -5,7 +5,8 @@ for, from other sides. What is compared is 13 joints in metres over time, as ``a
 --by gait`` has them, taken from the truth: of the people, and of the figures that replace them. The
 one who asks has learned from figures too, and knows that limbs are drawn at random, so he leaves
 lengths out if that serves him better. Tracks are those of a perfect finder, so that nothing is
-hidden by mistakes. Two minutes of one core.
+hidden by mistakes. The row "pace" knows nothing but how fast somebody goes and steps, which a
+public walk keeps. Two minutes of one core.
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ HEADINGS = (0.3, 1.4, 2.3, 4.4)
 def walks(rng: np.random.Generator) -> dict[str, np.ndarray]:
     """(people, walks, D) of each kind."""
     model = bodies.model()
-    found: dict[str, list[np.ndarray]] = {"people": [], "own": [], "public": [], "uniform": []}
+    found: dict[str, list[np.ndarray]] = {
+        "people": [],
+        "pace": [],
+        "own": [],
+        "public": [],
+        "uniform": [],
+    }
     for number in range(PEOPLE):
         who = subjects.make(number, seed=11)
         person = figure.figure(model, model.body(who.shape), who.look)
@@ -47,6 +54,7 @@ def walks(rng: np.random.Generator) -> dict[str, np.ndarray]:
                 "walk", person, seconds=SECONDS, heading=heading, style=who.style, rng=rng
             )
             found["people"].append(row(figure.joints_3d(model, person, posed)))
+            found["pace"].append(pace(figure.joints_3d(model, person, posed)))
             (track,) = pose.mended(
                 [few.track_of(person, posed, camera=CAMERA)], rate_hz=few.RATE_HZ
             )
@@ -69,10 +77,21 @@ def row(joints: np.ndarray) -> np.ndarray:
     return described(np.stack([x, -up, y], axis=2), few.RATE_HZ)
 
 
+def pace(joints: np.ndarray) -> np.ndarray:
+    """(2,): how fast somebody goes, and how many strides they take a second."""
+    hips = joints[:, JOINTS.index("left_hip"), :2]
+    way = np.linalg.norm(np.diff(hips[::5], axis=0), axis=1).sum()
+    apart = joints[:, JOINTS.index("left_ankle")] - joints[:, JOINTS.index("right_ankle")]
+    along = apart[:, :2] @ (hips[-1] - hips[0])
+    power = np.abs(np.fft.rfft((along - along.mean()) * np.hanning(len(along)), n=1024))
+    rate = np.fft.rfftfreq(1024, 1 / few.RATE_HZ)[power.argmax()]
+    return np.log([way / (len(joints) / few.RATE_HZ), rate])
+
+
 def rank_1(rows: np.ndarray) -> tuple[float, float]:
     """The share of walks whose nearest known one is the same person's, and its standard error."""
     best = (0.0, 0.0)
-    for part in (slice(None), slice(LENGTHS, None)):
+    for part in (slice(None), slice(LENGTHS, None)) if rows.shape[2] > LENGTHS else (slice(None),):
         values = rows[..., part]
         inside = np.sqrt(values.var(axis=1).mean(axis=0)) + 1e-6  # within a person
         values = values / inside

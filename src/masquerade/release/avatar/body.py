@@ -33,6 +33,8 @@ _LIES = 0.33  # the same of somebody who lies, whose feet hold nothing
 _STEP_M = 0.15  # whose feet are higher than this does not stand on the floor but on something
 _EASE_S = 0.12  # seconds in which a foot comes to stand
 _FADE_S = 0.5  # seconds after which a foot in the air goes its own way
+_SMOOTH_S = 0.03  # seconds over which turns and feet are smoothed,
+_HEAD_S = 0.08  # and a head, whose points lie near each other
 _REACH = 0.992  # of a leg's length: farther away, the hips come down
 _THICK = {"root": 0.10, "spine02": 0.11, "spine01": 0.11, "head": 0.10, "lowerleg01": 0.05}
 
@@ -101,6 +103,9 @@ def moved(
         is_uniform = gait is Gait.UNIFORM
         world, stands = public(world, stands, rate_hz=rate_hz, is_uniform=is_uniform)
     turns = inverse.upper_body(world, bodies.model(), body)
+    turns = inverse.steadied(turns, _SMOOTH_S * rate_hz)
+    head = [BONES.index("neck01"), BONES.index("head")]
+    turns[:, head] = inverse.steadied(turns[:, head], _HEAD_S * rate_hz)
     return _walked(world, stands, turns, body, rate_hz)
 
 
@@ -219,8 +224,8 @@ def _held(
         # Whoever shuffles or is followed by a camera slides slowly; that much is kept.
         slow = gaussian_filter1d(ankle[rows], 0.5 * rate_hz, axis=0, mode="nearest")
         spot = slow if stop - start > rate_hz else np.broadcast_to(stood, slow.shape)
-        low = np.where(np.abs(spot[:, 2] - ground) < _STEP_M, ground, spot[:, 2])
-        shift[rows] = np.column_stack([spot[:, :2], low]) - free[rows]
+        low = ground if abs(stood[2] - ground) < _STEP_M else stood[2]
+        shift[rows] = np.column_stack([spot[:, :2], np.full(stop - start, low)]) - free[rows]
         known[rows] = True
     have = np.flatnonzero(known)
     bridged = np.stack([np.interp(times, have, column[have]) for column in shift.T], axis=1)
@@ -230,7 +235,9 @@ def _held(
     away = np.minimum(times - before, after - times) / rate_hz
     part = np.where(between, 1.0, np.exp(-np.clip(away, 0, 50) / _FADE_S * 3))
     holds = gaussian_filter1d(known.astype(float), _EASE_S * rate_hz / 2, mode="nearest")
-    return free + part[:, None] * bridged, np.clip(holds, 0, 1)
+    goal = free + part[:, None] * bridged
+    goal = gaussian_filter1d(goal, _SMOOTH_S * rate_hz, axis=0, mode="nearest")
+    return goal, np.clip(holds, 0, 1)
 
 
 def _eased(drop: np.ndarray, rate_hz: float) -> np.ndarray:

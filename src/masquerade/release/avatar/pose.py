@@ -37,7 +37,7 @@ _UNSURE = 0.05  # trust below which a joint is as good as unknown
 _NOTHING = np.zeros((0, 0), np.float32)
 _ARMS = ("shoulder", "elbow", "wrist", "pinky", "index", "thumb")
 _LEGS = ("hip", "knee", "ankle", "heel", "foot_index")
-_SWAP_COST = 0.01  # body sizes a frame: what the finder says holds unless something speaks for more
+_SWAP_COST = 0.1  # body sizes a second: the finder is right unless more speaks against it
 _SWAP_STEP = 0.03  # and for each change
 
 
@@ -98,7 +98,7 @@ def mended(
         num_frames: of the film; in a short one short tracks count.
     """
     held = one_person.only(list(tracks), rate_hz=rate_hz, num_frames=num_frames)
-    return tuple(_smoothed(_unswapped(track), rate_hz) for track in held)
+    return tuple(_smoothed(_unswapped(track, rate_hz), rate_hz) for track in held)
 
 
 def _looked(
@@ -143,18 +143,19 @@ def _checked(track: object, path: Path) -> Track:
     return track
 
 
-def _unswapped(track: Track) -> Track:
+def _unswapped(track: Track, rate_hz: float) -> Track:
     """Left and right as they go on most smoothly: of nothing, arms, legs or both exchanged."""
     size = one_person.sizes(track)[:, None, None]
     places = np.concatenate([track.joints[..., :2] / size, track.world / 1.7], axis=2)
     orders = np.array([_order(()), _order(_ARMS), _order(_LEGS), _order(_ARMS + _LEGS)])
     ways = np.stack([places[:, order] for order in orders], axis=1)  # (T, 4, 33, 5)
-    cost, came = np.array([0.0, *[_SWAP_COST] * 3]), []
+    other = np.array([0.0, 1.0, 1.0, 1.0]) * _SWAP_COST / rate_hz
+    cost, came = other, []
     for before, after in pairwise(ways):
         step = np.linalg.norm(before[:, None] - after[None], axis=3).mean(axis=2)  # (from, to)
         total = cost[:, None] + step + _SWAP_STEP * (1 - np.eye(len(orders)))
         came.append(total.argmin(axis=0))
-        cost = total.min(axis=0) + np.array([0.0, *[_SWAP_COST] * 3])
+        cost = total.min(axis=0) + other
     best = [int(cost.argmin())]
     for each in reversed(came):
         best.append(int(each[best[-1]]))
