@@ -134,7 +134,7 @@ def _paced(phase: np.ndarray, is_walk: np.ndarray, rate_hz: float) -> np.ndarray
 def _stance(phase: np.ndarray) -> np.ndarray:
     """(T, 2) which foot stands in the public walk: while its thigh goes back."""
     turns = np.stack([phase, phase + np.pi], axis=1) % (2 * np.pi)
-    return np.asarray((turns > np.pi + 0.35) & (turns < 2 * np.pi + 0.1))
+    return np.asarray((turns > np.pi - 0.1) & (turns < 2 * np.pi - 0.1))
 
 
 @cache
@@ -164,7 +164,8 @@ def _walked(
     heads = skeleton.chain(turns, body)
     feet, _ = skeleton.contacts(turns, heads, body)
     height = gaussian_filter1d(-feet[..., 2].min(axis=(1, 2)), 0.05 * rate_hz, mode="nearest")
-    root = np.column_stack([path / scale, height])[:, None]
+    middle = heads[:, [BONES.index("upperleg01.L"), BONES.index("upperleg01.R")]].mean(axis=1)
+    root = np.column_stack([path / scale - middle[:, :2], height])[:, None]
     found = np.empty_like(world)
     for number, (side, letter) in enumerate((("left", "L"), ("right", "R"))):
         for part, bone in _WHICH.items():
