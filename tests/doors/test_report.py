@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade import _json
+from masquerade import _json, catalog
+from masquerade.doors.receipt import check_receipt
 from masquerade.guarantee import Kind
 from masquerade.receipt import receipt_path
 from masquerade.report import shrunk
 from masquerade.report.page import PagePart, Section, page
+from masquerade.report.plain import plainly
 from masquerade.scores import Attacked, Success
 from masquerade.video import write
+from masquerade.wording import explain
 
 BEFORE = Path(__file__).parents[1] / "fixtures" / "before"
 FILM = BEFORE / "public" / "film.mp4"
@@ -196,3 +199,15 @@ def test_a_page_replaces_nothing_and_does_not_stand_among_what_is_published(
     done = command("report", tmp_path, "--out", tmp_path / "page.html")
     assert done.code == 2 and "outside of the published folder" in done.err
     assert not (tmp_path / "page.html").exists()
+
+
+def test_plain_words_never_promise_more_than_the_exact_ones() -> None:
+    """A unit smaller than a person is said to be one, and a change as the relation has it."""
+    for name in catalog.names("release"):
+        guarantee = catalog.example("release", name).guarantee((4, 16, 16, 3))
+        said = plainly(guarantee, is_film=True)
+        assert said.is_proved == (guarantee.epsilon is not None)
+        bare = "does not protect a whole person" in explain(guarantee)[0]
+        assert bare == said.exposed[0].startswith("A whole person."), name
+    model = check_receipt(BEFORE / "public" / "model.safetensors").guarantee
+    assert "Had it been left out" in plainly(model, is_film=False).protected[1]

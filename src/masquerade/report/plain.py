@@ -21,11 +21,6 @@ _OF_A_PERSON = (
     "someone seen in many frames",
     "what reaches beyond one",
 )  # said here in other words
-_CHANGED = {
-    Relation.ZERO_OUT: "left blank",
-    Relation.REPLACE_ONE: "something else",
-    Relation.ADD_REMOVE: "left out",
-}
 _AGAIN = "Further copies: each time the same recordings are used again, protection gets weaker."
 
 
@@ -123,8 +118,11 @@ def _sure(guarantee: Guarantee) -> str:
     times = math.ceil(100 * guarantee.noticed - 1e-9)
     often = f"at most {times} times in 100" if times < 100 else "perhaps every time"
     looks = f"would have looked {alike}" if alike else "may have looked quite different"
+    other = "something else" if guarantee.relation is Relation.REPLACE_ONE else "left out"
+    if guarantee.relation is Relation.ZERO_OUT and guarantee.unit.is_of_a_file:
+        other = "left blank"
     return (
-        f"Had it been {_CHANGED[guarantee.relation]}, what was published {looks}. Even somebody "
+        f"Had it been {other}, what was published {looks}. Even somebody "
         f"who knows all the rest, and may raise a false alarm once in 100 times, would notice "
         f"the change {often} (with guesses alone: once)."
     )
