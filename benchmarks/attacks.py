@@ -90,6 +90,8 @@ SETTINGS: dict[str, tuple[str, dict[str, object]]] = {
             *("random_mask", "appearance_free", "spact", "alf", "learned_filter", "ppedcrf"),
         )
     },
+    "avatar": ("avatar", {}),
+    "avatar, public gait": ("avatar", {"gait": "public"}),
     "cosine_gaussian, 16 pixels": ("cosine_gaussian", {"pixels": 16}),
     "cosine_gaussian, 256 pixels": ("cosine_gaussian", {"pixels": 256}),
     "cosine_gaussian, a frame": ("cosine_gaussian", {"unit": "frame", "pixels": None}),

@@ -42,7 +42,7 @@ _TRUSTED = 0.3
 _STEP, _GONE = 0.05, 0.15  # of the radius: a step in a frame; of the pixels: who is gone
 _SAME = 0.35  # of the radius: two who are nearer are one
 _BOX = 0.15  # of a body's height: how far it reaches out of the box around its joints
-_APART, _KNOWN = 40, 2  # shades from the place behind, and frames that must have seen it
+_APART, _KNOWN = 30, 1  # shades from the place behind, and frames that must have seen it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -237,6 +237,8 @@ def touching(
     red, green, blue = cv2.split(cv2.absdiff(frame, place))
     apart = ((cv2.max(cv2.max(red, green), blue) > _APART) & (weight >= _KNOWN)).astype(np.uint8)
     apart = cv2.morphologyEx(apart, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    side = 2 * max(1, by_px) + 1  # parts of one thing that are so near belong together
+    apart = cv2.morphologyEx(apart, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8))
     _, labels = cv2.connectedComponents(apart)
     found = np.zeros(labels.max() + 1, bool)
     found[labels[grown(mask, by_px)]] = True

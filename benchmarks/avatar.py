@@ -1,0 +1,165 @@
+"""What `avatar` leaves of people on Stage, how long each step takes, and how memory grows.
+
+    python benchmarks/avatar.py cover [FILMS]   share of people's pixels that stay visible, residue
+    python benchmarks/avatar.py steps           CPU milliseconds a frame by step, 720p, one thread
+    python benchmarks/avatar.py memory          peak memory of a film and of one five times as long
+    python benchmarks/avatar.py sheet FILE.png  before, emptied, released, and masks
+
+Films of Stage are generated, so where people are is known to the pixel. Times are those of the
+processor, not of the clock. `cover` takes ten seconds a film.
+"""
+
+import cProfile
+import pstats
+import resource
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import cv2
+import numpy as np
+
+from masquerade.data.stage import Stage
+from masquerade.noise import Noise
+from masquerade.release.avatar import Avatar
+from masquerade.release.avatar.segment import grown
+
+MASKS = {"q": (200, 214, 229), "r": (120, 170, 60), "eroded_r": (20, 60, 20)}
+STEPS = {  # in the profile: file and function
+    "pose: find and follow": ("pose_landmarks.py", "film"),
+    "segment: masks": ("segment.py", "next"),
+    "watch: missed people": ("watch.py", "look"),
+    "plates: the place": ("study.py", "_learn_place"),
+    "body: fit": ("study.py", "_fit"),
+    "masks over time": ("study.py", "_whole"),
+    "inpaint: empty": ("inpaint.py", "emptied"),
+    "render: draw": ("render.py", "drawn"),
+    "merge": ("merge.py", "merged"),
+}
+
+
+def films(count: int, **fields: object) -> Stage:
+    """Every second film has two people."""
+    size = {"height": 360, "width": 480, "frames": 16} | fields
+    return Stage(preset="small", videos=max(12, count), bystanders=0.5, **size)
+
+
+def cover(count: int) -> None:
+    """Of each film: people's pixels outside of q, and how alike what is inside is to before."""
+    stage = films(count)
+    rows = []
+    for number in range(count):
+        film = stage.film(number)
+        frames, true = film.frames, film.owner >= 0
+        noise = Noise()
+        study = Avatar().studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+        with closing(study):
+            out = np.stack(list(study.stream(iter(frames), frames.shape, noise)))
+            q, r = (
+                np.stack([study._made[name][at] for at in range(len(out))]) for name in ("q", "r")
+            )
+        seen = true.any(axis=(1, 2))
+        left = (true & ~q).sum(axis=(1, 2))[seen] / true.sum(axis=(1, 2))[seen]
+        empty = stage.empty(number).astype(float)
+        inside = np.stack([grown(mask, 2) for mask in true]) & ~r  # where no avatar stands
+        was, now = (
+            (each.astype(float) - empty)[inside].ravel() for each in (frames, out)
+        )  # what people add to the place
+        alike = float(np.corrcoef(was, now)[0, 1]) if inside.any() else 0.0
+        people = len(np.unique(film.owner)) - 1
+        rows.append((people, left.mean(), left.max(), alike, q.mean(), true.mean()))
+        said = f"{stage.labels[number].activity:10} {people} people: "
+        said += f"left {100 * left.mean():.2f} %, at most {100 * left.max():.2f} % of a frame; "
+        print(said + f"residue {alike:+.2f}, blurred {study.counted['frames_blurred']}", flush=True)
+    table = np.array(rows)
+    for who, held in (("one person", table[:, 0] < 2), ("two people", table[:, 0] >= 2)):
+        some = table[held]
+        error = some[:, 1].std() / np.sqrt(max(1, len(some)))
+        print(
+            f"{who}: {len(some)} films, left {100 * some[:, 1].mean():.2f} +- {100 * error:.2f} %, "
+            f"films with a frame above 5 %: {(some[:, 2] > 0.05).sum()}, worst "
+            f"{100 * some[:, 2].max():.1f} %, residue {some[:, 3].mean():+.2f} +- "
+            f"{some[:, 3].std() / np.sqrt(max(1, len(some))):.2f}, q {100 * some[:, 4].mean():.1f} "
+            f"% of the frame, people {100 * some[:, 5].mean():.1f} %"
+        )
+
+
+def steps() -> None:
+    """CPU time by step."""
+    stage = films(12, height=720, width=1280, frames=30)
+    frames = stage.film(0).frames
+    profile = cProfile.Profile(time.process_time)
+    profile.enable()
+    noise = Noise()
+    study = Avatar().studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+    with closing(study):
+        for _ in study.stream(iter(frames), frames.shape, noise):
+            pass
+    profile.disable()
+    found = pstats.Stats(profile).stats
+    for name, (file, function) in STEPS.items():
+        spent = sum(
+            row[3]
+            for (path, _, own), row in found.items()
+            if path.endswith(file) and own == function
+        )
+        print(f"{name:24} {1e3 * spent / len(frames):7.1f} ms a frame")
+    print(f"{'all':24} {1e3 * pstats.Stats(profile).total_tt / len(frames):7.1f} ms a frame")
+
+
+def sheet(target: str) -> None:
+    """Four moments of a film, each before, emptied, with avatars, and the masks."""
+    frames = films(60, height=240, width=320).film(5).frames
+    noise, rows = Noise(), []
+    study = Avatar().studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+    with closing(study):
+        empty = [each for _, each in study._emptied(iter(frames))]
+        out = list(study.stream(iter(frames), frames.shape, noise))
+        for at in (1, 6, 11):
+            drawn = np.full(frames[at].shape, 255, np.uint8)
+            for name, colour in MASKS.items():
+                drawn[study._made[name][at]] = colour
+            rows.append(np.concatenate([frames[at], empty[at], out[at], drawn], axis=1))
+    whole = cv2.resize(np.concatenate(rows), None, fx=0.75, fy=0.75, interpolation=cv2.INTER_AREA)
+    few = np.minimum(np.rint(whole / 8) * 8, 255).astype(np.uint8)
+    cv2.imwrite(target, few[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 9])
+
+
+def peak(count: int) -> None:
+    """MiB that a process needs at most for a film of so many frames."""
+    short = films(12, height=240, width=320, frames=30).film(0).frames
+    again = np.concatenate([short, short[::-1]])
+    frames = (again[number % len(again)] for number in range(2 * count))
+    shape = (count, *short.shape[1:])
+    noise = Noise()
+    first = (next(frames) for _ in range(count))
+    study = Avatar().studied(first, shape, rate_hz=10.0, noise=noise)
+    with closing(study):
+        for _ in study.stream(
+            (again[number % len(again)] for number in range(count)), shape, noise
+        ):
+            pass
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+def memory() -> None:
+    """Peaks of two processes."""
+    for count in (300, 1500):
+        done = subprocess.run(
+            [sys.executable, __file__, "peak", str(count)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        print(f"{count} frames of 240 x 320: {done.stdout.strip()} MiB at most", flush=True)
+
+
+if __name__ == "__main__":
+    cv2.setNumThreads(1)
+    what, *more = sys.argv[1:] or ["cover"]
+    if what == "sheet":
+        sheet(*more)
+    else:
+        given = [int(each) for each in more] or ([24] if what == "cover" else [])
+        {"cover": cover, "steps": steps, "memory": memory, "peak": peak}[what](*given)
