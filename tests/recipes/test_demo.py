@@ -82,10 +82,12 @@ def test_the_readmes_quick_commands_run_in_order_as_they_stand(
 
 def test_the_readmes_table_is_the_demos() -> None:
     text = (REPO / "README.md").read_text()
-    rows = text[text.index("| " + " | ".join(SYSTEMS) + " |") :].splitlines()[2:6]
+    rows = text[text.index("| " + " | ".join(SYSTEMS) + " |") :].splitlines()[2:8]
     assert [row.split(":")[0] for row in rows] == [
-        *("| Video-DPRP's task", "| PPEDCRF", "| MaskDP", "| TEMPDIFF"),
+        *("| Video-DPRP's task", "| PPEDCRF", "| Avatars", "| MaskDP", "| Private pose"),
+        "| TEMPDIFF",
     ]
+    assert (REPO / "docs" / "strip.png").stat().st_size < 300_000
 
 
 @pytest.mark.slow

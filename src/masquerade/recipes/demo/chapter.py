@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from masquerade.attack.membership_curve import clopper_pearson
 from masquerade.report import page
 from masquerade.scores import Success
 
@@ -58,9 +59,14 @@ def before_and_after(before: Success, after: Success) -> str:
         >>> raw = Success(value=0.9, low=0.8, high=1.0, **said)
         >>> before_and_after(raw, Success(value=0.1, low=0.0, high=0.2, **said))
         '90 %, then 10 % (0 to 20) of 9 people named; guessing 10 %'
+        >>> before_and_after(raw, Success(value=0.0, low=0.0, high=0.0, **said))
+        '90 %, then 0 % (0 to 34) of 9 people named; guessing 10 %'
     """
     guess = "" if after.chance is None else f"; guessing {100 * after.chance:.0f} %"
-    span = f"{100 * after.low:.0f} to {100 * after.high:.0f}"
+    low, high = after.low, after.high
+    if after.value in (0.0, 1.0):  # drawing the same again and again shows no spread
+        low, high = clopper_pearson(after.value, after.count)
+    span = f"{100 * low:.0f} to {100 * high:.0f}"
     named = f"of {after.count} {after.of} named"
     return f"{100 * before.value:.0f} %, then {100 * after.value:.0f} % ({span}) {named}{guess}"
 
