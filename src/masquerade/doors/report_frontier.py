@@ -25,7 +25,7 @@ _OF_NUMBERS: tuple[dict[str, Any], ...] = (
     {"unit": "value", "pixels": None},
     {"unit": "frame", "pixels": None},
 )
-_FRAMES = 256  # of a film; beyond that the curves hardly change
+_LONG, _VERY_LONG = 256, 20_000  # frames; each point of a curve then takes a second or more
 _OFF = 5.0  # times as far off as this release
 _SAID = (
     "The more is protected, and the more surely, the less is left: that is the price, and every "
@@ -48,10 +48,8 @@ def section(receipt: Receipt, *, name: str = "") -> Section | None:
     if not is_sound or receipt.mechanism not in catalog.names("release"):
         return None
     mechanism, shapes = promise_of(receipt), receipt.shapes
-    is_cut = isinstance(mechanism, VideoMechanism) and shapes[0][0] > _FRAMES
-    if is_cut and receipt.guarantee.unit.name in WHOLE_FILE:
-        return None  # which depends on the length, and takes minutes
-    shapes = ((_FRAMES, *shapes[0][1:]),) if is_cut else shapes
+    if _frames(mechanism, shapes) > _LONG and promised.unit.name in WHOLE_FILE:
+        return None  # which takes minutes
     measured = _left(mechanism, shapes)
     if measured is None or "epsilon" not in mechanism.fields():
         return None
@@ -65,7 +63,6 @@ def section(receipt: Receipt, *, name: str = "") -> Section | None:
     drawn = choice.svg(curves, this=(noticed, measured), y_label=label)
     title = f"What could have been chosen{f': {name}' if name else ''}"
     said = [_SAID if is_seen else _SAID.replace("the less is left", "the further off is a number")]
-    said += [f"Worked out for {_FRAMES} frames, as long films take longer."] * is_cut
     body = page.paragraphs(said) + page.captioned(drawn, "")
     return Section(title=title, body=body, part=PagePart.FRONTIER)
 
@@ -74,8 +71,10 @@ def _curves(mechanism: Any, shapes: Shapes, most: float) -> list[choice.ChoiceCu
     """The release's own unit first, then others whose curves are not the same."""
     is_seen = mechanism.visible(shapes) is not None
     changes = _OF_FILMS if is_seen else _OF_NUMBERS
+    has_others = {"unit", "pixels"} <= set(mechanism.fields())
+    has_others = has_others and _frames(mechanism, shapes) <= _VERY_LONG
     others = [mechanism]
-    for change in changes if {"unit", "pixels"} <= set(mechanism.fields()) else ():
+    for change in changes if has_others else ():
         with contextlib.suppress(ValueError):  # a unit that this mechanism does not have
             others.append(replace(mechanism, **change))
     found: list[choice.ChoiceCurve] = []
@@ -91,7 +90,8 @@ def _curves(mechanism: Any, shapes: Shapes, most: float) -> list[choice.ChoiceCu
 def _curve(mechanism: Any, shapes: Shapes, most: float, *, says: str) -> choice.ChoiceCurve | None:
     """One mechanism at several epsilons, where it is no further off than ``most``."""
     points = []
-    for epsilon in _EPSILONS:
+    few = _frames(mechanism, shapes) > _LONG
+    for epsilon in _EPSILONS[2::2] if few else _EPSILONS:
         one = replace(mechanism, epsilon=epsilon)
         left = _left(one, shapes)
         if left is not None and left <= most:
@@ -108,6 +108,11 @@ def _alike(one: choice.ChoiceCurve, other: choice.ChoiceCurve) -> bool:
     if len(one.left) != len(other.left):
         return False
     return all(math.isclose(a, b, rel_tol=1e-3) for a, b in zip(one.left, other.left, strict=True))
+
+
+def _frames(mechanism: Mechanism, shapes: Shapes) -> int:
+    """Of a film; numbers are quick however many there are."""
+    return shapes[0][0] if isinstance(mechanism, VideoMechanism) else 1
 
 
 def _left(mechanism: Mechanism, shapes: Shapes) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -139,12 +138,3 @@ def figure(svg: str) -> str:
     """A picture made by this room; on a phone it can be moved sideways."""
     label = 'tabindex="0" role="region" aria-label="Picture"'
     return f'<figure><div class="scroll plot" {label}>{svg}</div></figure>'
-
-
-def film(mp4: bytes) -> str:
-    """A short video inside the page; it plays when it is asked to."""
-    data = base64.b64encode(mp4).decode()
-    return (
-        '<figure><video controls="" loop="" muted="" playsinline="" aria-label="A film" '
-        f'src="data:video/mp4;base64,{data}"></video></figure>'
-    )
