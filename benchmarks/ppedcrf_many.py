@@ -32,6 +32,7 @@ SHAPES, MAPS = ("white", "grain", "patterns"), ("even", "evidence", "network")
 ROWS = (*((shape, unary) for shape in SHAPES for unary in MAPS), ("white", "global"))
 GRAIN_PX = 0.01 * 192
 AT_ONCE = 32
+MOST_HERE = 32  # places on processors
 _ADAPTED = Discriminants(shrunk=0.3, is_scaled=False, is_between=False)
 
 
@@ -171,6 +172,9 @@ def main(
         out: a JSON file for all numbers.
     """
     where = "cuda" if torch.cuda.is_available() else "cpu"
+    if where == "cpu" and places > MOST_HERE:
+        print(f"no GPU here; --places {MOST_HERE} takes some minutes of processors")
+        return
     exam = Exam(places, where, place_texture.opened(weights).to(where))
     nets = teachers((*networks, *met), where)  # type: ignore[arg-type]
     held = {name: each.all_features(exam.gallery) for name, each in nets.items()}
