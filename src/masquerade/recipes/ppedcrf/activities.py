@@ -26,7 +26,7 @@ _SEED = 500_000  # of the noise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Shown:
+class _ShownFilms:
     """Recordings as `public_alone.features` takes them."""
 
     activities: tuple[str, ...]
@@ -54,7 +54,7 @@ def named(plan: PpedcrfTables, rows: Sequence[Variant], psnr: float) -> Activiti
     before = _right(known, features(test, range(tested)))
     after = {}
     for row in rows:
-        shown = _Shown(activities=test.activities, films=_released(plan, test, tested, row))
+        shown = _ShownFilms(activities=test.activities, films=_released(plan, test, tested, row))
         after[row.name] = _right(known, features(shown, range(tested)))  # type: ignore[arg-type]
     return Activities(before=before, after=after, psnr=psnr, learned=learned)
 

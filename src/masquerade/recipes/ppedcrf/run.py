@@ -47,7 +47,7 @@ _OTHERS = 100_000  # seeds of what the attacker releases
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Course:
+class PlaceCourse:
     """A run: the plan, what attackers hold, what is noted, and who is told."""
 
     plan: PpedcrfTables
@@ -88,7 +88,7 @@ def measure(
     plan: PpedcrfTables, room: PlaceRoom, *, journal: bench.Journal, told: bench.Told
 ) -> PlaceFindings:
     """Every cell, noted as it is measured."""
-    course = Course(plan=plan, room=room, journal=journal, told=told)
+    course = PlaceCourse(plan=plan, room=room, journal=journal, told=told)
     facts = _json.decode(MapSummary, journal.measured("maps", partial(map_facts, room)))
     strong = _strengths(course)
     tables = {at_sigma(sigma): _at_sigma(plan, sigma, random_share(facts)) for sigma in plan.sigmas}
@@ -119,7 +119,7 @@ def _at_sigma(plan: PpedcrfTables, sigma: float, share: Variant) -> Sequence[Var
     return [row.at(sigma) for row in rows.values()]
 
 
-def _strengths(course: Course) -> dict[tuple[str, float], Variant]:
+def _strengths(course: PlaceCourse) -> dict[tuple[str, float], Variant]:
     """Every variant at every PSNR, at the strength that leaves so many dB."""
     pairs = [(row, psnr) for psnr in course.plan.psnrs for row in MATCHED]
     calls = {
@@ -138,7 +138,7 @@ def _strength(row: Variant, films: Sequence[Any], psnr: float) -> float | None:
 
 
 def _cells(
-    course: Course, tables: Mapping[str, Sequence[Variant]]
+    course: PlaceCourse, tables: Mapping[str, Sequence[Variant]]
 ) -> dict[str, tuple[PlaceCell, ...]]:
     todo = {
         f"{table}, {row.name}, run {seed}": (table, row, seed)
@@ -196,7 +196,7 @@ def _tight(plan: PpedcrfTables) -> float:
     return TIGHT if TIGHT in plan.psnrs else plan.psnrs[0]
 
 
-def _adapted(course: Course, strong: Mapping[tuple[str, float], Variant]) -> list[Adapted]:
+def _adapted(course: PlaceCourse, strong: Mapping[tuple[str, float], Variant]) -> list[Adapted]:
     """Attackers who average, clean or have learned, against variants of equal PSNR."""
     plan, room = course.plan, course.room
     size, lookers = str(_gallery(room)), plan.networks[:_LOOKERS]
@@ -279,7 +279,7 @@ def _ways(plan: PpedcrfTables) -> dict[str, Looking]:
     return ways
 
 
-def _moved(course: Course, strong: Mapping[tuple[str, float], Variant]) -> dict[str, float]:
+def _moved(course: PlaceCourse, strong: Mapping[tuple[str, float], Variant]) -> dict[str, float]:
     """By how much joints move, at the lowest PSNR."""
     found = {}
     for base in COMPARED:
@@ -292,7 +292,7 @@ def _moved(course: Course, strong: Mapping[tuple[str, float], Variant]) -> dict[
     return found
 
 
-def _oracles(course: Course) -> tuple[Oracle, ...]:
+def _oracles(course: PlaceCourse) -> tuple[Oracle, ...]:
     """Noise by the attackers' own gradients."""
     plan = course.plan
     pairs = [(name, psnr) for name in plan.networks[:_LOOKERS] for psnr in plan.psnrs]
@@ -307,7 +307,9 @@ def _oracles(course: Course) -> tuple[Oracle, ...]:
     return tuple(found)
 
 
-def _activities(course: Course, strong: Mapping[tuple[str, float], Variant]) -> Activities | None:
+def _activities(
+    course: PlaceCourse, strong: Mapping[tuple[str, float], Variant]
+) -> Activities | None:
     """Whether activities are still named, at the lowest PSNR."""
     plan, psnr = course.plan, min(course.plan.psnrs)
     if not plan.acted:
