@@ -125,7 +125,9 @@ def wanted(of: SourceClass) -> list[tuple[str, ...]]:
 def _usage(program: str, own: Iterable[Flag], asked: Sequence[tuple[str, ...]]) -> str:
     words = [program]
     words += ["NAME" for flag, *_ in asked if not flag]
-    words += [called(each.name) for each in own if each.is_positional]
+    words += [
+        called(each.name) + " ..." * ("..." in each.takes) for each in own if each.is_positional
+    ]
     words += [
         f"[--{flag} NAME]" if usual else f"--{flag} NAME" for flag, _, *usual in asked if flag
     ]
