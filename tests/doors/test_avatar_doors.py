@@ -129,3 +129,22 @@ def _gone(name: str) -> Path:
 def test_the_private_export_stands_apart(film: Path, command: Any, tmp_path: Path) -> None:
     done = command(*words(film, tmp_path), "--export", tmp_path / NAMES[2])
     assert done.code == 2 and "choose another name" in done.err and not standing(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_model_is_trained_on_avatars_with_the_masks_that_stand_beside_them(
+    film: Path, command: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    raw, public = real_films.put(tmp_path / "raw", "ucf101", frames=3), tmp_path / "public"
+    public.mkdir()
+    (raw / "ucfTrainTestlist").rename(public / "ucfTrainTestlist")
+    films = public / real_films.UCF
+    words = ("release", raw / real_films.UCF, films, "--mechanism", "avatar", "--keep-names")
+    assert command(*words, "--jobs", "1").code == 0
+    method = ("--method", "mask_dp", "--unit", "video", "--part", "head", "--epsilon", "inf")
+    short = ("--batch", "2", "--public-batch", "2", "--epochs", "1")
+    data = ("--data", "ucf101", "--root", public, "--masks", films, "--private", "background")
+    done = command("train", tmp_path / "m.safetensors", *method, *short, *data)
+    assert done.code == 0, done.err
+    assert "(an avatar's)" in done.out and "surely drawn (eroded_r) is public" in done.out
