@@ -33,7 +33,8 @@ _OUTSIDE = ("out", "page", "weights", "quick")  # of a plan: not what it measure
 
 def title(found: PoseFound) -> str:
     """Of the section."""
-    return f"Poses, {found.plan.settled().network}, setting {found.plan.setting}"
+    coarse = "; how coarse psi may be" if found.coarse else ""
+    return f"Poses, {found.plan.settled().network}, setting {found.plan.setting}{coarse}"
 
 
 def plain(found: PoseFound) -> dict[str, Any]:

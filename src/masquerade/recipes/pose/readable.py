@@ -21,7 +21,7 @@ from masquerade.train.psi import Psi
 
 cv2 = require("cv2", extra="vision")
 
-PHOTOS = 480  # private ones, the first, that an attacker is shown and knows together
+PHOTOS = 320  # private ones, the first, that an attacker is shown and knows together
 _EACH = 8  # of one person, half of them known by name
 _WIDER = 0.15  # of the joints' extent: heads and feet reach beyond them
 _WIDTH = 0.08  # of a body's height: how broad limbs are taken to be
