@@ -31,6 +31,8 @@ written by hand.
   membership.
 - [MaskDP](results/mask_dp.md): background or people private, both relations, more and less of
   the activity in the place, five times the recordings, membership.
+- [Private poses](results/pose.md): seven rows over epsilon, rates that were tried, and what an
+  attacker reads from psi.
 - [Video-DPRP](results/video_dprp.md): the five tables, what attackers tell of people, and where
   faces are large.
 """
@@ -81,6 +83,19 @@ EXCERPTS = (
             "MaskDP against DP",
             "DP against public weights alone",
             "Equal numbers",
+        ),
+    ),
+    Excerpt(
+        title="Private poses: PCKh@0.5, epsilon for one person in one photo",
+        page="pose",
+        section="Poses, tiny_vit_small",
+        table="Trained: last stage",
+        plot="pose_last_stage",
+        sentences=(
+            "last stage, all norms and head, epsilon 0.8",
+            "With each row at its best rate",
+            "The private part is worth something",
+            "Coarser psi",
         ),
     ),
     Excerpt(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,8 @@ def learned(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
     photos = {name: _drawn(part) for name, part in (("seen", learned_from), ("tested", tested))}
     network, models, receipt = PLAN.begun("head"), {}, None
     for number, row in enumerate((NO_PRIVACY, BOTH)):
-        asked = AskedPose(method=row, strategy="head", epsilon=EPSILON, clip_norm=CLIP_NORM)
+        epsilon, clip_norm = (EPSILON, CLIP_NORM) if row == BOTH else (math.inf, 0.0)
+        asked = AskedPose(method=row, strategy="head", epsilon=epsilon, clip_norm=clip_norm)
         target = folder / f"pose-{'private' if row == BOTH else 'open'}.safetensors"
         for path in (target, receipt_path(target), sheet_path(target)):
             path.unlink(missing_ok=True)
