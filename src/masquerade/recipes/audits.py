@@ -89,12 +89,12 @@ def games(*, is_long: bool) -> dict[str, Game]:
 
 
 def play_all(
-    chosen: dict[str, Game], told: bench.Told = bench.quiet
+    chosen: dict[str, Game], told: bench.Told = bench.quiet, *, confidence: float = 0.95
 ) -> dict[str, tuple[Claim, Evidence]]:
-    """Claim and evidence of each game, at confidence 95 %."""
+    """Claim and evidence of each game."""
     found = {}
     for name, game in chosen.items():
-        found[name] = game.claim(), audit_game(game)
+        found[name] = game.claim(), audit_game(game, confidence=confidence)
         told("audits", len(found), len(chosen))
     return found
 

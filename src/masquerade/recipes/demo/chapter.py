@@ -15,6 +15,8 @@ from masquerade.attack.membership_curve import clopper_pearson
 from masquerade.report import page
 from masquerade.scores import Success
 
+CONFIDENCE = 0.999  # of each audit: many are played, and at 95 % some would refute what is true
+
 
 @dataclass(frozen=True, kw_only=True)
 class System:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from masquerade.recipes import audits, bench, papers
-from masquerade.recipes.demo.chapter import Chapter
+from masquerade.recipes.demo.chapter import CONFIDENCE, Chapter
 from masquerade.report import page
 from masquerade.report.page import PagePart
 
@@ -40,10 +40,14 @@ def judged(told: bench.Told = bench.quiet) -> Chapter:
 
 def played(told: bench.Told = bench.quiet) -> Chapter:
     """The short audits."""
-    title, found = "Claim and evidence", audits.play_all(audits.games(is_long=False), told)
+    title, games = "Claim and evidence", audits.games(is_long=False)
+    found = audits.play_all(games, told, confidence=CONFIDENCE)
     rows = [audits.row(name, *pair) for name, pair in found.items()]
     refuted = [name for name, (claim, evidence) in found.items() if evidence.refutes(claim.epsilon)]
-    said = "Each claim is played against its worst case; an audit can refute, never prove."
+    said = (
+        "Each claim is played against its worst case; an audit can refute, never prove. Bounds "
+        f"hold with confidence {CONFIDENCE:.1%} each."
+    )
     body = page.paragraphs([said]) + page.table(audits.HEADING, rows)
     return Chapter(
         sections=[page.Section(title=title, body=body, part=PagePart.AUDIT)],

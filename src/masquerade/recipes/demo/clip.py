@@ -20,7 +20,7 @@ from masquerade.doors.utility import measure_files
 from masquerade.mechanism import Heuristic, Mechanism
 from masquerade.receipt import Receipt
 from masquerade.recipes import bench
-from masquerade.recipes.demo.chapter import Chapter, System, before_and_after
+from masquerade.recipes.demo.chapter import CONFIDENCE, Chapter, System, before_and_after
 from masquerade.recipes.stage import world
 from masquerade.report import media, page, releases
 from masquerade.report.attacked import section as attacked_section
@@ -147,9 +147,9 @@ def _played(mechanism: Mechanism) -> tuple[Claim, Evidence] | None:
         return None
     if mechanism.guarantee((1, 16, 16, 3)).published_claim is not None:
         published = VideoDprpValue()  # one number of a frame is enough to refute it
-        return published.claim(), audit_game(published)
+        return published.claim(), audit_game(published, confidence=CONFIDENCE)
     game = MechanismGame(mechanism=mechanism, trials=_TRIALS)
-    return game.claim(), audit_game(game)
+    return game.claim(), audit_game(game, confidence=CONFIDENCE)
 
 
 def row(shown: ReleasedClip) -> tuple[str, ...]:

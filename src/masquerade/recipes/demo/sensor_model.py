@@ -13,7 +13,7 @@ from masquerade.doors.audit import audit_game
 from masquerade.doors.splits import signals_of
 from masquerade.noise import Noise
 from masquerade.recipes import bench
-from masquerade.recipes.demo.chapter import Chapter, System
+from masquerade.recipes.demo.chapter import CONFIDENCE, Chapter, System
 from masquerade.recipes.tempdiff import exam as exams
 from masquerade.recipes.tempdiff.exam import Exam, Taught
 from masquerade.recipes.tempdiff.parts import SignalParts
@@ -100,7 +100,7 @@ def _system(found: list[Labelling]) -> System:
     game = GnmaxVotes(
         noise_std=ballot.scale, queries=ballot.queries, delta=PEOPLE.delta, trials=20_000
     )
-    evidence = audit_game(game)
+    evidence = audit_game(game, confidence=CONFIDENCE)
     return System(
         name="TEMPDIFF: a model of worn sensors",
         protects="everything that one person wore",
