@@ -22,7 +22,7 @@ from masquerade.release.avatar import Avatar, inpaint, merge, segment, watch
 from masquerade.release.avatar.align import Aligner
 from masquerade.release.avatar.patches import painted
 from masquerade.release.avatar.plates import Plates
-from masquerade.release.avatar.study import Study
+from masquerade.release.avatar.study import AvatarStudy
 
 SIZE = (96, 128)
 
@@ -265,13 +265,13 @@ def crossing(world: Stage) -> StagedFilm:
     return film
 
 
-def studied(mechanism: Avatar, frames: np.ndarray, seed: int = 1) -> tuple[Study, np.ndarray]:
+def studied(mechanism: Avatar, frames: np.ndarray, seed: int = 1) -> tuple[AvatarStudy, np.ndarray]:
     noise = Noise(seed=seed)
     study = mechanism.studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
     return study, np.stack(list(study.stream(iter(frames), frames.shape, noise)))
 
 
-def masks_of(study: Study) -> dict[str, np.ndarray]:
+def masks_of(study: AvatarStudy) -> dict[str, np.ndarray]:
     stream = io.BytesIO()
     study.write_along(".masks.npz", stream)
     stream.seek(0)
@@ -330,7 +330,7 @@ def test_strict_publishes_nothing_where_somebody_is_missed(
         return np.zeros(frame.shape[:2], bool)
 
     monkeypatch.setattr(segment.PersonMasks, "of", nobody)
-    monkeypatch.setattr(Study, "_whole", lambda self, number: self._people[number])
+    monkeypatch.setattr(AvatarStudy, "_whole", lambda self, number: self._people[number])
     frames = crossing.frames[:3]
     with pytest.raises(BadInput, match="as --strict asks"):
         Avatar(strict=True).studied(iter(frames), frames.shape, rate_hz=10.0, noise=Noise(seed=1))

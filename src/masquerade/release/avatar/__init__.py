@@ -17,7 +17,7 @@ from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Frames, Heuristic, Shape, Shapes, as_video
 from masquerade.noise import Noise
 from masquerade.release.avatar.segment import PersonMasks
-from masquerade.release.avatar.study import MASKS, Plan, Study
+from masquerade.release.avatar.study import MASKS, AvatarPlan, AvatarStudy
 from masquerade.release.avatar.watch import Watchman
 from masquerade.sight.face_detector import Detector, Layout, load_detector
 from masquerade.sight.person_segmenter import PersonSegmenter
@@ -117,7 +117,7 @@ class Avatar(Heuristic):
         """The public fields; where the private file goes is not one of them."""
         return {**super().fields(), "export": None}
 
-    def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> Study:
+    def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> AvatarStudy:
         """Look at the whole film; all networks are loaded before the first frame is taken."""
         shape = as_video(shape)
         if self.export is not None:
@@ -126,7 +126,7 @@ class Avatar(Heuristic):
         segmenter.ready()
         landmarks.ready()
         size = (shape[1], shape[2])
-        study = Study(
+        study = AvatarStudy(
             self._plan(min(size)),
             masks=PersonMasks(segmenter=segmenter, hold=round(_HOLD_S * rate_hz)),
             landmarks=landmarks,
@@ -152,8 +152,8 @@ class Avatar(Heuristic):
                 )
                 yield from study.stream(again, shape, noise)
 
-    def _plan(self, side: int) -> Plan:
-        return Plan(
+    def _plan(self, side: int) -> AvatarPlan:
+        return AvatarPlan(
             grow_px=round(self.grow * side),
             blend_px=round(self.blend * side),
             steady=self.steady,

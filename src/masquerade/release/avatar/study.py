@@ -50,7 +50,7 @@ _LOOK_BACK = 5  # frames in which somebody is looked for who has just been found
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class AvatarPlan:
     """How a film is worked on, in pixels and frames.
 
     Args:
@@ -80,7 +80,7 @@ class Plan:
     export: Path | None = None
 
 
-class Study:
+class AvatarStudy:
     """What is known of one film, and its frames as they are released.
 
     Args:
@@ -94,7 +94,7 @@ class Study:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: AvatarPlan,
         *,
         masks: PersonMasks,
         landmarks: PoseLandmarks,
