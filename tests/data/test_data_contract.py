@@ -164,5 +164,6 @@ def test_the_usual_part_is_taken_for_a_choice_only_if_it_was_chosen(name: str) -
 
 def test_a_flag_with_two_meanings_is_refused(command: Any, tmp_path: Path) -> None:
     words = ("--method", "mask_dp", "--data", "mpii", "--root", tmp_path)
+    words += ("--epsilon", "1", "--unit", "record")
     done = command("train", tmp_path / "m.safetensors", *words)
     assert done.code == 2 and "got --form, which mpii has as well" in " ".join(done.err.split())

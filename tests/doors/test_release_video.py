@@ -75,7 +75,12 @@ def names(folder: Path) -> set[str]:
 
 def flags(mechanism: Mechanism) -> list[Any]:
     given = {name: value for name, value in mechanism.fields().items() if value is not None}
-    words = [word for name, value in given.items() for word in (f"--{name}", value)]
+    words = [
+        word
+        for name, value in given.items()
+        if value is not False  # a switch that is not set
+        for word in (f"--{name.replace('_', '-')}", value)
+    ]
     return ["--mechanism", mechanism.name, *words]
 
 
@@ -135,7 +140,7 @@ def test_an_exact_file_holds_what_the_mechanism_gives(
 @pytest.mark.parametrize("mechanism", EXAMPLES, ids=lambda mechanism: mechanism.name)
 def test_a_picture_is_one_frame(mechanism: Mechanism, tmp_path: Path, command: Any) -> None:
     source = maker.make(tmp_path / "in.png", maker.moving(1, 72, 96), PNG)
-    for name in ("out.png", "out.jpg"):
+    for name in ("out.png", "other.jpg"):
         done = command("release", source, tmp_path / name, *flags(mechanism), "--yes")
         assert done.code == 0, done.err
         assert mq.read_video(tmp_path / name).frames.shape == (1, 72, 96, 3)
@@ -185,8 +190,8 @@ WRONG = [
     ("out.webm", [*POOLED, "--exact"], "choose from .mp4, .m4v, .mov, .mkv, .avi, .png"),
     ("out.mp4", POOLED[:6], "one whole frame of a video"),
     ("out.mp4", [*POOLED[:6], "--unit", "video", "--keep-audio"], "sound to be dropped"),
-    ("out.mp4", [*POOLED, "--keep-names"], "--jobs with a folder, got a file"),
-    ("out.mp4", [*POOLED, "--suffix", ".mkv"], "--jobs with a folder, got a file"),
+    ("out.mp4", [*POOLED, "--keep-names"], "--jobs with several files, got one"),
+    ("out.mp4", [*POOLED, "--suffix", ".mkv"], "--jobs with several files, got one"),
     ("out.mp4", [*POOLED, "--device", "cuda"], "on a machine without; leave out --device"),
     ("out.mp4", [*POOLED, "--device", "tpu"], "Expected cpu or cuda"),
     ("in.mp4", [*POOLED, "--overwrite"], "another name for the output than the input"),

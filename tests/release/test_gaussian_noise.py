@@ -156,7 +156,7 @@ def test_the_statistic_tells_the_worst_case_apart_as_well_as_theory_allows() -> 
         ({"unit": None}, r"Expected a unit(.|\n)*value(.|\n)*subject +everything that one person"),
         ({"unit": "face"}, "Unknown unit 'face'"),
         ({"unit": "shard"}, "teacher"),
-        ({"unit": "pixels"}, "--pixels with --unit pixels: how many sites"),
+        ({"unit": "pixels"}, "--unit pixels needs --pixels N"),
         ({"pixels": 3}, "the units pixels and tube alone"),
         ({"unit": "tube", "pixels": 0}, "whole number"),
         ({"relation": "add_remove"}, "shape of a released array is public"),

@@ -28,17 +28,19 @@ class _Pace:
     Args:
         time: ns of one processor.
         room: bytes of what is written, visually lossless.
+        frame: ms of one processor for each frame besides, whatever its size.
     """
 
     time: float
     room: float
+    frame: float = 0.0
 
 
 _OTHERS = _Pace(time=100.0, room=0.05)  # a mechanism that nobody has measured
 _PACES = {
     "alf": _Pace(time=51.0, room=0.010),
     "appearance_free": _Pace(time=130.0, room=0.11),
-    "avatar": _Pace(time=350.0, room=0.015),
+    "avatar": _Pace(time=130.0, room=0.015, frame=200.0),
     "blur": _Pace(time=7.0, room=0.010),
     "cosine_gaussian": _Pace(time=20.0, room=0.023),
     "cosine_gaussian local": _Pace(time=33.0, room=0.022),
@@ -73,8 +75,10 @@ def seconds(mechanism: Mechanism, shapes: Shapes, *, is_charged: bool = False) -
     if not _is_film(mechanism, shapes):
         return numbers * _NUMBER * 1e-9
     first = _READ if is_charged else _COUNT
-    each = first + _READ + _pace(mechanism).time + _WRITE + 2 * _KNOW * is_charged
-    return numbers / 3 * each * 1e-9 / min(_BUSY, os.cpu_count() or 1)
+    pace = _pace(mechanism)
+    each = first + _READ + pace.time + _WRITE + 2 * _KNOW * is_charged
+    total = numbers / 3 * each * 1e-9 + shapes[0][0] * pace.frame * 1e-3
+    return total / min(_BUSY, os.cpu_count() or 1)
 
 
 def size(mechanism: Mechanism, shapes: Shapes, *, suffix: str, is_exact: bool = False) -> int:

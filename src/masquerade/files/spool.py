@@ -22,11 +22,9 @@ class Spool:
         is_packed: whether pieces are compressed.
 
     Example:
-        >>> spool = Spool(is_packed=True)
-        >>> spool.add(b"one"), spool.add(b"two")
-        (0, 1)
-        >>> spool[0], len(spool)
-        (b'one', 2)
+        >>> with Spool(is_packed=True) as spool:
+        ...     (spool.add(b"one"), spool.add(b"two")), spool[0], len(spool)
+        ((0, 1), b'one', 2)
     """
 
     def __init__(self, *, is_packed: bool = False) -> None:
