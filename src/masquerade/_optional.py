@@ -43,6 +43,8 @@ class Later:
         self._module, self._extra = module, extra
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__wrapped__":  # asked of us by those who look for functions, not of the module
+            raise AttributeError(name)
         return getattr(require(self._module, extra=self._extra), name)
 
 

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -375,3 +376,17 @@ def test_nothing_is_promised_and_what_is_kept_is_named() -> None:
 def test_fields_that_make_no_sense_are_refused(fields: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Avatar(**fields)  # type: ignore[arg-type]
+
+
+def test_refined_figures_stand_where_eroded_r_says_and_nowhere_else(
+    crossing: StagedFilm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pink, frames = np.full((64, 64, 3), (250, 0, 250), np.uint8), crossing.frames[:6]
+    nets = SimpleNamespace(side=64, refined=lambda count, look, rng: [pink] * count)
+    monkeypatch.setattr("masquerade.release.avatar.Diffusion", lambda folder: nets)
+    study, out = studied(Avatar(refine="networks"), frames)
+    with closing(study):
+        masks, is_pink = masks_of(study), (out == pink[0, 0]).all(axis=-1)
+    assert is_pink[masks["eroded_r"]].mean() > 0.95 and not is_pink[~masks["r"]].any()
+    kept = ~(masks["q"] | masks["r"])
+    assert np.array_equal(out[kept], frames[kept])

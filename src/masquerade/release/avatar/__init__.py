@@ -16,6 +16,7 @@ from masquerade.files.spool import Spool
 from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Frames, Heuristic, Shape, Shapes, as_video
 from masquerade.noise import Noise
+from masquerade.release.avatar.diffusion import Diffusion
 from masquerade.release.avatar.segment import PersonMasks
 from masquerade.release.avatar.study import MASKS, AvatarPlan, AvatarStudy
 from masquerade.release.avatar.watch import Watchman
@@ -57,6 +58,8 @@ class Avatar(Heuristic):
         shadow: draw a shadow at the figures' feet.
         pose_module: a Python file of yours that poses people instead: ``people(frames, rate_hz)``.
         inpaint_module: one that removes them: ``inpaint(frames, people)``.
+        refine: a folder of yours with networks that make figures look like people: Stable
+            Diffusion, AnimateDiff and ControlNets, in the parts base, motion, depth, pose, face.
         export: write the tracks to this file as JSON. It is computed from the private video: do not
             publish it. It must be a new file; no receipt names it.
     """
@@ -75,6 +78,7 @@ class Avatar(Heuristic):
     shadow: bool = False
     pose_module: str | None = None
     inpaint_module: str | None = None
+    refine: str | None = None
     export: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -122,6 +126,7 @@ class Avatar(Heuristic):
         shape = as_video(shape)
         if self.export is not None:
             _check_room(Path(self.export))
+        diffusion = None if self.refine is None else Diffusion(Path(self.refine))
         segmenter, landmarks = PersonSegmenter(private="person"), PoseLandmarks()
         segmenter.ready()
         landmarks.ready()
@@ -133,6 +138,7 @@ class Avatar(Heuristic):
             watch=Watchman(segmenter, self._faces(), every=self.watch_every, size=size),
             shape=shape,
             rate_hz=rate_hz,
+            diffusion=diffusion,
         )
         try:
             study.look(frames, noise)

@@ -3,7 +3,8 @@
 First pass: who is where (`pose`), which pixels are people's (`segment`), how the camera moves
 (`align`), what the place looks like without people (`plates`), and who was missed (`watch`). Then
 bodies are fitted to what people did (`body`). Second pass: each frame is emptied (`inpaint`),
-figures are drawn over it (`render`) and merged (`merge`).
+figures are drawn over it (`render`), refined if networks for it are given (`refine`), and merged
+(`merge`).
 
 Masks, places and joints wait on disk or are small, so that memory does not grow with the length.
 """
@@ -25,8 +26,10 @@ from masquerade.files.atomic import write_whole
 from masquerade.files.spool import MaskSpool
 from masquerade.mechanism import Frames, Shape
 from masquerade.noise import Noise
-from masquerade.release.avatar import body, floor, inpaint, pose, render
+from masquerade.people.camera import Light
+from masquerade.release.avatar import body, floor, inpaint, pose, refine, render
 from masquerade.release.avatar.align import Aligner, Placed
+from masquerade.release.avatar.diffusion import Diffusion
 from masquerade.release.avatar.merge import merged
 from masquerade.release.avatar.plates import Plates
 from masquerade.release.avatar.segment import (
@@ -90,6 +93,7 @@ class AvatarStudy:
         watch: that looks for people whom the masks miss.
         shape: (T, H, W, 3).
         rate_hz: frames a second.
+        diffusion: that refines figures, if any.
     """
 
     def __init__(
@@ -101,9 +105,11 @@ class AvatarStudy:
         watch: Watchman,
         shape: Shape,
         rate_hz: float,
+        diffusion: Diffusion | None = None,
     ) -> None:
         self._plan, self._masks, self._landmarks, self._watch = plan, masks, landmarks, watch
-        self._shape, self._rate_hz = shape, rate_hz
+        self._shape, self._rate_hz, self._diffusion = shape, rate_hz, diffusion
+        self._refined: refine.Refined | None = None
         height, width = self._size = shape[1], shape[2]
         self._people, self._plates = MaskSpool(height, width), Plates(height, width)
         self._placed: list[Placed] = []
@@ -184,7 +190,7 @@ class AvatarStudy:
 
     def _fit(self, noise: Noise) -> None:
         plan, (height, width) = self._plan, self._size
-        rng = np.random.default_rng([int(word) for word in noise.words(4)])
+        rng = _chance(noise)
         self._camera = floor.camera_of(
             self._tracks,
             height=height,
@@ -225,10 +231,20 @@ class AvatarStudy:
                 light=light,
                 shadow=self._plan.shadow,
             )
+            if self._diffusion is not None:
+                drawn = self._refine(self._diffusion, light, noise).over(drawn, number)
             done = merged(empty, drawn.image, drawn.alpha, blend_px=self._plan.blend_px)
             for name, mask in (("r", done.r), ("q", q), ("eroded_r", done.eroded_r)):
                 self._made[name].add(mask)
             yield done.image
+
+    def _refine(self, diffusion: Diffusion, light: Light, noise: Noise) -> refine.Refined:
+        """All figures, refined when the first frame is drawn and their light is known."""
+        if self._refined is None:
+            self._refined = refine.Refined(
+                diffusion, self._figures, camera=self._camera, light=light, rng=_chance(noise)
+            )
+        return self._refined
 
     def _emptied(self, frames: Frames) -> Iterator[tuple[Edged, np.ndarray]]:
         """Where people are in each frame, and what it is without them."""
@@ -283,6 +299,12 @@ class AvatarStudy:
             masks.close()
         self._plates.close()
         self._watch.close()
+        if self._refined is not None:
+            self._refined.close()
+
+
+def _chance(noise: Noise) -> np.random.Generator:
+    return np.random.default_rng([int(word) for word in noise.words(4)])
 
 
 def _was_there(one: Pose, before: list[Pose]) -> bool:
