@@ -390,3 +390,10 @@ def test_refined_figures_stand_where_eroded_r_says_and_nowhere_else(
     assert is_pink[masks["eroded_r"]].mean() > 0.95 and not is_pink[~masks["r"]].any()
     kept = ~(masks["q"] | masks["r"])
     assert np.array_equal(out[kept], frames[kept])
+
+
+def test_a_receipt_names_own_networks_without_their_folders() -> None:
+    own = {"pose_module": "/home/me/poses.py", "inpaint_module": "/home/me/fill.py"}
+    fields = Avatar(**own, refine="/srv/private/nets", export="/home/me/tracks.json").fields()
+    assert fields["pose_module"] == "poses.py" and fields["inpaint_module"] == "fill.py"
+    assert fields["refine"] == "nets" and fields["export"] is None

@@ -118,8 +118,10 @@ class Avatar(Heuristic):
         )
 
     def fields(self) -> dict[str, Any]:
-        """The public fields; where the private file goes is not one of them."""
-        return {**super().fields(), "export": None}
+        """The public fields: where a private file goes is none, nor where your networks lie."""
+        found = super().fields()
+        own = [name for name in ("pose_module", "inpaint_module", "refine") if found[name]]
+        return {**found, **{name: Path(found[name]).name for name in own}, "export": None}
 
     def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> AvatarStudy:
         """Look at the whole film; all networks are loaded before the first frame is taken."""
