@@ -148,6 +148,7 @@ def remembered(chapter: Callable[..., Any]) -> Callable[..., Any]:
     return again
 
 
+@pytest.mark.slow  # as long as the demo itself; `make demo` runs it too
 def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people: None) -> None:
     done = command("recipe", "demo", "--out", tmp_path)
     assert done.code == 0
