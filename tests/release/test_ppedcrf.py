@@ -18,7 +18,13 @@ from masquerade.noise.rough import UNIT, rough_gaussian, rough_steps
 from masquerade.recordings import Video
 from masquerade.release import place_mask
 from masquerade.release.carried import carried, steps_of
-from masquerade.release.place_noise import Scattered, left_by_averaging, left_of_a_change
+from masquerade.release.place_noise import (
+    Scattered,
+    left_by_averaging,
+    left_of_a_change,
+    noised,
+)
+from masquerade.release.place_patterns import _fitted, shifted_over
 from masquerade.release.ppedcrf import Ppedcrf
 
 
@@ -340,3 +346,30 @@ def test_the_random_field_without_weights_is_the_logits_own() -> None:
     assert np.allclose(found, 1 / (1 + np.exp(-logits)))
     pulled = place_mask.Field().refined(logits, np.ones_like(logits))
     assert np.all(pulled > found - 0.5)
+
+
+@pytest.mark.parametrize("shift", [(0, 0, False), (3, 0, True), (5, 11, False), (7, 16, True)])
+def test_a_canvas_is_shifted_around_its_edges_and_mirrored(shift: tuple[int, int, bool]) -> None:
+    canvas, below = np.random.default_rng(0).integers(-999, 999, (2, 9, 17, 3)).astype(np.int16)
+    down, right, is_turned = shift
+    moved = np.roll(canvas, (down, right), axis=(0, 1))
+    moved = moved[:, ::-1] if is_turned else moved
+    np.testing.assert_array_equal(shifted_over(canvas, shift, None), moved)
+    np.testing.assert_array_equal(shifted_over(canvas, shift, below), moved + below)
+
+
+def test_an_amount_that_is_one_number_gives_the_noise_of_a_map_of_it() -> None:
+    rng, level = np.random.default_rng(0), np.float32(0.5)
+    frame = rng.integers(0, 256, (150, 40, 3), np.uint8)
+    grains = rough_steps(frame.shape, Noise())
+    one = np.broadcast_to(level, frame.shape[:2])
+    noisy, mapped = (noised(frame, some, grains, 16.0) for some in (one, one.copy()))
+    assert np.abs(noisy.astype(int) - mapped).max() <= 1  # a tie may be rounded either way
+    assert noisy.astype(int).std() > frame.std() and not np.array_equal(noisy, frame)
+
+
+def test_what_stands_out_of_a_pattern_is_cut_and_never_changes_sign() -> None:
+    canvas = np.zeros((64, 64, 3), np.float32)
+    canvas[20:24, 20:24] = 14.0
+    steps = _fitted(canvas, (64, 64), deviation=4096 * 0.7)
+    assert steps[20:24, 20:24].min() == np.iinfo(np.int16).max

@@ -6,6 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from masquerade._optional import require
+
+cv2 = require("cv2", extra="vision")
+
 _GOLDEN = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 with p^3 = p + 1
 
 
@@ -41,10 +45,10 @@ def carried(field: np.ndarray, steps: np.ndarray, fresh: Callable[[int], np.ndar
     """
     height, width, _ = steps.shape
     most = _usual(steps)
-    is_odd = (steps[..., 0] != most[0]) | (steps[..., 1] != most[1])
+    is_odd = cv2.inRange(steps, most, most) == 0
     moved = np.roll(field, (-most[1], -most[0]), axis=(0, 1)) if any(most) else field.copy()
     rows, before = (some.reshape(height * width, -1) for some in (moved, field))
-    new = np.flatnonzero(is_odd | _comes_in(height, width, most))
+    new = np.flatnonzero(is_odd | _comes_in(height, width, most) if any(most) else is_odd)
     rows[new] = fresh(len(new))
     takers, givers = _paired(steps, is_odd, most)
     rows[takers] = before[givers]
@@ -71,8 +75,9 @@ def _paired(
     height, width = is_odd.shape
     odd = np.flatnonzero(is_odd)
     y, x = np.divmod(odd, width)
-    x += steps[..., 0].ravel()[odd]
-    y += steps[..., 1].ravel()[odd]
+    own = steps.reshape(-1, 2)[odd]
+    x += own[:, 0]
+    y += own[:, 1]
     inside = _is_inside(x, y, is_odd.shape)
     odd, x, y = odd[inside], x[inside], y[inside]
     x_usual, y_usual = x - most[0], y - most[1]  # who takes this place by the usual step

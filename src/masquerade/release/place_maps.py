@@ -16,6 +16,7 @@ from masquerade.sight.flow import OpticalFlow, warped
 cv2 = require("cv2", extra="vision")
 
 _SMALLEST = 64  # pixels of the shorter side, of a map: motion is not seen in smaller ones
+_EVEN = np.float32(0.5)  # what the field makes of logits that are all 0
 _CUT = 40.0  # shades that a picture changes on average where the film was cut
 
 
@@ -55,7 +56,7 @@ class MappedFrame:
 
     Args:
         frame: (H, W, 3) uint8.
-        amount: (H, W) float32: of sigma, for each pixel; 0 on people.
+        amount: (H, W) float32, not to be written to: of sigma, for each pixel; 0 on people.
         small_steps: (h, w, 2) of whole numbers, by how many pixels of the frame what is seen at
             each pixel of the small map moved since the frame before; None where nobody knows.
         facts: what the map is like, which is private.
@@ -110,14 +111,15 @@ class Mapper:
                     back = moved = last = None
                 else:
                     steps = follower.steps(small, before, back, moved)
-            prior = last if back is None or last is None else warped(last, back)
-            now = self.field.refined(self._logits(small, moved), prior)
+            if self.unary is Unary.EVEN:
+                now = _EVEN * np.ones(small.shape[:2], np.float32) if last is None else last
+            else:
+                prior = last if back is None or last is None else warped(last, back)
+                now = self.field.refined(self._logits(small, moved), prior)
             yield self._full(one, now, steps)
             before, last = small, now
 
     def _logits(self, small: np.ndarray, moved: np.ndarray | None) -> np.ndarray:
-        if self.unary is Unary.EVEN:
-            return np.zeros(small.shape[:2], np.float32)
         if self.unary is Unary.NETWORK:
             from masquerade.nets import place_sensitivity  # needs another extra
 
@@ -126,17 +128,23 @@ class Mapper:
 
     def _full(self, one: Looked, now: np.ndarray, steps: np.ndarray | None) -> MappedFrame:
         height, width, _ = one.frame.shape
+        is_even = self.unary is Unary.EVEN
         # [ma2026, Eq. 5]: alpha_t times p_t
         is_weighed = self.penalty is Penalty.NORMALISED
         weighed = place_mask.control(now, self.alpha) * now if is_weighed else now
-        amount = cv2.resize(weighed, (width, height))
+        if is_even:
+            amount = np.broadcast_to(weighed[0, 0], (height, width))
+        else:
+            amount = cv2.resize(weighed, (width, height))
         inside = None
         if one.weight is not None:
-            amount *= one.weight
+            amount = amount * one.weight
         if one.people is not None:
-            amount[one.people] = 0.0
+            amount = np.where(one.people, np.float32(0), amount)
             is_people = cv2.resize(one.people.astype(np.uint8), now.shape[::-1])
             inside = is_people == 0
+        elif is_even:
+            now = now[:1, :1]  # it has the facts of all
         return MappedFrame(one.frame, amount, steps, place_mask.facts(now, inside))
 
     def _smaller(self, frame: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from masquerade.release.carried import carried
 
 cv2 = require("cv2", extra="vision")
 
+_BAND = 64  # lines that are worked on at once
 _REDRAWN = 8  # frames after which the fresh part has another canvas
 
 
@@ -85,9 +86,10 @@ class Patterned:
         from masquerade.release import place_patterns  # needs another extra
 
         self._canvases = place_patterns.Canvases(size, bank=bank, noise=noise)
-        self._steps = partial(place_patterns.in_steps, unit=UNIT)
-        self._still, self._frames = still, 0
-        self._stays = self._steps(self._canvases.drawn(), power=still) if still else None
+        self._drawn = partial(self._canvases.drawn, unit=UNIT)
+        self._over = place_patterns.shifted_over
+        self._still, self._noise, self._frames = still, noise, 0
+        self._stays = self._drawn(power=still) if still else None
         self._pool = self._fresh()
 
     def following(self, steps: np.ndarray | None) -> np.ndarray:
@@ -95,19 +97,18 @@ class Patterned:
         if self._frames and self._frames % _REDRAWN == 0:
             self._pool = self._fresh()
         self._frames += 1
-        grains = self._canvases.shifted(self._pool)
-        if self._stays is None:
-            return grains
-        if steps is not None and steps.any():
-            self._stays = carried(self._stays, steps, partial(self._rows, grains))
-        return np.asarray(cv2.add(grains, self._stays))
+        if self._stays is not None and steps is not None:
+            self._stays = carried(self._stays, steps, self._rows)
+        return self._over(self._pool, self._canvases.shift(), self._stays)
 
     def _fresh(self) -> np.ndarray:
-        return self._steps(self._canvases.drawn(), power=1 - self._still)
+        return self._drawn(power=1 - self._still)
 
-    def _rows(self, grains: np.ndarray, count: int) -> np.ndarray:
-        """(N, 3) for what comes in: of a canvas, one after the other."""
-        rows = np.resize(grains.reshape(-1, 3), (count, 3))
+    def _rows(self, count: int) -> np.ndarray:
+        """(N, 3) for what comes in: of a canvas from a random place on, one after the other."""
+        canvas = self._pool.reshape(-1, 3)
+        first = int(self._noise.integers(len(canvas), (1,))[0])
+        rows = canvas.take(range(first, first + count), axis=0, mode="wrap")
         strength = math.sqrt(self._still / (1 - self._still))
         return np.asarray(np.rint(strength * rows), np.int16)
 
@@ -138,13 +139,22 @@ def noised(frame: np.ndarray, amount: np.ndarray, grains: np.ndarray, sigma: flo
 
     Args:
         frame: (H, W, 3) uint8.
-        amount: (H, W) float32.
+        amount: (H, W) float32; `np.broadcast_to` makes one that is the same everywhere.
         grains: (H, W, 3), as `Grains` gives them.
         sigma: in shades.
     """
-    each = cv2.cvtColor(amount, cv2.COLOR_GRAY2RGB)
-    shades = cv2.multiply(grains, each, scale=sigma / UNIT, dtype=cv2.CV_16S)
-    return np.asarray(cv2.add(np.ascontiguousarray(frame), shades, dtype=cv2.CV_8U))
+    is_one = amount.strides == (0, 0)  # one number, repeated
+    frame, out = np.ascontiguousarray(frame), np.empty(frame.shape, np.uint8)
+    for start in range(0, len(frame), _BAND):  # what is worked on fits the cache
+        rows = slice(start, start + _BAND)
+        if is_one:
+            strength = float(amount[0, 0]) * sigma / UNIT
+            shades = cv2.addWeighted(grains[rows], strength, grains[rows], 0, 0)
+        else:
+            each = cv2.cvtColor(np.ascontiguousarray(amount[rows]), cv2.COLOR_GRAY2RGB)
+            shades = cv2.multiply(grains[rows], each, scale=sigma / UNIT, dtype=cv2.CV_16S)
+        cv2.add(frame[rows], shades, dst=out[rows], dtype=cv2.CV_8U)
+    return out
 
 
 def _rows(count: int, *, noise: Noise, power: float) -> np.ndarray:
