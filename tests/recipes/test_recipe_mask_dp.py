@@ -344,8 +344,8 @@ def test_the_command_is_the_one_that_was_given() -> None:
     )
     sized = seen.sized(Stage(videos=36))
     assert (sized.videos, sized.frames, sized.correlation) == (36, 20, 0.5)
-    assert "36 videos of 20 frames" in run._about(sized, MaskDpTables())
-    assert "chance 0, 0.9" in run._about(sized, MaskDpTables(correlations=(0.0, 0.9)))
+    assert "36 videos of 20 frames" in run.about(sized, MaskDpTables())
+    assert "chance 0, 0.9" in run.about(sized, MaskDpTables(correlations=(0.0, 0.9)))
 
 
 def test_measuring_needs_no_camera_ledger_or_screen() -> None:

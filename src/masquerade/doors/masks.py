@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from masquerade.collection import About, Collection, Count, Labels, PublishedCounts
+from masquerade.collection import Collection, Labels
 from masquerade.data.manifest import Manifest
 from masquerade.data.mask_files import Form, MaskFiles, Side
+from masquerade.doors.wrapped import WrappedVideos
 from masquerade.errors import BadInput
 from masquerade.recordings import Video
 from masquerade.train.views import Private, public_view
@@ -124,62 +125,6 @@ def segmented(in_words: str, private: Side) -> str:
         f"pixel {missed} that it missed is treated as public: it is used without noise, and "
         "nothing is promised for it"
     )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class WrappedVideos(Collection[Video]):
-    """A collection of which only the recordings themselves change on their way.
-
-    Args:
-        unmasked: the collection.
-    """
-
-    ABOUT: ClassVar[About]  # the collection's
-    unmasked: Collection[Any]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ABOUT", self.unmasked.ABOUT)
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The collection's."""
-        return self.unmasked.parts
-
-    @property
-    def chosen_part(self) -> str | None:
-        """The collection's."""
-        return self.unmasked.chosen_part
-
-    @property
-    def part_name(self) -> str:
-        """The collection's."""
-        return self.unmasked.part_name
-
-    @property
-    def chosen_subjects(self) -> tuple[str, ...]:
-        """The collection's."""
-        return self.unmasked.chosen_subjects
-
-    @property
-    def activities(self) -> tuple[str, ...]:
-        """The collection's."""
-        return self.unmasked.activities
-
-    @property
-    def published(self) -> PublishedCounts:
-        """The collection's."""
-        return self.unmasked.published
-
-    def part(self, name: str) -> Self:
-        """The same of a part of the collection."""
-        return replace(self, unmasked=self.unmasked.part(name))
-
-    def check(self) -> tuple[Count, ...]:
-        """The collection's."""
-        return self.unmasked.check()
-
-    def _find(self) -> Sequence[Labels]:
-        return self.unmasked.labels
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

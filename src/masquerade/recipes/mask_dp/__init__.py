@@ -20,6 +20,7 @@ from masquerade.recipes.mask_dp import run as runs
 from masquerade.recipes.mask_dp.rows import ALONE, CONTEXT, ROWS, SCRATCH, Found
 from masquerade.recipes.mask_dp.settings import presets
 from masquerade.recipes.preset import Preset, settled
+from masquerade.recipes.released import films as avatars
 from masquerade.train.method import Method
 
 _QUICK = (0.25, 1.0, math.inf)
@@ -66,6 +67,9 @@ class MaskDpTables:
         relations: under which every row meets its epsilon, a table for each.
         correlations: of Stage: chances that an activity happens at its own places, a block of the
             tables for each, in the rows that show where the private part pays.
+        render: of Stage: also learn from the same films with avatars in the place of people, whose
+            masks are what was drawn for certain, in the rows of --correlations. Films are 224 x 224
+            then and made first, at some two seconds each.
         from_scratch: whether the whole network is also trained from random weights.
         membership: shadow models for an attack on who was learned from; 0 for none.
         device: where it is trained.
@@ -106,6 +110,7 @@ class MaskDpTables:
     masks: Path | None = None
     relations: tuple[Literal["replace_one", "zero_out"], ...] = ("replace_one",)
     correlations: tuple[float, ...] = ()
+    render: bool = False
     from_scratch: bool = False
     membership: int = 0
     device: Literal["cpu", "cuda"] = "cpu"
@@ -141,6 +146,24 @@ class MaskDpTables:
                 raise ValueError(f"Expected correlations from 0 to 1, got {chance!r}.")
         if self.delta is not None:
             _check.delta(delta=self.delta)
+        if self.render:
+            self._check_render()
+
+    def _check_render(self) -> None:
+        """Avatars stand for people alone, in films of nobody."""
+        odd = {
+            "--private person": self.private == "person",
+            "--masks": self.masks is not None,
+            "--correlations": bool(self.correlations),
+            "--membership": bool(self.membership),
+            "--from-scratch": self.from_scratch,
+        }
+        given = [name for name, is_given in odd.items() if is_given]
+        if given:
+            raise ValueError(
+                f"Expected --render without {' and '.join(given)}: figures are public, what is "
+                "behind them private, and that is compared with real films alone; leave one out."
+            )
 
     def settled(self, data: Collection[Any] | None = None) -> MaskDpTables:
         """The plan as it is run on a data set: what was left open filled in, or shortened.
@@ -170,7 +193,7 @@ class MaskDpTables:
     def wanted(self) -> dict[str, tuple[float, ...]]:
         """The epsilons of each row."""
         epsilons = self.settled().epsilons or ()
-        names = CONTEXT if self.correlations else (ALONE, *ROWS)
+        names = CONTEXT if self.correlations or self.render else (ALONE, *ROWS)
         kept = [name for name in names if self.from_scratch or name != SCRATCH]
         scratch = {SCRATCH: (1.0,)} if self.quick and SCRATCH in kept else {}
         return {name: epsilons for name in kept} | scratch
@@ -181,13 +204,16 @@ class MaskDpTables:
         journal = bench.Journal.of(plan, data)
         with bench.telling() as told:
             found = plan.measure(data, journal=journal, told=told)
-        results = bench.Results(
+        return self.results(found).publish(self, data, journal)
+
+    def results(self, found: Found) -> bench.Results:
+        """What was found, for machines and for people."""
+        return bench.Results(
             title=pages.title(found),
             text=pages.markdown(found),
             data=pages.plain(found),
             plots=pages.plots(found),
         )
-        return results.publish(self, data, journal)
 
     def measure(
         self, data: Collection[Any], *, journal: bench.Journal, told: bench.Told = bench.quiet
@@ -199,15 +225,23 @@ class MaskDpTables:
             raise ValueError(
                 "Expected --data stage with --correlations: other data sets are as they are."
             )
+        if self.render and not isinstance(data, Stage):
+            raise ValueError("Expected --data stage with --render: films of others are not kept.")
         if isinstance(data, Stage):
-            videos = data.videos or (None if data.preset != "small" else _VIDEOS[self.quick])
-            data = seen.sized(replace(data, videos=videos))
+            data = self._sized(data)
         plan = self.settled(data)
         if self.masks is not None:
             from masquerade.doors.masks import with_masks  # reads video files
 
             data = with_masks(data, self.masks, private=self.private)
         return runs.measure(plan, self.wanted, data, journal=journal, told=told)
+
+    def _sized(self, stage: Stage) -> Stage:
+        """The world as large as its rows want it."""
+        if self.render:
+            return avatars.sized(stage, is_quick=self.quick)
+        videos = stage.videos or (None if stage.preset != "small" else _VIDEOS[self.quick])
+        return seen.sized(replace(stage, videos=videos))
 
     def method(
         self,

@@ -12,12 +12,12 @@ import numpy as np
 from masquerade import _json
 from masquerade._round import shown
 from masquerade.recipes import bench, membership
+from masquerade.recipes.mask_dp.compare import PAIRS, at, comparisons, crossed_in_words, verdict
 from masquerade.recipes.mask_dp.rows import (
     ALONE,
     DP,
     FREE,
     MASK_DP,
-    MULTI_CLIP,
     PUBLIC,
     RELATIONS,
     ROWS,
@@ -29,7 +29,8 @@ from masquerade.recipes.mask_dp.rows import (
     Panel,
 )
 from masquerade.recipes.mask_dp.settings import CHOSEN
-from masquerade.recipes.verdict import Runs, Word, compared, overall
+from masquerade.recipes.mask_dp.worlds import AVATARS
+from masquerade.recipes.verdict import Runs
 from masquerade.report import bars, plot
 
 _SHARED = (
@@ -45,12 +46,12 @@ _SHARED = (
         "private",
         "relations",
         "correlations",
+        "render",
         "membership",
         "device",
     ),
 )
 _SHORT = {ALONE: "weights alone", PUBLIC: "public part"}  # beside a plot
-_MOST = 1.0  # epsilon up to which rows are compared as a whole
 Score = Callable[[Cell], Runs]
 TOP_1: Score = lambda cell: cell.runs  # noqa: E731
 PER_CLASS: Score = lambda cell: cell.class_runs  # noqa: E731
@@ -59,7 +60,8 @@ PER_CLASS: Score = lambda cell: cell.class_runs  # noqa: E731
 def title(found: Found) -> str:
     """Of the section."""
     places = ", with more and less of the activity in it" if found.plan.correlations else ""
-    return f"MaskDP, {found.plan.private} private{places}"
+    drawn = ", people replaced by avatars" if found.plan.render else ""
+    return f"MaskDP, {found.plan.private} private{places}{drawn}"
 
 
 def plain(found: Found) -> dict[str, Any]:
@@ -117,7 +119,7 @@ def table(found: Found, relation: str, score: Score) -> str:
                 words = ["-" if cell is None else str(score(cell)) for cell in cells]
                 rows.append([_marked(name, method), UNITS[method], *words])
     rows += _proved(found, panels[0])
-    return bench.table(["method", "what is protected", *map(_at, found.epsilons)], rows)
+    return bench.table(["method", "what is protected", *map(at, found.epsilons)], rows)
 
 
 def _marked(name: str, method: str) -> str:
@@ -154,87 +156,18 @@ def _range(values: Sequence[float]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _at(epsilon: float) -> str:
-    return "no noise" if epsilon == math.inf else f"{epsilon:g}"
-
-
-_PAIRS = (
-    (MASK_DP, PUBLIC),
-    (MASK_DP, DP),
-    (MASK_DP, ALONE),
-    (DP, ALONE),
-    (DP, SCRATCH),
-    (MULTI_CLIP, DP),
-)
-
-
-def words_of(found: Found, panel: Panel, pair: tuple[str, str]) -> dict[float, Word]:
-    """Whether the first row is ahead of the second in Top-1, at each epsilon that both have."""
-    words: dict[float, Word] = {}
-    for epsilon in found.epsilons:
-        one, other = (found.cell(method, epsilon, panel) for method in pair)
-        if one and other:
-            words[epsilon] = compared(one.runs, other.runs)
-    return words
-
-
-def comparisons(found: Found) -> list[dict[str, Any]]:
-    """Every pair of rows in every panel, for machines."""
-    return [
-        {
-            "one": pair[0],
-            "other": pair[1],
-            "relation": panel.relation,
-            "correlation": panel.correlation,
-            "words": {_at(e): word for e, word in words_of(found, panel, pair).items()},
-        }
-        for panel in found.panels()
-        for pair in _PAIRS
-        if words_of(found, panel, pair)
-    ]
-
-
-def verdict(found: Found, pair: tuple[str, str]) -> list[str]:
-    """Where the first row is ahead of the second: by epsilons, and up to 1 as a whole."""
-    told: dict[str, list[str]] = {}  # where, by what is said
-    small: list[Word] = []
-    for panel in found.panels():
-        words = words_of(found, panel, pair)
-        if words:
-            small += [word for epsilon, word in words.items() if epsilon <= _MOST]
-            where = " ".join(part for part in (panel.place, _under(found, panel)) if part)
-            told.setdefault(_grouped(words), []).append(where)
-    if not told:
-        return []
-    is_one = len(told) == 1
-    parts = [said if is_one else f"{', '.join(where)}: {said}" for said, where in told.items()]
-    whole = f" Up to epsilon {_MOST:g} as a whole: {overall(small)}." if small else ""
-    return [f"{pair[0]} against {pair[1]}: {'; '.join(parts)}.{whole}"]
-
-
-def _under(found: Found, panel: Panel) -> str:
-    return panel.relation if len(found.relations) > 1 else ""
-
-
-def _grouped(words: dict[float, Word]) -> str:
-    groups: dict[str, list[str]] = {}
-    for epsilon, word in words.items():
-        groups.setdefault(word, []).append(_at(epsilon))
-    if len(groups) == 1:
-        return f"{next(iter(groups))} at every epsilon"
-    return ", ".join(f"{word} at {' '.join(each)}" for word, each in groups.items())
-
-
 def sentences(found: Found) -> list[str]:
     """What the tables show, each sentence computed."""
     return [
-        *(said for pair in _PAIRS for said in verdict(found, pair)),
+        *(said for pair in PAIRS for said in verdict(found, pair)),
+        *crossed_in_words(found),
         "Equal numbers are not equal promises: DP's is for the whole recording, MaskDP's for its "
         "private pixels alone.",
         *_sides(found),
         *_classes(found),
         *_noise(found),
         *_departs(found),
+        *_drawn(found),
         _ways(found),
         *found.plan.left_open,
         "Each epsilon is of one run alone; all runs of a table together cost more.",
@@ -274,7 +207,7 @@ def _noise(found: Found) -> list[str]:
     for method in (DP, MASK_DP):
         loud = [c for e in found.epsilons if (c := found.cell(method, e)) and c.noise_norm > 0]
         if loud:
-            norms = ", ".join(f"{c.noise_norm:.2g} at {_at(c.epsilon)}" for c in loud)
+            norms = ", ".join(f"{c.noise_norm:.2g} at {at(c.epsilon)}" for c in loud)
             told.append(f"{method} {norms}, over {loud[0].steps} steps")
     if not told:
         return []
@@ -293,6 +226,18 @@ def _departs(found: Found) -> list[str]:
         "shows who is in it, so its epsilon is CLAIMED, NOT VALID.",
         f"{MASK_DP}, the sound form, departs: batches of their own, division by the public "
         f"expected size, and {_saw(found)} in the private gradient.",
+    ]
+
+
+def _drawn(found: Found) -> list[str]:
+    if not found.plan.render:
+        return []
+    return [
+        f"{AVATARS.capitalize()}: films whose people were replaced by drawn figures. Public is "
+        "eroded r, what is drawn for certain; all else is private. Pose and place are taken from "
+        "the private film, so MaskDP's epsilon is not for them; see the page on avatars.",
+        "Real films are of the same recordings, size and length; there people are public as they "
+        "are. Settings were chosen on real films of 64 x 64 pixels.",
     ]
 
 
@@ -320,6 +265,7 @@ def plots(found: Found) -> dict[str, str]:
     """A picture for each table, by name: Top-1 as curves, classes as bars."""
     stem = "mask_dp" if found.plan.private == "background" else "mask_dp_person"
     stem += "_places" if found.plan.correlations else ""
+    stem += "_render" if found.plan.render else ""
     drawn = {}
     for relation in found.relations:
         end = "" if relation == "replace_one" else f"_{relation}"
@@ -336,7 +282,7 @@ def _top_1(found: Found, relation: str) -> str:
     finite = [epsilon for epsilon in found.epsilons if epsilon < math.inf]
     lines: list[plot.Line] = []
     for number, panel in enumerate(one for one in found.panels() if one.relation == relation):
-        cells = [c for c in found.cells if (c.relation, c.correlation) == panel.key]
+        cells = [c for c in found.cells if Panel.of(c) == panel]
         end = f", {panel.place}" if panel.place else ""
         drawn = bench.curves(
             (cell.method + end, math.log10(cell.epsilon), 100 * cell.runs.mean)

@@ -100,6 +100,7 @@ class Cell:
         epsilon: that was asked for; inf for no noise.
         relation: under which it is met.
         correlation: of activities and places; None where the data decide.
+        films: which were learned from and tested on; None where there is one kind.
         top_1: on the test split, one number a run.
         per_class: the same for each class, by name.
         proved: epsilon by relation; empty without noise.
@@ -113,6 +114,7 @@ class Cell:
     epsilon: float
     relation: str = "replace_one"
     correlation: float | None = None
+    films: str | None = None
     top_1: tuple[float, ...]
     per_class: Mapping[str, Sequence[float]]
     proved: Mapping[str, float]
@@ -172,13 +174,12 @@ class Found:
     def cell(self, method: str, epsilon: float, of: Panel | None = None) -> Cell | None:
         """That one, if it was measured; of the first panel if none is given."""
         wanted = (method, epsilon, *(of or next(self.panels())).key)
-        found = {(c.method, c.epsilon, c.relation, c.correlation): c for c in self.cells}
+        found = {(c.method, c.epsilon, *Panel.of(c).key): c for c in self.cells}
         return found.get(wanted)
 
     def panels(self) -> Iterator[Panel]:
         """Cells that are compared with each other: under one relation, of one world."""
-        keys = dict.fromkeys((cell.relation, cell.correlation) for cell in self.cells)
-        return (Panel(relation=relation, correlation=of) for relation, of in keys)
+        return iter(dict.fromkeys(map(Panel.of, self.cells)))
 
     @property
     def relations(self) -> list[str]:
@@ -206,14 +207,20 @@ class Panel:
     """Which cells are compared with each other."""
 
     relation: str
-    correlation: float | None
+    correlation: float | None = None
+    films: str | None = None
+
+    @classmethod
+    def of(cls, cell: Cell) -> Panel:
+        """The one that a cell is in."""
+        return cls(relation=cell.relation, correlation=cell.correlation, films=cell.films)
 
     @property
-    def key(self) -> tuple[str, float | None]:
-        """Relation and correlation."""
-        return self.relation, self.correlation
+    def key(self) -> tuple[str, float | None, str | None]:
+        """Relation, correlation and films."""
+        return self.relation, self.correlation, self.films
 
     @property
     def place(self) -> str:
-        """The correlation in words; empty where the data decide."""
-        return "" if self.correlation is None else f"place {self.correlation:g}"
+        """Films or correlation in words; empty where the data decide."""
+        return self.films or ("" if self.correlation is None else f"place {self.correlation:g}")

@@ -6,10 +6,9 @@ the accountant and the noise need.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,24 +18,23 @@ from joblib import delayed
 from masquerade import _json
 from masquerade.collection import Collection
 from masquerade.data.stage import Stage
-from masquerade.recipes import bench, public_alone, seen
+from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp import members
+from masquerade.recipes.mask_dp.cells import Asked, Exam, alone, cell_of
 from masquerade.recipes.mask_dp.copies import copied
 from masquerade.recipes.mask_dp.rows import (
     ALONE,
     DP,
-    FREE,
     MASK_DP,
     MULTI_CLIP,
-    RELATIONS,
     ROWS,
     SCRATCH,
     SHARED,
     Cell,
     Found,
 )
+from masquerade.recipes.mask_dp.worlds import World, worlds
 from masquerade.recipes.membership import MembersFound
-from masquerade.train.method import planned
 from masquerade.train.rows import Rows
 
 if TYPE_CHECKING:
@@ -44,38 +42,8 @@ if TYPE_CHECKING:
 
 Views = Mapping[str, Rows]  # by the row whose method has this view
 _TOGETHER = 8  # recordings that are held at once as they are
-_PHYSICAL = 192  # units whose gradients are computed at once: most batches of 128 on average
-_SCRATCH_PHYSICAL = {"cpu": 8, "cuda": 64}
 _SMALL = 1 << 26  # bytes of rows that go to other processes
 _COPIED = " in copies"  # after the name of a view
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A cell that is to be measured."""
-
-    name: str
-    epsilon: float
-    relation: str
-
-    @property
-    def is_free(self) -> bool:
-        """Whether it is the same at every epsilon and under every relation."""
-        return self.name in FREE
-
-    @property
-    def is_copied(self) -> bool:
-        """Whether it learns from copies, where there are some."""
-        return self.epsilon == math.inf and not self.is_free
-
-    @property
-    def said(self) -> str:
-        """Its name in the journal; what has no noise has no relation."""
-        if self.is_free:
-            return self.name
-        if self.epsilon == math.inf:
-            return f"{self.name}, no noise"
-        return f"{self.name}, {self.relation}, epsilon {self.epsilon:g}"
 
 
 def measure(
@@ -102,17 +70,18 @@ def measure(
         for epsilon in several
         if name != ALONE or isinstance(data, Stage)
     ]
-    cells: list[Cell] = []
-    for correlation in plan.correlations or (None,):
-        world = _world(data, correlation)
-        work = partial(_measured, plan, world, told=told)
-        cells += _of_world(asked, correlation, journal, work)
+    blocks = worlds(plan, data, told)
+    cells = [
+        cell
+        for world in blocks
+        for cell in _of_world(asked, world, journal, partial(_measured, plan, world, told=told))
+    ]
     units, tested = (len(part) for part in bench.parts(data))
     return Found(
         cells=tuple(cells),
-        members=_members(plan, data, journal, told) if plan.membership else (),
+        members=_members(plan, blocks[0].data, journal, told) if plan.membership else (),
         plan=plan,
-        about=_about(data, plan),
+        about=about(data, plan),
         units=min(units, plan.taught or units),
         tested=tested,
     )
@@ -122,69 +91,77 @@ def _members(
     plan: MaskDpTables, data: Collection[Any], journal: bench.Journal, told: bench.Told
 ) -> tuple[MembersFound, ...]:
     """Some recordings are read again, in the view that all rows share."""
-    taught, tested = bench.parts(_world(data, (*plan.correlations, None)[0]))
+    taught, tested = bench.parts(data)
     most = min(members.MOST, plan.taught or members.MOST)
     rows = read(plan, taught, {MASK_DP}, told, most=most)[MASK_DP]
     exam = read(plan, tested, {DP}, told)[DP]
     return members.measured(plan, rows, exam, taught, journal=journal, told=told)
 
 
-def _world(data: Collection[Any], correlation: float | None) -> Collection[Any]:
-    if correlation is None or not isinstance(data, Stage):
-        return data
-    return replace(data, correlation=correlation)
-
-
 def _of_world(
     asked: list[Asked],
-    correlation: float | None,
+    world: World,
     journal: bench.Journal,
-    work: Callable[[list[Asked]], Iterator[Cell]],
+    work: Callable[[list[Asked]], Iterator[tuple[Cell, ...]]],
 ) -> list[Cell]:
     """The cells of one world: those that are not noted are measured, each once."""
-    prefix = "" if correlation is None else f"place {correlation:g}, "
-    new = {prefix + one.said: one for one in asked if prefix + one.said not in journal.held}
+    names = {one.said: [world.named(one.said, films) for films in world.tested] for one in asked}
+    new = {one.said: one for one in asked if set(names[one.said]) - set(journal.held)}
     if new:
-        for name, cell in zip(new, work(list(new.values())), strict=True):
-            journal.note(name, cell)
-    held = [(one, _json.decode(Cell, journal.held[prefix + one.said])) for one in asked]
+        for said, cells in zip(new, work(list(new.values())), strict=True):
+            for name, cell in zip(names[said], cells, strict=True):
+                journal.note(name, cell)
     return [
-        replace(cell, epsilon=one.epsilon, relation=one.relation, correlation=correlation)
-        for one, cell in held
+        replace(
+            _json.decode(Cell, journal.held[names[one.said][place]]),
+            epsilon=one.epsilon,
+            relation=one.relation,
+            correlation=world.correlation,
+            films=films,
+        )
+        for place, films in enumerate(world.tested)
+        for one in asked
     ]
 
 
 def _measured(
-    plan: MaskDpTables, data: Collection[Any], asked: list[Asked], *, told: bench.Told
-) -> Iterator[Cell]:
+    plan: MaskDpTables, world: World, asked: list[Asked], *, told: bench.Told
+) -> Iterator[tuple[Cell, ...]]:
     """Read the recordings, then train and test cell after cell."""
-    if plan.device == "cuda" and isinstance(data, Stage):
-        data.make(progress=partial(told, "drawing"), device="cuda")
+    if plan.device == "cuda" and isinstance(world.data, Stage):
+        world.data.make(progress=partial(told, "drawing"), device="cuda")
     names = [one.name for one in asked if one.name != ALONE]
     views = {view(plan, name) for name in names}
     if (plan.copies or 1) > 1:
         views |= {view(plan, one.name) + _COPIED for one in asked if one.is_copied}
-    taught, tested = bench.parts(data)
+    taught = bench.parts(world.data)[0]
     lessons = read(plan, taught, views, told, most=plan.taught)
-    exams = read(plan, tested, {view(plan, one.name, is_test=True) for one in asked}, told)
+    wanted = {view(plan, one.name, is_test=True) for one in asked}
+    found = [read(plan, bench.parts(of)[1], wanted, told) for of in world.tested.values()]
+    exams = {name: Exam.of([views[name] for views in found]) for name in wanted}
     done = 0
-    for cell in _trained(plan, data, asked, lessons, exams):
+    for cells in _trained(plan, world, asked, lessons, exams):
         done += 1
         told("training", done, len(asked))
-        yield cell
+        yield cells
 
 
 def _trained(
-    plan: MaskDpTables, data: Collection[Any], asked: list[Asked], lessons: Views, exams: Views
-) -> Iterator[Cell]:
+    plan: MaskDpTables,
+    world: World,
+    asked: list[Asked],
+    lessons: Views,
+    exams: Mapping[str, Exam],
+) -> Iterator[tuple[Cell, ...]]:
     """Cell after cell, several at once where rows are small enough to send about."""
-    jobs, is_small = _jobs(plan), all(map(_is_small, (*lessons.values(), *exams.values())))
+    held = (*lessons.values(), *(exam.rows for exam in exams.values()))
+    jobs, is_small = _jobs(plan), all(map(_is_small, held))
 
-    def call(one: Asked) -> Callable[[], Cell]:
+    def call(one: Asked) -> Callable[[], tuple[Cell, ...]]:
         exam = exams[view(plan, one.name, is_test=True)]
-        if one.name == ALONE and isinstance(data, Stage):
-            return partial(_alone, plan, data, exam)
-        return partial(_cell, plan, one, _lesson(plan, one, lessons), exam, data.activities)
+        if one.name == ALONE and world.stage is not None:
+            return partial(alone, plan, world.stage, exam)
+        return partial(cell_of, plan, one, _lesson(plan, one, lessons), exam, world.data.activities)
 
     calls = map(call, asked)
     if jobs == 1 or not is_small:
@@ -282,67 +259,8 @@ def _copies(films: seen.InMemory, numbers: range, count: int) -> seen.InMemory:
     return replace(films, films=found)
 
 
-def _cell(
-    plan: MaskDpTables, asked: Asked, rows: Rows, exam: Rows, classes: tuple[str, ...]
-) -> Cell:
-    row = ROWS[asked.name]
-    method = plan.method(asked.name, asked.epsilon, relation=asked.relation)
-    if asked.is_copied:  # each recording is several units, and is seen as often
-        method = replace(method, epochs=method.epochs / (plan.copies or 1))
-    physical = _SCRATCH_PHYSICAL[plan.device] if row.from_scratch else _PHYSICAL
-    steps, scores, weights = planned(method, rows.units), [], 0
-    for seed in range(plan.seeds or 1):
-        net = plan.begun(from_scratch=row.from_scratch).make(len(classes), seed=seed)
-        again = replace(method, public_seed=seed)
-        tail = seen.taught(net.to(plan.device), rows, again, steps, physical=physical)
-        weights = sum(held.numel() for held in tail.parameters() if held.requires_grad)
-        scores.append(seen.is_right(tail, exam))
-    truth = exam.targets.cpu().numpy()
-    return Cell(
-        method=asked.name,
-        epsilon=asked.epsilon,
-        relation=asked.relation,
-        top_1=tuple(float(right.mean()) for right in scores),
-        per_class={
-            classes[one]: tuple(float(right[truth == one].mean()) for right in scores)
-            for one in np.unique(truth)
-        },
-        proved={r.value: steps.epsilon(r) for r in RELATIONS} if steps.noise_multiplier > 0 else {},
-        noise_multiplier=steps.noise_multiplier,
-        noise_norm=steps.sigma * math.sqrt(weights) / steps.sampler.expected,
-        steps=steps.steps,
-        tested=exam.units,
-    )
-
-
-def _alone(plan: MaskDpTables, data: Stage, exam: Rows) -> Cell:
-    """What the public weights know already, from a handful of public examples of each class."""
-    shown = public_alone.examples(data)
-    draws = [
-        public_alone.handful(shown, each=public_alone.EACH, seed=s) for s in range(plan.seeds or 1)
-    ]
-    numbers = sorted({number for some in draws for number in some})
-    known = public_alone.features(plan.begun(), shown, numbers, device=plan.device)
-    handfuls = [[numbers.index(number) for number in some] for some in draws]
-    values, truth = exam.private.cpu().numpy(), exam.targets.cpu().numpy()
-
-    def shares(is_meant: np.ndarray) -> tuple[float, ...]:
-        asked = public_alone.Features(values=values[is_meant], targets=truth[is_meant])
-        return tuple(public_alone.nearest(known, handfuls, asked).shares)
-
-    return Cell(
-        method=ALONE,
-        epsilon=math.inf,
-        top_1=shares(truth >= 0),
-        per_class={data.activities[one]: shares(truth == one) for one in np.unique(truth)},
-        proved={},
-        noise_multiplier=0.0,
-        steps=0,
-        tested=exam.units,
-    )
-
-
-def _about(data: Collection[Any], plan: MaskDpTables) -> str:
+def about(data: Collection[Any], plan: MaskDpTables) -> str:
+    """The data in words."""
     if not isinstance(data, Stage):
         return data.ABOUT.title
     world = data.world

@@ -216,6 +216,10 @@ class AvatarStudy:
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The same frames, with avatars in the place of people."""
+        return (done for _, done in self.steps(frames, noise))
+
+    def steps(self, frames: Frames, noise: Noise) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Each frame without people, and with avatars in their place."""
         light = None
         for number, (people, empty) in enumerate(self._emptied(frames)):
             q, missed = people.q, self._watch.missed(number)
@@ -236,7 +240,7 @@ class AvatarStudy:
             done = merged(empty, drawn.image, drawn.alpha, blend_px=self._plan.blend_px)
             for name, mask in (("r", done.r), ("q", q), ("eroded_r", done.eroded_r)):
                 self._made[name].add(mask)
-            yield done.image
+            yield empty, done.image
 
     def _refine(self, diffusion: Diffusion, light: Light, noise: Noise) -> refine.Refined:
         """All figures, refined when the first frame is drawn and their light is known."""
@@ -284,6 +288,11 @@ class AvatarStudy:
     def counted(self) -> Mapping[str, int]:
         """In how many frames somebody was blurred whom the masks missed."""
         return {BLURRED: self._num_blurred}
+
+    def masks(self, name: str) -> np.ndarray:
+        """(T, H, W) bool: r, q or eroded_r of the frames that were streamed."""
+        made = self._made[name]
+        return np.stack([made[number] for number in range(len(made))])
 
     def write_along(self, suffix: str, stream: BinaryIO) -> None:
         """The masks r, q and eroded r, as `data.mask_files` reads them."""
