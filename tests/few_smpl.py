@@ -43,7 +43,7 @@ def file(folder: Path, *, joints: int = 52, **changed: np.ndarray | None) -> Pat
     """
     whole = arrays(joints) | changed
     path = folder / f"model_{joints}.npz"
-    np.savez(path, **{name: value for name, value in whole.items() if value is not None})  # type: ignore[arg-type]
+    np.savez_compressed(path, **{name: value for name, value in whole.items() if value is not None})  # type: ignore[arg-type]
     return path
 
 
@@ -70,7 +70,7 @@ def arrays(joints: int) -> dict[str, np.ndarray]:
 def _with_hands() -> dict[str, np.ndarray]:
     model = bodies.model()
     base = model.body(_BASE)
-    share, faces = _divided(model.template[:, [0, 2, 1]].astype(float), model.faces)
+    share, faces = _divided()
     weights = share @ model.weights
     points, heads = _t_pose(share @ base.vertices, weights, base)
     order = _order(share @ model.template)
@@ -96,13 +96,23 @@ def _with_hands() -> dict[str, np.ndarray]:
     }
 
 
+@cache
+def true_places() -> np.ndarray:
+    """(VERTICES, 3): where on Anny's template each vertex lies in truth."""
+    template = bodies.model().template
+    places = _divided()[0] @ template
+    return np.asarray(places[_order(places)])
+
+
 def _up(points: np.ndarray) -> np.ndarray:
     """From our axes to SMPL's."""
     return points[:, [0, 2, 1]] * [1, 1, -1]
 
 
-def _divided(points: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How much of each vertex (VERTICES, V) is in each new one, and the new faces."""
+@cache
+def _divided() -> tuple[np.ndarray, np.ndarray]:
+    """How much of each of Anny's vertices is in each new one (VERTICES, V), and the new faces."""
+    points, faces = bodies.model().template, bodies.model().faces
     share, count = [*np.eye(len(points))], len(points)
     held, alive = [*points], [tuple(map(int, face)) for face in faces]
     while count < VERTICES:

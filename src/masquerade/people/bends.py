@@ -1,6 +1,6 @@
 """What skin adds where joints bend: offsets that are linear in how each joint is turned.
 
-After [loper2015, Eq. 9]: the pose blend shapes of SMPL. A body that has none bends by its bones
+After [loper2015, Sec. 3]: the pose blend shapes of SMPL. A body that has none bends by its bones
 alone.
 """
 

@@ -3,7 +3,7 @@
 The files are licensed, so none is fetched, and nothing of anybody's code for them is used. What is
 read: the mesh, its shapes, its joints, its weights and its pose blend shapes. The turns of joints
 that our bones lack (toes, fingers) stay as they are at rest, so they are rigid parts of feet and
-hands; all else is the model's own arithmetic [loper2015, Eq. 2 to 9].
+hands; all else is the model's own arithmetic [loper2015, Sec. 3].
 
 Convention of the file: metres; x to the person's left, y up, z ahead; a T-pose. Ours: y backward, z
 up.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +25,9 @@ from masquerade.people.bends import Bends
 from masquerade.people.bodies import AT_SKIN, BONES, Model
 
 _VERTICES, _FACES = 6890, 13776
+_NAMES = "v_template", "shapedirs", "posedirs", "J_regressor", "weights", "kintree_table", "f"
+_OFF = 0.01  # by which shares may miss a sum of 1
+_APART = 1e-3  # metres that parts of a body lie apart at least
 _NUM_SHAPES = 10  # that all files have; some have more
 _TO_OURS = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 # The joints of the body, each with its parent and the bone of ours that it turns.
@@ -48,13 +52,13 @@ _HANDS = {  # what follows them, by the number of all joints
 _TOES = 10, 11
 _NO_JOINT = {"spine05": 3, "spine03": 6}  # bones that begin where the next one does
 # Vertices of the face: the order of vertices is the same in all files.
-_FACE = {"nose": (332,), "eye": (2800, 6260), "ear": (583, 4071)}  # left, right
+_FACE = {"nose": 332, "left_eye": 2800, "right_eye": 6260, "left_ear": 583, "right_ear": 4071}
 _PICKLED = (
-    "it could run code. Where you trust it, read it with pickle (encoding='latin1') and write "
-    "v_template, shapedirs, posedirs, J_regressor, weights, kintree_table and f, as plain dense "
-    "arrays, with numpy.savez"
+    "a pickled file is not read, as it could run code. If you trust it, read it with pickle "
+    "(encoding='latin1') and write v_template, shapedirs, posedirs, J_regressor, "
+    "weights, kintree_table and f, as plain dense arrays, with numpy.savez"
 )
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+_DAMAGED = (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 @cache
@@ -65,73 +69,72 @@ def load(path: Path) -> Model:
         BadInput: if the file is missing, damaged or something else, or would have to be unpickled.
     """
     if path.suffix.lower() != ".npz":
-        why = f"; a pickled file is not read: {_PICKLED}." if path.suffix.lower() == ".pkl" else "."
-        raise BadInput(f"Expected an SMPL or SMPL-H file (.npz) as body_model, got {path}{why}")
+        raise BadInput(f"Expected an SMPL or SMPL-H file (.npz), got {path}; {_PICKLED}.")
     arrays = _read(path)
     _check(path, arrays)
     return _converted(path, arrays)
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
-    names = "v_template", "shapedirs", "posedirs", "J_regressor", "weights", "kintree_table", "f"
     try:
         with path.open("rb") as stream, np.load(stream) as held:
-            if missing := [name for name in names if name not in held]:
-                raise BadInput(
-                    f"Expected an SMPL or SMPL-H file in {path}, got one without "
-                    f"{', '.join(missing)}; give the model's own .npz."
-                )
-            return {name: held[name] for name in names}
-    except BadInput:
-        raise
+            missing = [name for name in _NAMES if name not in held]
+            found = {name: held[name] for name in _NAMES if name in held}
     except FileNotFoundError as error:
-        raise BadInput(
-            f"Expected an SMPL or SMPL-H file as body_model, got {path}: none."
-        ) from error
+        raise BadInput(f"Expected an SMPL or SMPL-H file (.npz), got {path}: none.") from error
     except _DAMAGED as error:
-        more = f": {_PICKLED}" if "Object arrays" in str(error) else "; copy it anew"
+        remedy = _PICKLED if "pickle" in str(error) else "copy it anew"
         raise BadInput(
-            f"Expected an SMPL or SMPL-H file that can be read in {path}, got {error}{more}."
+            f"Expected an SMPL or SMPL-H file that can be read in {path}, got an error ({error}); "
+            f"{remedy}."
         ) from error
+    if missing:
+        raise BadInput(
+            f"Expected an SMPL or SMPL-H file in {path}, got one without {', '.join(missing)}; "
+            "give the model's own file."
+        )
+    return found
 
 
 def _check(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Refuse what is no such model."""
-
-    def refuse(what: str, got: object) -> None:
+    for what, got in _wrong(arrays):
         raise BadInput(
-            f"Expected {what} in {path}, got {got}; give an SMPL or SMPL-H file "
-            "(SMPL-X and others are not read)."
+            f"Expected {what} in {path}, got {got}; give an SMPL or SMPL-H file (SMPL-X and others "
+            "are not read)."
         )
 
-    joints = len(arrays["J_regressor"])
+
+def _wrong(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, object]]:
+    """What was expected of the arrays, and what is there instead."""
+    joints = (arrays["J_regressor"].shape or (0,))[0]
     if joints not in _HANDS:
-        refuse("J_regressor with 24 or 52 joints", arrays["J_regressor"].shape)
+        yield "J_regressor of 24 or 52 joints", f"shape {arrays['J_regressor'].shape}"
+        return
     shapes = {
         "v_template": (_VERTICES, 3),
+        "shapedirs": (_VERTICES, 3, max(_NUM_SHAPES, (arrays["shapedirs"].shape or (0,))[-1])),
         "posedirs": (_VERTICES, 3, 9 * (joints - 1)),
         "J_regressor": (joints, _VERTICES),
         "weights": (_VERTICES, joints),
         "kintree_table": (2, joints),
         "f": (_FACES, 3),
     }
-    for name, wanted in shapes.items():
-        if arrays[name].shape != wanted:
-            refuse(f"{name} of shape {wanted}", arrays[name].shape)
-    if (shape := arrays["shapedirs"].shape)[:2] != (_VERTICES, 3) or shape[2:] < (_NUM_SHAPES,):
-        refuse(f"shapedirs of shape ({_VERTICES}, 3, {_NUM_SHAPES} or more)", shape)
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            yield f"{name} of shape {shape}", f"shape {arrays[name].shape}"
     for name, values in arrays.items():
         if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
-            refuse(f"finite numbers as {name}", values.dtype)
+            yield f"finite numbers as {name}", "others"
     if not 0 <= arrays["f"].min() <= arrays["f"].max() < _VERTICES:
-        refuse(f"f from 0 to {_VERTICES - 1}", (arrays["f"].min(), arrays["f"].max()))
-    parents = tuple(parent for parent, _ in _BODY) + _HANDS[joints]
-    if arrays["kintree_table"][0, 1:].astype(int).tolist() != list(parents[1:]):
-        refuse("kintree_table with SMPL's joints", arrays["kintree_table"][0, 1:].tolist())
+        yield f"f from 0 to {_VERTICES - 1}", f"{arrays['f'].min()} to {arrays['f'].max()}"
+    parents = [*(parent for parent, _ in _BODY), *_HANDS[joints]]
+    if arrays["kintree_table"][0, 1:].tolist() != parents[1:]:
+        yield "SMPL's kintree_table", arrays["kintree_table"][0, 1:].tolist()
     for name in ("weights", "J_regressor"):
         sums = arrays[name].sum(axis=1)
-        if np.abs(sums - 1).max() > 1e-2:
-            refuse(f"rows of {name} that add up to 1", f"{sums.min():.3g} to {sums.max():.3g}")
+        if np.abs(sums - 1).max() > _OFF:
+            yield f"rows of {name} that add up to 1", f"{sums.min():.3g} to {sums.max():.3g}"
 
 
 def _converted(path: Path, arrays: dict[str, np.ndarray]) -> Model:
@@ -143,7 +146,7 @@ def _converted(path: Path, arrays: dict[str, np.ndarray]) -> Model:
     shapes = np.einsum("ij,vjk->kvi", _TO_OURS, arrays["shapedirs"][..., :_NUM_SHAPES])
     weights = np.zeros((_VERTICES, len(BONES)))
     np.add.at(weights.T, bone_of, arrays["weights"].T)
-    begins = [_NO_JOINT[bone] if bone in _NO_JOINT else bone_of.index(b) for b, bone in _named()]
+    begins = [_NO_JOINT.get(bone) or bone_of.index(place) for place, bone in enumerate(BONES)]
     regressor = arrays["J_regressor"][begins]
     heads = regressor @ template
     try:
@@ -163,10 +166,6 @@ def _converted(path: Path, arrays: dict[str, np.ndarray]) -> Model:
         own_places=places.astype(np.float32),
         bends=_bends(arrays["posedirs"]),
     )
-
-
-def _named() -> list[tuple[int, str]]:
-    return list(enumerate(BONES))
 
 
 def _bends(posedirs: np.ndarray) -> Bends:
@@ -194,6 +193,9 @@ def _places(points: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> np.nd
     def at(bone: str) -> tuple[np.ndarray, np.ndarray]:
         return theirs[BONES.index(bone)], heads[BONES.index(bone)]
 
+    legs = (at(bone)[1][2] for bone in ("foot.L", "lowerleg01.L", "upperleg01.L", "neck01", "head"))
+    if np.min(np.diff(rising := [floor[1], *legs])) < _APART:
+        raise ValueError(f"sole, ankle, knee, hip, neck and head at {np.round(rising, 3).tolist()}")
     hips = [
         np.mean(each, axis=0) for each in zip(at("upperleg01.L"), at("upperleg01.R"), strict=True)
     ]
@@ -226,36 +228,33 @@ def _limb(
 
 
 def _face(points: np.ndarray, neck: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Points of the head, so that nose, eyes, ears and crown lie where they do on our own model."""
-    own = {
-        part: np.mean(np.abs(points[list(of)] * [1, 0, 0]) + points[list(of)] * [0, 1, 1], axis=0)
-        for part, of in _FACE.items()
-    }
-    there = {part: np.array(AT_SKIN[part if part == "nose" else f"left_{part}"]) for part in _FACE}
-    middle = float(points[_FACE["nose"][0], 0])
-    crown = float(points[:, 2].max()), AT_SKIN["head_top"][2]
+    """Points of the head, so that nose, eyes, ears and crown lie where they do on our own model.
 
-    def axis(k: int, *parts: str) -> tuple[list[float], list[float]]:
-        return [own[part][k] for part in parts], [there[part][k] for part in parts]
-
-    (x, to_x), (y, to_y), (z, to_z) = (
-        axis(0, "eye", "ear"),
-        axis(1, "nose", "eye", "ear"),
-        axis(2, "nose", "eye"),
-    )
-    aside = points[:, 0] - middle
-    return np.column_stack(
-        [
-            np.sign(aside) * _through(np.abs(aside), [0.0, *x], [0.0, *to_x]),
-            _through(points[:, 1], y, to_y),
-            _through(points[:, 2], [neck[1][2], *z, crown[0]], [neck[0][2], *to_z, crown[1]]),
-        ]
-    )
+    Between them, and on beyond, each axis goes on by itself.
+    """
+    there = {name: np.array(at) for name, at in AT_SKIN.items()}
+    here = {name: points[vertex] for name, vertex in _FACE.items()}
+    for found in (there, here):
+        for part in ("eye", "ear"):
+            left, right = found[f"left_{part}"], found[f"right_{part}"]
+            found[part] = np.append((left - right)[:1] / 2, (left + right)[1:] / 2)
+    neck_z, crown = (each[2] for each in neck), (AT_SKIN["head_top"][2], points[:, 2].max())
+    known = []
+    for found, low, high in zip((there, here), neck_z, crown, strict=True):
+        nose, eye, ear = (found[part] for part in ("nose", "eye", "ear"))
+        known.append(
+            ([0.0, eye[0], ear[0]], [nose[1], eye[1], ear[1]], [low, nose[2], eye[2], high])
+        )
+    wanted, own = known
+    x = points[:, 0] - here["nose"][0]
+    x = np.sign(x) * _through(np.abs(x), own[0], wanted[0])
+    y, z = (_through(points[:, k], own[k], wanted[k]) for k in (1, 2))
+    return np.column_stack([x, y, z])
 
 
 def _through(values: np.ndarray, known: list[float], wanted: list[float]) -> np.ndarray:
     """Straight lines from one known value to the next, and on beyond both ends."""
-    if np.min(np.diff(known)) < 1e-3:
+    if np.min(np.diff(known)) < _APART:
         raise ValueError(f"nose, eyes, ears and crown at {np.round(known, 3).tolist()}")
     slopes = np.diff(wanted) / np.diff(known)
     place = np.clip(np.searchsorted(known, values) - 1, 0, len(slopes) - 1)
