@@ -81,7 +81,9 @@ def _read(path: Path) -> dict[str, np.ndarray]:
             missing = [name for name in _NAMES if name not in held]
             found = {name: held[name] for name in _NAMES if name in held}
     except FileNotFoundError as error:
-        raise BadInput(f"Expected an SMPL or SMPL-H file (.npz), got {path}: none.") from error
+        raise BadInput(
+            f"Expected an SMPL or SMPL-H file (.npz), got {path}, where none is; check the name."
+        ) from error
     except _DAMAGED as error:
         remedy = _PICKLED if "pickle" in str(error) else "copy it anew"
         raise BadInput(
