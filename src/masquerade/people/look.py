@@ -1,8 +1,8 @@
 """What people wear and look like: colours painted on the body, and cloth that has thickness.
 
-Everything is a function of where a point lies on the template of the body model, so one way of
-painting fits every body. The template stands from z = -0.817 (sole) to 0.848 (crown); the face
-looks along -y.
+Everything is a function of where a point lies on Anny's template (another model says where its
+points lie there), so one way of painting fits every body. The template stands from z = -0.817
+(sole) to 0.848 (crown); the face looks along -y.
 """
 
 from __future__ import annotations

@@ -140,6 +140,7 @@ def _wrong(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, object]]:
 
 
 def _converted(path: Path, arrays: dict[str, np.ndarray]) -> Model:
+    """The same in our axes and for our bones; a bone takes the weights of what it carries."""
     joints = len(arrays["J_regressor"])
     bone_of = [BONES.index(bone) for _, bone in _BODY]
     for parent in _HANDS[joints]:
