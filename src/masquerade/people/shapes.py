@@ -7,10 +7,16 @@ import numpy as np
 from masquerade.people.bodies import Shape
 
 BUILDS = {"slim": (-0.9, -0.4), "medium": (0.3, 0.8), "heavy": (1.7, 2.4)}  # weights of a shape
+_BETA = 2.0  # of SMPL at most, in standard deviations of the people it was learned from
 
 
-def any_shape(rng: np.random.Generator) -> Shape:
-    """Somebody's body; ``is_feminine`` says how it presents."""
+def any_shape(rng: np.random.Generator, *, num_betas: int = 0) -> Shape:
+    """Somebody's body; ``is_feminine`` says how it presents.
+
+    Args:
+        rng: who it is.
+        num_betas: of an SMPL model, see ``Model.num_betas``.
+    """
     feminine = bool(rng.random() < 0.5)
     age = float(rng.uniform(0, 1) ** 2)
     middle, spread = (1.64, 0.06) if feminine else (1.77, 0.07)
@@ -23,6 +29,7 @@ def any_shape(rng: np.random.Generator) -> Shape:
         weight=float(rng.uniform(*tuple(BUILDS.values())[int(rng.integers(3))])),
         proportions=float(rng.uniform(0.3, 0.9)),
         origin=tuple((0.05 + rng.random(3)).tolist()),
+        betas=tuple(rng.uniform(-_BETA, _BETA, num_betas).tolist()),
     )
 
 

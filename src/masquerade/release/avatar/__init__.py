@@ -16,6 +16,7 @@ from masquerade.files.spool import Spool
 from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Frames, Heuristic, Shape, Shapes, as_video
 from masquerade.noise import Noise
+from masquerade.people import smpl
 from masquerade.release.avatar.diffusion import Diffusion
 from masquerade.release.avatar.segment import PersonMasks
 from masquerade.release.avatar.study import MASKS, AvatarPlan, AvatarStudy
@@ -28,6 +29,7 @@ _RATE_HZ = 25.0  # of frames that come without one
 _HOLD_S = 2.0  # for which somebody is followed whom the pose network has lost
 _FACE_LINES = 540  # of the picture in which faces are sought
 _GAITS = ("own", "public")
+_OWN = ("pose_module", "inpaint_module", "refine", "body_model")  # what lies with the user
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,7 @@ class Avatar(Heuristic):
         inpaint_module: one that removes them: ``inpaint(frames, people)``.
         refine: a folder of yours with networks that make figures look like people: Stable
             Diffusion, AnimateDiff and ControlNets, in the parts base, motion, depth, pose, face.
+        body_model: an SMPL or SMPL-H file of yours (.npz) whose bodies are drawn; otherwise Anny's.
         export: write the tracks to this file as JSON. It is computed from the private video: do not
             publish it. It must be a new file; no receipt names it.
     """
@@ -79,6 +82,7 @@ class Avatar(Heuristic):
     pose_module: str | None = None
     inpaint_module: str | None = None
     refine: str | None = None
+    body_model: str | None = None
     export: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -118,9 +122,9 @@ class Avatar(Heuristic):
         )
 
     def fields(self) -> dict[str, Any]:
-        """The public fields: where a private file goes is none, nor where your networks lie."""
+        """The public fields: where a private file goes is none, nor where your own files lie."""
         found = super().fields()
-        own = [name for name in ("pose_module", "inpaint_module", "refine") if found[name]]
+        own = [name for name in _OWN if found[name]]
         return {**found, **{name: Path(found[name]).name for name in own}, "export": None}
 
     def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> AvatarStudy:
@@ -128,6 +132,7 @@ class Avatar(Heuristic):
         shape = as_video(shape)
         if self.export is not None:
             _check_room(Path(self.export))
+        model = None if self.body_model is None else smpl.load(Path(self.body_model))
         diffusion = None if self.refine is None else Diffusion(Path(self.refine))
         segmenter, landmarks = PersonSegmenter(private="person"), PoseLandmarks()
         segmenter.ready()
@@ -141,6 +146,7 @@ class Avatar(Heuristic):
             shape=shape,
             rate_hz=rate_hz,
             diffusion=diffusion,
+            model=model,
         )
         try:
             study.look(frames, noise)

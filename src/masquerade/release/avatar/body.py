@@ -17,7 +17,7 @@ from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
 from masquerade import _check
 from masquerade.people import bodies, figure, inverse, look, shapes
-from masquerade.people.bodies import BONES, Body, Shape
+from masquerade.people.bodies import BONES, Body, Model, Shape
 from masquerade.people.camera import Camera
 from masquerade.people.inverse import POINTS, unit
 from masquerade.people.skeleton import Posed, chain
@@ -63,7 +63,13 @@ class StandIn:
 
 
 def fitted(
-    track: Track, camera: Camera, rng: np.random.Generator, *, rate_hz: float, gait: str = "own"
+    track: Track,
+    camera: Camera,
+    rng: np.random.Generator,
+    *,
+    rate_hz: float,
+    gait: str = "own",
+    model: Model | None = None,
 ) -> StandIn:
     """Somebody drawn at random who does what the person of the track does.
 
@@ -74,13 +80,14 @@ def fitted(
         rate_hz: frames a second.
         gait: own, the person's way of walking; public, the same for everybody but for when steps
             are taken; or uniform, steps at a public rate too.
+        model: of bodies; Anny if not given.
     """
     _check.choice(Gait, gait=gait)
-    model = bodies.model()
-    shape = shapes.any_shape(rng)
+    model = model or bodies.model()
+    shape = shapes.any_shape(rng, num_betas=model.num_betas)
     worn = look.any_look(is_feminine=shapes.is_feminine(shape), age=shape.age, rng=rng)
     body = model.body(shape)
-    posed = moved(track, camera, body, rate_hz=rate_hz, gait=Gait(gait))
+    posed = moved(track, camera, (model, body), rate_hz=rate_hz, gait=Gait(gait))
     return StandIn(
         start=track.start,
         stop=track.stop,
@@ -93,16 +100,17 @@ def fitted(
 
 
 def moved(
-    track: Track, camera: Camera, body: Body, *, rate_hz: float, gait: Gait = Gait.OWN
+    track: Track, camera: Camera, of: tuple[Model, Body], *, rate_hz: float, gait: Gait = Gait.OWN
 ) -> Posed:
-    """How a body moves that does what the person of a track does, or walks as everybody."""
+    """How a body of a model moves that does what the person does, or walks as everybody."""
+    model, body = of
     points = lift.lifted(track, camera, rate_hz=rate_hz)
     stands = floor.standing(track, points, rate_hz=rate_hz)
     world = on_floor(points, stands, camera)
     if gait is not Gait.OWN:
         is_uniform = gait is Gait.UNIFORM
         world, stands = public(world, stands, rate_hz=rate_hz, is_uniform=is_uniform)
-    turns = inverse.upper_body(world, bodies.model(), body)
+    turns = inverse.upper_body(world, model, body)
     turns = inverse.steadied(turns, _SMOOTH_S * rate_hz)
     head = [BONES.index("neck01"), BONES.index("head")]
     turns[:, head] = inverse.steadied(turns[:, head], _HEAD_S * rate_hz)

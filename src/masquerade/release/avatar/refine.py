@@ -18,7 +18,7 @@ from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 from masquerade._optional import require
 from masquerade.files.spool import Spool
 from masquerade.joints import JOINTS
-from masquerade.people import bodies, figure, raster
+from masquerade.people import figure, raster
 from masquerade.people.camera import Camera, Light
 from masquerade.release.avatar import render
 from masquerade.release.avatar.body import StandIn
@@ -84,8 +84,8 @@ class Refined:
 
     def _add(self, place: int, diffusion: Diffusion, rng: np.random.Generator) -> None:
         one = self._figures[place]
-        model = bodies.model()
-        seen = self._camera.see(figure.joints_3d(model, one.person, one.posed).astype(np.float64))
+        joints = figure.joints_3d(one.person.model, one.person, one.posed)
+        seen = self._camera.see(joints.astype(np.float64))
         boxes, made = tubelet(seen, (self._camera.height, self._camera.width)), Spool()
         self._made.append((boxes, made))
         with Spool(is_packed=True) as crops:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade.people import bodies, raster
-from masquerade.people.bodies import BONES, Model
+from masquerade.people import raster
+from masquerade.people.bodies import BONES
 from masquerade.people.camera import Camera, Light
-from masquerade.people.figure import skinned
+from masquerade.people.figure import Person, skinned
 from masquerade.people.shading import SAMPLES, Dressed, mix
 from masquerade.release.avatar.body import StandIn
 
@@ -80,14 +80,15 @@ def drawn(
     here = [place for place, one in enumerate(figures) if one.start <= number < one.stop]
     if not here:
         return out
-    model, place_of = bodies.model(), np.array([number])
+    place_of = np.array([number])
     posed = {k: figures[k].posed.at(place_of - figures[k].start) for k in here}
     far = {k: float(camera.see(posed[k].heads[0, 0])[2]) for k in here}
     if shadow:
         for k in here:
             _shade(out, posed[k].heads[0], camera)
     for k in sorted(here, key=lambda each: -far[each]):
-        _draw(out, k, figures[k], skinned(model, figures[k].person, posed[k]), camera, light, model)
+        person = figures[k].person
+        _draw(out, k, person, skinned(person.model, person, posed[k]), camera, light)
     return out
 
 
@@ -118,11 +119,10 @@ def light_of(background: np.ndarray, camera: Camera) -> Light:
 def _draw(
     out: Rendered,
     place: int,
-    one: StandIn,
+    one: Person,
     skin: tuple[np.ndarray, np.ndarray],
     camera: Camera,
     light: Light,
-    model: Model,
 ) -> None:
     """Put one figure over those that are farther away."""
     vertices, normals = skin
@@ -134,12 +134,12 @@ def _draw(
     before = np.minimum(out.depth[window], _FAR_M)
     buffer = raster.blank(before.repeat(SAMPLES, 0).repeat(SAMPLES, 1))
     corner = np.array([columns.start, rows.start, 0.0])
-    raster.draw((seen - corner) * [SAMPLES, SAMPLES, 1], model.faces, buffer)
+    raster.draw((seen - corner) * [SAMPLES, SAMPLES, 1], one.model.faces, buffer)
     covered = buffer.face >= 0
     share = np.mean(_samples(covered.astype(np.float32)), axis=0)
     nearest = np.max(_samples(np.where(covered, buffer.nearness, 0.0)), axis=0)
     whose = np.empty(share.shape, np.int8)
-    dressed = Dressed(model.faces, (one.person.paint,), (normals[0].astype(np.float64),))
+    dressed = Dressed(one.model.faces, (one.paint,), (normals[0].astype(np.float64),))
     mix(buffer, dressed, light, out.image[window], whose)
     is_own = share > 0
     out.alpha[window] = 1 - (1 - out.alpha[window]) * (1 - share)

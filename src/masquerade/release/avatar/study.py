@@ -26,6 +26,7 @@ from masquerade.files.atomic import write_whole
 from masquerade.files.spool import MaskSpool
 from masquerade.mechanism import Frames, Shape
 from masquerade.noise import Noise
+from masquerade.people.bodies import Model
 from masquerade.people.camera import Light
 from masquerade.release.avatar import body, floor, inpaint, pose, refine, render
 from masquerade.release.avatar.align import Aligner, Placed
@@ -94,6 +95,7 @@ class AvatarStudy:
         shape: (T, H, W, 3).
         rate_hz: frames a second.
         diffusion: that refines figures, if any.
+        model: of the figures' bodies; Anny if not given.
     """
 
     def __init__(
@@ -106,9 +108,11 @@ class AvatarStudy:
         shape: Shape,
         rate_hz: float,
         diffusion: Diffusion | None = None,
+        model: Model | None = None,
     ) -> None:
         self._plan, self._masks, self._landmarks, self._watch = plan, masks, landmarks, watch
         self._shape, self._rate_hz, self._diffusion = shape, rate_hz, diffusion
+        self._model = model
         self._refined: refine.Refined | None = None
         height, width = self._size = shape[1], shape[2]
         self._people, self._plates = MaskSpool(height, width), Plates(height, width)
@@ -200,7 +204,14 @@ class AvatarStudy:
             eye_m=plan.eye_m,
         )
         self._figures = [
-            body.fitted(track, self._camera, rng, rate_hz=self._rate_hz, gait=plan.gait)
+            body.fitted(
+                track,
+                self._camera,
+                rng,
+                rate_hz=self._rate_hz,
+                gait=plan.gait,
+                model=self._model,
+            )
             for track in self._tracks
         ]
 
