@@ -85,7 +85,7 @@ class AvatarFilm:
         try:
             with np.load(path, allow_pickle=False) as held:
                 return cls._of(dict(held))
-        except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, ValueError, LookupError, zipfile.BadZipFile) as error:
             raise BadInput(f"Expected a whole film in {path}, got {error}; delete it.") from error
 
     @classmethod
