@@ -21,13 +21,13 @@ pytest.importorskip("cv2")
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("onnxruntime")
 
-from masquerade.recipes import bench, seen  # noqa: E402
+from masquerade.recipes import bench, public_alone, seen  # noqa: E402
 from masquerade.recipes.avatar import AvatarTable  # noqa: E402
 from masquerade.recipes.avatar import page as pages  # noqa: E402
 from masquerade.recipes.avatar.rows import AvatarFound, AvatarRow, Gap  # noqa: E402
 from masquerade.recipes.mask_dp import MaskDpTables, compare  # noqa: E402
+from masquerade.recipes.mask_dp.blocks import ACROSS, AVATARS, REAL  # noqa: E402
 from masquerade.recipes.mask_dp.rows import CONTEXT, Cell, Found  # noqa: E402
-from masquerade.recipes.mask_dp.worlds import ACROSS, AVATARS, REAL  # noqa: E402
 from masquerade.recipes.released import films as released  # noqa: E402
 from masquerade.recipes.released import made as making  # noqa: E402
 from masquerade.recipes.released.films import Summary  # noqa: E402
@@ -45,11 +45,16 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
-def blocks(in_world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Films of blocks are released in a folder of this test."""
+def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Films of blocks are released in a folder of this test; public ones lie there."""
     monkeypatch.setattr(making, "made", fake_avatars.made)
     of = released.AvatarFilms.of
     monkeypatch.setattr(released.AvatarFilms, "of", lambda stage: of(stage, folder=tmp_path))
+    public = of(STAGE.part("public"), folder=tmp_path / "public")
+    public.path(0).parent.mkdir(parents=True)
+    for number in range(len(public)):
+        public.path(number).write_bytes(fake_avatars.made(public.stage, number).to_bytes())
+    monkeypatch.setattr(public_alone, "examples", lambda stage: public)
     return tmp_path
 
 
@@ -132,7 +137,10 @@ def test_a_stopped_run_goes_on_where_it_was(blocks: Path, monkeypatch: pytest.Mo
     with pytest.raises(KeyboardInterrupt):
         plan.run(STAGE)
     kept = bench.Journal.of(plan, STAGE).held
-    assert list(kept) == ["films", "real", "isolated"] and len(list(blocks.rglob("*.npz"))) == 36
+    assert (
+        list(kept) == ["films", "real", "isolated"]
+        and len(list(blocks.glob("videos-*/**/*.npz"))) == 36
+    )
     answer = plan.run(STAGE)
     assert sum(learned) == 5 + 4, "two rows of two runs were left"
     assert answer.data["rows"][0]["own"] == list(kept["real"]["own"])
