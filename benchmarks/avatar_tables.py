@@ -33,6 +33,7 @@ class Said:
         self.last = time.monotonic()
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        """Say it, if the last line is some time ago or the work is done."""
         if done == total or time.monotonic() - self.last > EVERY_S:
             self.last = time.monotonic()
             print(f"{time.strftime('%H:%M:%S')} {what}: {done} of {total}", flush=True)

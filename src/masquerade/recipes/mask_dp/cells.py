@@ -24,7 +24,7 @@ _SCRATCH_PHYSICAL = {"cpu": 8, "cuda": 64}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Exam:
+class ExamRows:
     """What is tested on: recordings of one kind after those of another.
 
     Args:
@@ -36,7 +36,7 @@ class Exam:
     parts: tuple[slice, ...]
 
     @classmethod
-    def of(cls, several: Sequence[Rows]) -> Exam:
+    def of(cls, several: Sequence[Rows]) -> ExamRows:
         """Of rows of each kind."""
         ends = np.cumsum([0, *(rows.units for rows in several)]).tolist()
         parts = tuple(slice(*pair) for pair in pairwise(ends))
@@ -78,7 +78,7 @@ class Asked:
 
 
 def cell_of(
-    plan: MaskDpTables, asked: Asked, rows: Rows, exam: Exam, classes: tuple[str, ...]
+    plan: MaskDpTables, asked: Asked, rows: Rows, exam: ExamRows, classes: tuple[str, ...]
 ) -> tuple[Cell, ...]:
     """Train a row at an epsilon, some times, and test it on films of each kind."""
     row = ROWS[asked.name]
@@ -116,7 +116,7 @@ def cell_of(
     )
 
 
-def alone(plan: MaskDpTables, data: Stage, exam: Exam) -> tuple[Cell, ...]:
+def alone(plan: MaskDpTables, data: Stage, exam: ExamRows) -> tuple[Cell, ...]:
     """What the public weights know already, from a handful of public examples of each class."""
     shown = public_alone.examples(data)
     draws = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from masquerade.recipes.mask_dp.blocks import ACROSS, AVATARS, REAL
 from masquerade.recipes.mask_dp.rows import (
     ALONE,
     DP,
@@ -16,7 +17,6 @@ from masquerade.recipes.mask_dp.rows import (
     Found,
     Panel,
 )
-from masquerade.recipes.mask_dp.worlds import ACROSS, AVATARS, REAL
 from masquerade.recipes.verdict import Word, compared, overall
 
 _MOST = 1.0  # epsilon up to which rows are compared as a whole

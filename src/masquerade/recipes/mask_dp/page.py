@@ -12,6 +12,7 @@ import numpy as np
 from masquerade import _json
 from masquerade._round import shown
 from masquerade.recipes import bench, membership
+from masquerade.recipes.mask_dp.blocks import AVATARS
 from masquerade.recipes.mask_dp.compare import PAIRS, at, comparisons, crossed_in_words, verdict
 from masquerade.recipes.mask_dp.rows import (
     ALONE,
@@ -29,7 +30,6 @@ from masquerade.recipes.mask_dp.rows import (
     Panel,
 )
 from masquerade.recipes.mask_dp.settings import CHOSEN
-from masquerade.recipes.mask_dp.worlds import AVATARS
 from masquerade.recipes.verdict import Runs
 from masquerade.report import bars, plot
 

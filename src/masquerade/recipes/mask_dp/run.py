@@ -20,7 +20,8 @@ from masquerade.collection import Collection
 from masquerade.data.stage import Stage
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp import members
-from masquerade.recipes.mask_dp.cells import Asked, Exam, alone, cell_of
+from masquerade.recipes.mask_dp.blocks import TableBlock, blocks_of
+from masquerade.recipes.mask_dp.cells import Asked, ExamRows, alone, cell_of
 from masquerade.recipes.mask_dp.copies import copied
 from masquerade.recipes.mask_dp.rows import (
     ALONE,
@@ -33,7 +34,6 @@ from masquerade.recipes.mask_dp.rows import (
     Cell,
     Found,
 )
-from masquerade.recipes.mask_dp.worlds import World, worlds
 from masquerade.recipes.membership import MembersFound
 from masquerade.train.rows import Rows
 
@@ -70,11 +70,11 @@ def measure(
         for epsilon in several
         if name != ALONE or isinstance(data, Stage)
     ]
-    blocks = worlds(plan, data, told)
+    blocks = blocks_of(plan, data, told)
     cells = [
         cell
-        for world in blocks
-        for cell in _of_world(asked, world, journal, partial(_measured, plan, world, told=told))
+        for block in blocks
+        for cell in _of_block(asked, block, journal, partial(_measured, plan, block, told=told))
     ]
     units, tested = (len(part) for part in bench.parts(data))
     return Found(
@@ -98,14 +98,14 @@ def _members(
     return members.measured(plan, rows, exam, taught, journal=journal, told=told)
 
 
-def _of_world(
+def _of_block(
     asked: list[Asked],
-    world: World,
+    block: TableBlock,
     journal: bench.Journal,
     work: Callable[[list[Asked]], Iterator[tuple[Cell, ...]]],
 ) -> list[Cell]:
-    """The cells of one world: those that are not noted are measured, each once."""
-    names = {one.said: [world.named(one.said, films) for films in world.tested] for one in asked}
+    """The cells of one block: those that are not noted are measured, each once."""
+    names = {one.said: [block.named(one.said, films) for films in block.tested] for one in asked}
     new = {one.said: one for one in asked if set(names[one.said]) - set(journal.held)}
     if new:
         for said, cells in zip(new, work(list(new.values())), strict=True):
@@ -116,31 +116,31 @@ def _of_world(
             _json.decode(Cell, journal.held[names[one.said][place]]),
             epsilon=one.epsilon,
             relation=one.relation,
-            correlation=world.correlation,
+            correlation=block.correlation,
             films=films,
         )
-        for place, films in enumerate(world.tested)
+        for place, films in enumerate(block.tested)
         for one in asked
     ]
 
 
 def _measured(
-    plan: MaskDpTables, world: World, asked: list[Asked], *, told: bench.Told
+    plan: MaskDpTables, block: TableBlock, asked: list[Asked], *, told: bench.Told
 ) -> Iterator[tuple[Cell, ...]]:
     """Read the recordings, then train and test cell after cell."""
-    if plan.device == "cuda" and isinstance(world.data, Stage):
-        world.data.make(progress=partial(told, "drawing"), device="cuda")
+    if plan.device == "cuda" and isinstance(block.data, Stage):
+        block.data.make(progress=partial(told, "drawing"), device="cuda")
     names = [one.name for one in asked if one.name != ALONE]
     views = {view(plan, name) for name in names}
     if (plan.copies or 1) > 1:
         views |= {view(plan, one.name) + _COPIED for one in asked if one.is_copied}
-    taught = bench.parts(world.data)[0]
+    taught = bench.parts(block.data)[0]
     lessons = read(plan, taught, views, told, most=plan.taught)
     wanted = {view(plan, one.name, is_test=True) for one in asked}
-    found = [read(plan, bench.parts(of)[1], wanted, told) for of in world.tested.values()]
-    exams = {name: Exam.of([views[name] for views in found]) for name in wanted}
+    found = [read(plan, bench.parts(of)[1], wanted, told) for of in block.tested.values()]
+    exams = {name: ExamRows.of([views[name] for views in found]) for name in wanted}
     done = 0
-    for cells in _trained(plan, world, asked, lessons, exams):
+    for cells in _trained(plan, block, asked, lessons, exams):
         done += 1
         told("training", done, len(asked))
         yield cells
@@ -148,10 +148,10 @@ def _measured(
 
 def _trained(
     plan: MaskDpTables,
-    world: World,
+    block: TableBlock,
     asked: list[Asked],
     lessons: Views,
-    exams: Mapping[str, Exam],
+    exams: Mapping[str, ExamRows],
 ) -> Iterator[tuple[Cell, ...]]:
     """Cell after cell, several at once where rows are small enough to send about."""
     held = (*lessons.values(), *(exam.rows for exam in exams.values()))
@@ -159,9 +159,9 @@ def _trained(
 
     def call(one: Asked) -> Callable[[], tuple[Cell, ...]]:
         exam = exams[view(plan, one.name, is_test=True)]
-        if one.name == ALONE and world.stage is not None:
-            return partial(alone, plan, world.stage, exam)
-        return partial(cell_of, plan, one, _lesson(plan, one, lessons), exam, world.data.activities)
+        if one.name == ALONE and block.stage is not None:
+            return partial(alone, plan, block.stage, exam)
+        return partial(cell_of, plan, one, _lesson(plan, one, lessons), exam, block.data.activities)
 
     calls = map(call, asked)
     if jobs == 1 or not is_small:

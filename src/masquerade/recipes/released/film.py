@@ -83,9 +83,9 @@ class AvatarFilm:
         if not path.is_file():
             raise BadInput(f"Expected a film that was released at {path}, got none; make it first.")
         try:
-            with np.load(path, allow_pickle=False) as held:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as held:
                 return cls._of(dict(held))
-        except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, ValueError, LookupError, zipfile.BadZipFile) as error:
             raise BadInput(f"Expected a whole film in {path}, got {error}; delete it.") from error
 
     @classmethod

@@ -19,7 +19,7 @@ ACROSS = "avatars, tested on real films"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class World:
+class TableBlock:
     """Recordings that a block of the tables is measured on.
 
     Args:
@@ -45,9 +45,9 @@ class World:
         return f"{place}{'' if films is None else f'{films}: '}{said}"
 
 
-def worlds(
+def blocks_of(
     plan: MaskDpTables, data: Collection[Any], told: bench.Told = bench.quiet
-) -> tuple[World, ...]:
+) -> tuple[TableBlock, ...]:
     """The data as they are; with other places; or as they were and released by avatar."""
     if plan.render and isinstance(data, Stage):
         from masquerade.recipes.released.films import AvatarFilms
@@ -56,13 +56,13 @@ def worlds(
         real.make(jobs=plan.jobs, told=told)
         drawn = real.as_shown("avatars")
         return (
-            World(data=real, tested={REAL: real}),
-            World(data=drawn, tested={AVATARS: drawn, ACROSS: real}),
+            TableBlock(data=real, tested={REAL: real}),
+            TableBlock(data=drawn, tested={AVATARS: drawn, ACROSS: real}),
         )
     if isinstance(data, Stage) and plan.correlations:
         placed = {chance: replace(data, correlation=chance) for chance in plan.correlations}
         return tuple(
-            World(data=held, tested={None: held}, correlation=chance)
+            TableBlock(data=held, tested={None: held}, correlation=chance)
             for chance, held in placed.items()
         )
-    return (World(data=data, tested={None: data}),)
+    return (TableBlock(data=data, tested={None: data}),)
