@@ -36,19 +36,21 @@ from masquerade.recipes.pose.rows import (
     FEATURES_ONLY,
     FREE,
     NO_PRIVACY,
+    PHOTOS_ONLY,
     PROJECTED,
 )
 
 WORLD = 2_000
 EPSILON = 0.8
 RATES = {
+    DP: ("learning_rate", (3e-3, 1e-2, 1e-3, 3e-4)),
+    PROJECTED: ("subspace_learning_rate", (5e-4, 2.5e-4, 1e-3, 1.25e-4)),
+    FEATURE: ("feature_learning_rate", (1e-3, 3e-3)),
     NO_PRIVACY: ("clean_learning_rate", (1e-3, 2e-3)),
-    DP: ("learning_rate", (3e-4, 1e-3, 3e-3, 1e-4)),
-    PROJECTED: ("subspace_learning_rate", (5e-4, 2e-3)),
-    FEATURE: ("feature_learning_rate", (3e-4, 1e-3)),
+    PHOTOS_ONLY: ("photos_learning_rate", (1e-3, 2e-3)),
 }
-BLOCKS = (8, 6, 4, 12)
-LAMBDAS = ((0.1, "none"), (0.03, "none"), (0.3, "none"), (0.3, "cosine"), (1.0, "cosine"))
+BOTH_RATES, LAMBDAS = (1e-3, 5e-4, 2e-3), ((0.3, "none"), (0.1, "none"), (1.0, "cosine"))
+BLOCKS = (6, 8, 4, 12)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +67,7 @@ class Choosing:
         tested: photos to test on.
         batch: photos in a batch.
         epochs: of every run.
+        blocks: sides of psi's blocks; with the first of them rates are tried.
         methods: rows that are tried; all if none is named.
         seeds: runs of each setting.
         physical: photos whose gradients are computed at once.
@@ -81,6 +84,7 @@ class Choosing:
     tested: int = 600
     batch: int = 256
     epochs: float = 10.0
+    blocks: tuple[int, ...] = BLOCKS
     methods: tuple[str, ...] = ()
     seeds: int = 1
     physical: int | None = None
@@ -128,24 +132,31 @@ def tried(given: Choosing) -> Iterator[tuple[str, dict[str, Any]]]:
         yield FEATURES_ONLY, {"psi_learning_rate": 1e-3, "block": 8}
         yield BOTH, {"both_learning_rate": 1e-3, "block": 8, "weight": 0.3, "fade": "cosine"}
         return
-    for block in BLOCKS:
+    for rate, (weight, fade) in itertools.product(BOTH_RATES, LAMBDAS[:2]):
+        fields = {"both_learning_rate": rate, "block": given.blocks[0]}
+        yield BOTH, fields | {"weight": weight, "fade": fade}
+    for name, (field, rates) in RATES.items():
+        if name != FEATURE:
+            yield from ((name, {field: rate}) for rate in rates)
+    for rate, weight in itertools.product(RATES[FEATURE][1], (1.0, 0.3)):
+        fields = {
+            "feature_learning_rate": rate,
+            "block": given.blocks[0],
+            "weight": weight,
+            "fade": "none",
+        }
+        yield FEATURE, fields
+    for rate in (1e-3, 3e-4, 2e-3):
+        yield FEATURES_ONLY, {"psi_learning_rate": rate, "block": given.blocks[0]}
+    both = {"both_learning_rate": 1e-3, "block": given.blocks[0], "weight": 0.3, "fade": "none"}
+    for other in ({"order": "clip_first"}, {"directions": 30}):
+        yield from ((PROJECTED, {"subspace_learning_rate": rate} | other) for rate in (5e-4, 1e-3))
+        yield BOTH, both | other
+    for block, (weight, fade) in itertools.product(given.blocks[1:], LAMBDAS):
+        fields = {"both_learning_rate": 1e-3, "block": block}
+        yield BOTH, fields | {"weight": weight, "fade": fade}
+    for block in given.blocks[1:]:
         yield FEATURES_ONLY, {"psi_learning_rate": 1e-3, "block": block}
-        for weight, fade in LAMBDAS:
-            fields = {"both_learning_rate": 1e-3, "block": block}
-            yield BOTH, fields | {"weight": weight, "fade": fade}
-    for name in (PROJECTED, DP, NO_PRIVACY):
-        field, rates = RATES[name]
-        yield from ((name, {field: rate}) for rate in rates)
-    for block, weight in itertools.product(BLOCKS[:3], (0.1, 0.03)):
-        fields = {"both_learning_rate": 2e-3, "block": block}
-        yield BOTH, fields | {"weight": weight, "fade": "none"}
-    for rate, block in itertools.product(RATES[FEATURE][1], BLOCKS[:3]):
-        fields = {"feature_learning_rate": rate, "block": block, "fade": "none"}
-        yield from ((FEATURE, fields | {"weight": weight}) for weight in (1.0, 10.0))
-    yield PROJECTED, {"subspace_learning_rate": 1e-3, "order": "clip_first"}
-    yield PROJECTED, {"subspace_learning_rate": 1e-3, "directions": 30}
-    for rate, block in itertools.product((3e-4, 2e-3), BLOCKS[:2]):
-        yield FEATURES_ONLY, {"psi_learning_rate": rate, "block": block}
 
 
 def _lesson(given: Choosing, name: str, fields: dict[str, Any]) -> Lesson:
@@ -191,7 +202,7 @@ def write_flags(given: Choosing, known: dict[str, Any]) -> None:
         return
     both = max(rows, key=lambda row: row[0])[1]["fields"]
     fields: dict[str, Any] = {}
-    for name in (DP, PROJECTED, NO_PRIVACY):
+    for name in (DP, PROJECTED, NO_PRIVACY, PHOTOS_ONLY):
         fields |= _best(known, name)["fields"]
     block = both["block"]
     fields |= _best(known, FEATURES_ONLY, block=block)["fields"] | both

@@ -21,6 +21,7 @@ from masquerade.recipes.pose.rows import (
     FEATURES_ONLY,
     FREE,
     LEARNERS,
+    PHOTOS_ONLY,
     PROJECTED,
     PoseFound,
 )
@@ -74,6 +75,7 @@ class PoseTables:
         both_learning_rate: of feature-projective.
         clean_learning_rate: of rows without noise.
         psi_learning_rate: of public features only, where it is another.
+        photos_learning_rate: of public photos only, likewise.
         schedule: of the learning rate.
         optimiser: of every row.
         directions: k, of the subspace.
@@ -126,6 +128,7 @@ class PoseTables:
     both_learning_rate: float | None = None
     clean_learning_rate: float | None = None
     psi_learning_rate: float | None = None
+    photos_learning_rate: float | None = None
     schedule: Literal["cosine", "constant", "step"] | None = None
     optimiser: Literal["sgd", "adam", "adamw"] | None = None
     directions: int | None = None
@@ -156,7 +159,7 @@ class PoseTables:
         counts += ["workers", "physical"]
         rates = [
             f"{row}learning_rate"
-            for row in ("", "subspace_", "feature_", "both_", "clean_", "psi_")
+            for row in ("", "subspace_", "feature_", "both_", "clean_", "psi_", "photos_")
         ]
         sizes = ("epochs", *rates)
         for names, check in (
@@ -250,7 +253,10 @@ class PoseTables:
             FEATURE: self.feature_learning_rate,
             BOTH: self.both_learning_rate,
         } | dict.fromkeys(FREE, self.clean_learning_rate)
-        own |= {FEATURES_ONLY: self.psi_learning_rate or self.clean_learning_rate}
+        own |= {
+            FEATURES_ONLY: self.psi_learning_rate or self.clean_learning_rate,
+            PHOTOS_ONLY: self.photos_learning_rate or self.clean_learning_rate,
+        }
         return own.get(name) or self.learning_rate
 
     def begun(self, strategy: str) -> Network:

@@ -28,23 +28,26 @@ STAGE = Preset(
         "epochs": 10.0,
         "learning_rate": 3e-3,
         "subspace_learning_rate": 5e-4,
-        "feature_learning_rate": 1e-3,
-        "both_learning_rate": 1e-3,
-        "clean_learning_rate": 1e-3,
+        "feature_learning_rate": 3e-3,
+        "feature_weight": 1.0,
+        "both_learning_rate": 2e-3,
+        "clean_learning_rate": 2e-3,
+        "psi_learning_rate": 2e-3,
+        "photos_learning_rate": 1e-3,
         "refresh": 10,
         "schedule": "cosine",
         "optimiser": "adamw",
         "order": "project_first",
         "psi": "pool",
-        "block": 8,
+        "block": 6,
         "bits": 4,
         "weight": 0.3,
         "fade": "none",
     },
     left_open=(
-        "Rates and lambda were tried by single runs on Stage's world 2000, never the tested one "
-        "(benchmarks/choose_pose.py), so far as they are named on docs/private_poses.md; batch, "
-        "epochs, k and the order of projecting were not searched.",
+        "Rates, lambda, the size of blocks, k and the order of projecting were tried by single "
+        "runs on Stage's world 2000, never the tested one (benchmarks/choose_pose.py), so far as "
+        "they are named on docs/private_poses.md; batch and epochs were not searched.",
     ),
 )
 PAPER = Preset(
