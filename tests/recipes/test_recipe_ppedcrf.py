@@ -241,7 +241,8 @@ def test_noise_by_the_attackers_own_gradients_hides_more_than_noise_by_its_map(
 
 
 def test_points_lost_are_counted_recording_by_recording() -> None:
-    lost, error = acting.difference(_acted("x", lost=8), "x")
+    found = _acted("x", lost=8)
+    lost, error = acting.difference(found, found.after["x"])
     assert lost == pytest.approx(2.0) and error == pytest.approx(0.7, abs=0.05)
 
 

@@ -37,7 +37,9 @@ class _ShownFilms:
 
 
 def named(plan: PpedcrfTables, rows: Sequence[Variant], psnr: float) -> Activities:
-    """By the nearest mean of raw training recordings, before and after.
+    """By the nearest mean of raw training recordings, before and after; and of released ones.
+
+    Who has nothing but the publication learns from released recordings.
 
     Args:
         plan: how many, on what device, by how many processes.
@@ -52,11 +54,20 @@ def named(plan: PpedcrfTables, rows: Sequence[Variant], psnr: float) -> Activiti
     tested = min(len(test), plan.acted)
     known = features(train, range(learned))
     before = _right(known, features(test, range(tested)))
-    after = {}
+    after, anew = {}, {}
     for row in rows:
-        shown = _ShownFilms(activities=test.activities, films=_released(plan, test, tested, row))
-        after[row.name] = _right(known, features(shown, range(tested)))  # type: ignore[arg-type]
-    return Activities(before=before, after=after, psnr=psnr, learned=learned)
+        asked, shown = (
+            features(_shown(plan, part, count, row), range(count))
+            for part, count in ((test, tested), (train, learned))
+        )
+        after[row.name] = _right(known, asked)
+        anew[row.name] = _right(shown, asked)
+    return Activities(before=before, after=after, psnr=psnr, learned=learned, anew=anew)
+
+
+def _shown(plan: PpedcrfTables, part: Any, count: int, row: Variant) -> Any:
+    """The first recordings of a part, released."""
+    return _ShownFilms(activities=part.activities, films=_released(plan, part, count, row))
 
 
 def _right(known: public_alone.Features, asked: public_alone.Features) -> tuple[float, ...]:
@@ -85,7 +96,7 @@ def _some(test: Any, numbers: Sequence[int], row: Variant) -> list[Video]:
     return found
 
 
-def difference(found: Activities, name: str) -> tuple[float, float]:
-    """Points lost by a variant, and the standard error of that, over recordings."""
-    lost = 100 * (np.array(found.before) - np.array(found.after[name]))
+def difference(found: Activities, after: Sequence[float]) -> tuple[float, float]:
+    """Points lost, and the standard error of that, over recordings."""
+    lost = 100 * (np.array(found.before) - np.array(after))
     return float(lost.mean()), float(lost.std(ddof=1) / np.sqrt(len(lost)))

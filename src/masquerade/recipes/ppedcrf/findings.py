@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from masquerade.recipes.ppedcrf.measured import PlaceCell
@@ -73,12 +73,14 @@ class Activities:
         after: of released ones, by variant.
         psnr: dB at which they were released.
         learned: recordings that the classes' means are of.
+        anew: of released ones, where the means are of released ones too, by variant.
     """
 
     before: tuple[float, ...]
     after: dict[str, tuple[float, ...]]
     psnr: float
     learned: int
+    anew: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
