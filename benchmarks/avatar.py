@@ -1,6 +1,6 @@
 """What `avatar` leaves of people on Stage, how long each step takes, and how memory grows.
 
-    python benchmarks/avatar.py cover [FILMS] [WORLD]   share of people's pixels left visible, residue
+    python benchmarks/avatar.py cover [FILMS] [WORLD]  share of people left visible, residue
     python benchmarks/avatar.py steps           CPU milliseconds a frame by step, 720p, one thread
     python benchmarks/avatar.py memory          peak memory of a minute at 5 Hz and of ten
     python benchmarks/avatar.py sheet FILE.png  before, emptied, released, and masks

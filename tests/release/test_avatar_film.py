@@ -353,7 +353,7 @@ def test_refined_figures_stand_where_eroded_r_says_and_nowhere_else(
     monkeypatch.setattr("masquerade.release.avatar.Diffusion", lambda folder: nets)
     study, out = studied(Avatar(refine="networks"), frames)
     with closing(study):
-        masks, is_pink = masks_of(study), (out == pink[0, 0]).all(axis=-1)
+        masks, is_pink = masks_of(study, out.shape), (out == pink[0, 0]).all(axis=-1)
     assert is_pink[masks["eroded_r"]].mean() > 0.95 and not is_pink[~masks["r"]].any()
     kept = ~(masks["q"] | masks["r"])
     assert np.array_equal(out[kept], frames[kept])

@@ -136,12 +136,12 @@ class AvatarStudy:
             nonlocal before
             people = self._mask(frame, poses)
             self._look_back(number, just, [one for one in poses if not _was_there(one, before)])
-            just.append(frame.copy())
             before = list(poses)
             self._people.add(people)
             self._watch.look(number, frame, found)
-            if make is None:
-                self._learn_place(number, frame, people, aligner)
+            if make is None and len(just) == just.maxlen:
+                self._learn_place(number - len(just), just[0], aligner)
+            just.append(frame.copy())
 
         self._tracks = pose.people(
             frames,
@@ -150,6 +150,9 @@ class AvatarStudy:
             watch=see,
             module=self._plan.pose_module,
         )
+        for number, frame in enumerate(just, len(self._people) - len(just)):
+            if make is None:
+                self._learn_place(number, frame, aligner)
         self._plates.finish()
         self._make = make
         for at, number in enumerate(self._watch.numbers):
@@ -180,9 +183,9 @@ class AvatarStudy:
                 self._people.put(number - away, held | self._masks.of(frame, (found,)))
                 last = found
 
-    def _learn_place(
-        self, number: int, frame: np.ndarray, people: np.ndarray, aligner: Aligner
-    ) -> None:
+    def _learn_place(self, number: int, frame: np.ndarray, aligner: Aligner) -> None:
+        """Some frames late: by then is known who was there before the detector looked."""
+        people = steady(self._people, number, reach=self._plan.steady)
         margin = self._plan.grow_px + 2 * self._plan.blend_px
         hidden = grown(people, 2 * margin)
         placed = aligner.place(frame, hidden)
