@@ -1,8 +1,8 @@
 """What `avatar` leaves of people on Stage, how long each step takes, and how memory grows.
 
-    python benchmarks/avatar.py cover [FILMS]   share of people's pixels that stay visible, residue
+    python benchmarks/avatar.py cover [FILMS] [WORLD]  share of people left visible, residue
     python benchmarks/avatar.py steps           CPU milliseconds a frame by step, 720p, one thread
-    python benchmarks/avatar.py memory          peak memory of a film and of one five times as long
+    python benchmarks/avatar.py memory          peak memory of a minute at 5 Hz and of ten
     python benchmarks/avatar.py sheet FILE.png  before, emptied, released, and masks
 
 Films of Stage are generated, so where people are is known to the pixel. Times are those of the
@@ -45,9 +45,9 @@ def films(count: int, **fields: object) -> Stage:
     return Stage(preset="small", videos=max(12, count), bystanders=0.5, **size)
 
 
-def cover(count: int) -> None:
+def cover(count: int, world: int = 0) -> None:
     """Of each film: people's pixels outside of q, and how alike what is inside is to before."""
-    stage = films(count)
+    stage = films(count, seed=world)
     rows = []
     for number in range(count):
         film = stage.film(number)
@@ -134,7 +134,7 @@ def peak(count: int) -> None:
     shape = (count, *short.shape[1:])
     noise = Noise()
     first = (next(frames) for _ in range(count))
-    study = Avatar().studied(first, shape, rate_hz=10.0, noise=noise)
+    study = Avatar().studied(first, shape, rate_hz=5.0, noise=noise)
     with closing(study):
         for _ in study.stream(
             (again[number % len(again)] for number in range(count)), shape, noise
@@ -145,7 +145,7 @@ def peak(count: int) -> None:
 
 def memory() -> None:
     """Peaks of two processes."""
-    for count in (300, 1500):
+    for count in (300, 3000):
         done = subprocess.run(
             [sys.executable, __file__, "peak", str(count)],
             capture_output=True,

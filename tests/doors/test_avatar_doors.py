@@ -7,9 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+from fractions import Fraction
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -18,6 +21,7 @@ import video_files as maker
 from masquerade import assets
 from masquerade.data.mask_files import Form, MaskFiles
 from masquerade.errors import BadInput
+from masquerade.video import read, write
 
 NAMES = ("out.mp4", "out.mp4.receipt.json", "out.masks.npz")
 KILLED = """
@@ -32,6 +36,27 @@ def name(self):
     plain(self)
 atomic.Part.name = name
 main(sys.argv[2:])
+"""
+STOPPED = """
+import os, signal, sys
+from masquerade.cli import main
+from masquerade.release.avatar import render, watch
+where, name = {"looking": (watch.Watchman, "look"), "drawing": (render, "drawn")}[sys.argv[1]]
+plain = getattr(where, name)
+def killed(first, number, *rest, **more):
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(first, number, *rest, **more)
+setattr(where, name, killed)
+main(sys.argv[2:])
+"""
+LARGE = """
+import resource, sys
+from masquerade.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
 """
 
 
@@ -110,6 +135,30 @@ def test_a_run_that_is_killed_while_it_names_its_files_is_taken_up(
     assert left == set(NAMES[1:]) if named == 2 else {NAMES[1]}, "never the film without the rest"
     assert command(*words(film, tmp_path)).code == 0
     assert standing(tmp_path) == set(NAMES) and command("receipt", "check", tmp_path).code == 0
+
+
+@pytest.mark.parametrize("at", ["looking", "drawing"])
+def test_a_run_that_is_killed_at_work_leaves_nothing_and_the_same_command_does_it(
+    at: str, film: Path, command: Any, tmp_path: Path
+) -> None:
+    code = [sys.executable, "-c", STOPPED, at, *words(film, tmp_path)]
+    killed = subprocess.run(code, capture_output=True, timeout=300, env=dict(os.environ))
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert all(name.startswith(".") for name in standing(tmp_path)), "nothing with a final name"
+    assert command(*words(film, tmp_path)).code == 0
+    assert standing(tmp_path) == set(NAMES) and command("receipt", "check", tmp_path).code == 0
+
+
+@pytest.mark.slow
+def test_ten_seconds_of_4k_need_less_than_four_gibibytes(film: Path, tmp_path: Path) -> None:
+    small = list(read.frames(film))
+    turn = (cv2.resize(one, (3840, 2160)) for one in islice(cycle(small + small[::-1]), 250))
+    with (tmp_path / "large.mp4").open("wb") as stream:
+        write.write(stream, turn, suffix=".mp4", rate=Fraction(25))
+    code = [sys.executable, "-c", LARGE, *words(tmp_path / "large.mp4", tmp_path)]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=3600)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) < 4096, "MiB"
 
 
 def test_without_a_network_nothing_is_published(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from masquerade import assets
+from few_avatars import masks_of, staged, studied
 from masquerade.data.stage import Stage
 from masquerade.data.world.takes import StagedFilm
 from masquerade.errors import BadInput
@@ -235,27 +234,10 @@ def test_people_and_faces_outside_of_the_mask_are_missed_and_blurred() -> None:
 # All of it, on Stage.
 
 
-def networks() -> None:
-    pytest.importorskip("ai_edge_litert")
-    for name in ("selfie_segmentation", "pose_detection", "pose_landmark_full", "centerface"):
-        try:
-            assets.fetch(name)
-        except (OSError, BadInput) as error:
-            pytest.skip(f"{name} cannot be had: {error}")
-
-
 @pytest.fixture(scope="module")
 def world(world_cache: Path) -> Iterator[Stage]:
-    networks()
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("selfie_segmentation", "pose_detection", "pose_landmark_full", "centerface"):
-            held = assets.fetch(name)
-            link = world_cache / held.relative_to(assets.cache_folder())
-            link.parent.mkdir(parents=True, exist_ok=True)
-            if not link.exists():
-                link.symlink_to(held)
-        patch.setenv("MASQUERADE_CACHE", str(world_cache))
-        yield Stage(preset="small", height=240, width=320, frames=16, videos=60, bystanders=0.6)
+    with staged(world_cache) as stage:
+        yield stage
 
 
 @pytest.fixture(scope="module")
@@ -266,25 +248,10 @@ def crossing(world: Stage) -> StagedFilm:
     return film
 
 
-def studied(mechanism: Avatar, frames: np.ndarray, seed: int = 1) -> tuple[AvatarStudy, np.ndarray]:
-    noise = Noise(seed=seed)
-    study = mechanism.studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
-    return study, np.stack(list(study.stream(iter(frames), frames.shape, noise)))
-
-
-def masks_of(study: AvatarStudy) -> dict[str, np.ndarray]:
-    stream = io.BytesIO()
-    study.write_along(".masks.npz", stream)
-    stream.seek(0)
-    return {
-        name: np.unpackbits(bits, axis=2).astype(bool) for name, bits in np.load(stream).items()
-    }
-
-
 def test_on_stage_nobody_is_left_and_nothing_else_changes(crossing: StagedFilm) -> None:
     study, out = studied(Avatar(), crossing.frames)
     with closing(study):
-        masks, true = masks_of(study), crossing.owner >= 0
+        masks, true = masks_of(study, out.shape), crossing.owner >= 0
     touched = masks["q"] | masks["r"]
     assert np.array_equal(out[~touched], crossing.frames[~touched])
     left = (true & ~masks["q"]).sum(axis=(1, 2)) / true.sum(axis=(1, 2))
@@ -310,7 +277,7 @@ def test_nobody_in_a_film_leaves_it_as_it_is(world: Stage) -> None:
     study, out = studied(Avatar(), frames)
     with closing(study):
         assert np.array_equal(out, frames) and study.counted == {"frames_blurred": 0}
-        assert not any(mask.any() for mask in masks_of(study).values())
+        assert not any(mask.any() for mask in masks_of(study, frames.shape).values())
 
 
 def test_a_crowd_is_replaced_all_of_it(world: Stage) -> None:
@@ -320,7 +287,7 @@ def test_a_crowd_is_replaced_all_of_it(world: Stage) -> None:
     true = np.concatenate([film.owner[at] >= 0 for film, at in zip(films, middle, strict=True)], 2)
     study, _ = studied(Avatar(), np.ascontiguousarray(frames))
     with closing(study):
-        q = masks_of(study)["q"]
+        q = masks_of(study, frames.shape)["q"]
     assert (true & ~q).sum() < 0.01 * true.sum()
 
 
@@ -338,7 +305,7 @@ def test_strict_publishes_nothing_where_somebody_is_missed(
     study, out = studied(Avatar(), frames)
     with closing(study):
         assert study.counted["frames_blurred"] == 3
-        q = masks_of(study)["q"]
+        q = masks_of(study, frames.shape)["q"]
     assert not np.array_equal(out[q], frames[q])
 
 
@@ -348,7 +315,7 @@ def test_a_users_network_removes_people(crossing: StagedFilm, tmp_path: Path) ->
     frames = crossing.frames[:3]
     study, out = studied(Avatar(inpaint_module=str(path)), frames)
     with closing(study):
-        masks = masks_of(study)
+        masks = masks_of(study, frames.shape)
     core = segment.shrunk((masks["q"] & ~masks["r"])[0], 6)
     assert core.any() and (out[0][core] == 9).mean() > 0.9
 
@@ -386,7 +353,7 @@ def test_refined_figures_stand_where_eroded_r_says_and_nowhere_else(
     monkeypatch.setattr("masquerade.release.avatar.Diffusion", lambda folder: nets)
     study, out = studied(Avatar(refine="networks"), frames)
     with closing(study):
-        masks, is_pink = masks_of(study), (out == pink[0, 0]).all(axis=-1)
+        masks, is_pink = masks_of(study, out.shape), (out == pink[0, 0]).all(axis=-1)
     assert is_pink[masks["eroded_r"]].mean() > 0.95 and not is_pink[~masks["r"]].any()
     kept = ~(masks["q"] | masks["r"])
     assert np.array_equal(out[kept], frames[kept])

@@ -16,7 +16,7 @@ from masquerade import assets
 from masquerade.errors import BadInput
 from masquerade.release.avatar import pose
 from masquerade.sight.person_tracks import Track
-from masquerade.sight.pose_landmarks import JOINTS, NETWORKS, Pose, PoseLandmarks
+from masquerade.sight.pose_landmarks import JOINTS, NETWORKS, PoseLandmarks
 
 HZ = few.RATE_HZ
 
@@ -63,8 +63,9 @@ def test_two_who_cross_are_two_and_keep_their_tracks(eyes: PoseLandmarks) -> Non
     film = few.filmed(cast)
     watched: list[int] = []
 
-    def watch(number: int, frame: np.ndarray, poses: tuple[Pose, ...]) -> None:
-        assert frame is not None and np.array_equal(frame, film[number])
+    def watch(number: int, frame: np.ndarray, poses: object, found: np.ndarray | None) -> None:
+        assert np.array_equal(frame, film[number])
+        assert (found is not None) == (number % pose.searched_every(HZ) == 0)
         watched.append(number)
 
     tracks = pose.people(iter(film), rate_hz=HZ, landmarks=eyes, watch=watch)
@@ -191,7 +192,7 @@ def test_an_estimator_of_the_users_own_is_used(tmp_path: Path) -> None:
     numbers: list[int] = []
     film = np.zeros((12, 80, 80, 3), np.uint8)
     (track,) = pose.people(
-        film, rate_hz=HZ, module=path, watch=lambda number, frame, poses: numbers.append(number)
+        film, rate_hz=HZ, module=path, watch=lambda number, *_: numbers.append(number)
     )
     assert len(track) == 12 and numbers == list(range(12))
 

@@ -111,9 +111,15 @@ def test_a_film_gives_tracks_and_needs_the_detector_seldom(
     frames, asked = film[:, 480:980, 1000:1500], []
     eyes = PoseLandmarks(parts=(1,))
     detect = eyes._detect.with_turns
-    monkeypatch.setattr(eyes._detect, "with_turns", lambda each: [asked.append(1), detect(each)][1])
+
+    def counted(frame: np.ndarray, *, where: np.ndarray | None = None) -> np.ndarray:
+        asked.append(where)
+        return detect(frame, where=where)
+
+    monkeypatch.setattr(eyes._detect, "with_turns", counted)
     (track,) = tracked(eyes.film(frames, every=5))
-    assert len(track) == 7 and track.is_seen.all() and len(asked) == 2
+    assert len(track) == 7 and track.is_seen.all() and len(asked) == 4
+    assert [where is None for where in asked] == [True, False] * 2, "again without her"
     hips = track.joints[:, [23, 24], 0].mean(axis=1)
     assert 30 < hips[0] - hips[-1] < 90, "she walks to the left"
 

@@ -59,11 +59,18 @@ class PersonDetector:
         """(N, 4): x, y of the hips, radius of the whole body, score; best first, in pixels."""
         return self.with_turns(frame)[:, :4]
 
-    def with_turns(self, frame: np.ndarray) -> np.ndarray:
-        """(N, 5): the same, and by which angle the body is turned clockwise from upright."""
+    def with_turns(self, frame: np.ndarray, *, where: np.ndarray | None = None) -> np.ndarray:
+        """(N, 5): the same, and by which angle the body is turned clockwise from upright.
+
+        Args:
+            frame: (H, W, 3) uint8.
+            where: (H, W) bool; only squares that hold some of it are searched. All if not given.
+        """
         found = [np.zeros((0, 5))]
         for parts in self._parts:
             for top, left, side in squares(*frame.shape[:2], parts=parts):
+                if where is not None and not where[top : top + side, left : left + side].any():
+                    continue
                 people = self._in_square(frame[top : top + side, left : left + side])
                 found.append(people + np.array([left, top, 0.0, 0.0, 0.0]))
         return without_twins(np.vstack(found))

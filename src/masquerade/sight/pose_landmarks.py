@@ -5,12 +5,15 @@ around it, turned upright, is shown to a second network, which gives 33 joints i
 same joints in metres about the middle of the hips, which pixels are the person's, and a better
 square: that is shown again, and whoever is not seen there either is nobody. In a film the square of
 one frame is shown in the next, and the detector, which takes most of the time, looks now and then.
+
+Both networks were made for one person: of two who are near each other they often see only the one
+who stands out. So in a film those who were found are hidden, and the others are looked for again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -46,6 +49,9 @@ _SAME = 0.15  # of the larger body's size: two whose hips are nearer are one,
 _LIKE = 1.6  # if neither is larger than the other by more than this ratio
 _LEAST_PX = 8  # a narrower frame shows nobody
 _LEAST_SEEN = 5  # joints in the frame, likelier seen than not, of somebody who counts
+_HIDDEN = 0.3  # how likely a pixel must be somebody's to be hidden with them
+_HIDDEN_PX = 9  # of the square that is shown: how far around that, likewise
+_ROUNDS = 4  # of hiding and searching, at most
 _MOST_TIMES = 4  # as large is a picture first cut out that is then made smaller by means
 
 
@@ -129,24 +135,33 @@ class PoseLandmarks:
     def people(self, frame: np.ndarray) -> tuple[Pose, ...]:
         """Everybody in a frame (H, W, 3) uint8, the surest first; nobody is an empty tuple."""
         _check_frame(frame)
-        return tuple(sight.pose for sight in self._sights(frame, self._squares(frame)))
+        squares = self._squares(frame, self._searched(frame))
+        return tuple(sight.pose for sight in self._sights(frame, squares))
 
-    def film(self, frames: Iterable[np.ndarray], *, every: int = 5) -> Iterator[tuple[Pose, ...]]:
+    def film(
+        self,
+        frames: Iterable[np.ndarray],
+        *,
+        every: int = 5,
+        told: Callable[[np.ndarray], None] | None = None,
+    ) -> Iterator[tuple[Pose, ...]]:
         """Everybody in each of some frames that follow each other, the surest first.
 
         Args:
             frames: each (H, W, 3) uint8, all of one size.
             every: of so many frames the detector searches one; in the others only those are
                 looked for who were there before.
+            told: given what the detector finds when it searches, (N, 4) as `PersonDetector`.
         """
         _check.count(every=every)
         before: list[_Sight] = []
         for number, frame in enumerate(frames):
             _check_frame(frame)
-            squares = [sight.square for sight in before]
+            before = self._followed(frame, [sight.square for sight in before])
             if number % every == 0:
-                squares += self._squares(frame)
-            before = self._sights(frame, squares)
+                before, found = self._with_others(frame, before)
+                if told is not None:
+                    told(found[:, :4])
             yield tuple(sight.pose for sight in before)
 
     def again(self, frame: np.ndarray, pose: Pose) -> Pose | None:
@@ -165,16 +180,49 @@ class PoseLandmarks:
         detects, looks = NETWORKS
         return NetworkFile(detects), NetworkFile(looks, self.model)
 
-    def _squares(self, frame: np.ndarray) -> list[np.ndarray]:
-        """Where the detector thinks that somebody is; seen once, each is put right."""
-        found: list[np.ndarray] = []
+    def _searched(self, frame: np.ndarray, where: np.ndarray | None = None) -> np.ndarray:
+        """(N, 5): whom the detector finds."""
         if min(frame.shape[:2]) < _LEAST_PX:
-            return found
-        for x, y, radius, _, turn in self._detect.with_turns(frame):
+            return np.zeros((0, 5))
+        return self._detect.with_turns(frame, where=where)
+
+    def _followed(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[_Sight]:
+        """Those who were there before; who is lost beside another is sought without the other."""
+        seen = [self._sight(frame, square) for square in squares]
+        kept = _without_twins([one for one in seen if self._is_somebody(one.pose, frame)])
+        lost = [each for each, one in zip(squares, seen, strict=True) if one not in kept]
+        if not (kept and lost):
+            return kept
+        hidden = _where(kept, frame)
+        near = [square for square in lost if hidden[_reach(square, hidden.shape)].any()]
+        return _joined(kept, self._sights(_without(frame, hidden), near))
+
+    def _with_others(
+        self, frame: np.ndarray, known: list[_Sight]
+    ) -> tuple[list[_Sight], np.ndarray]:
+        """Everybody, where some are known already; and (N, 5) whom the detector finds."""
+        found = [self._searched(frame)]
+        sights = _without_twins(known + self._sights(frame, self._squares(frame, found[0])))
+        new, shown = sights, frame
+        for _ in range(_ROUNDS):
+            if not new:
+                break
+            hidden = _where(new, frame)
+            shown = _without(shown, hidden)
+            found.append(self._searched(shown, hidden))
+            more = self._sights(shown, self._squares(shown, found[-1]))
+            new = _joined(sights, more)[len(sights) :]
+            sights = sights + new
+        return sights, np.vstack(found)
+
+    def _squares(self, frame: np.ndarray, found: np.ndarray) -> list[np.ndarray]:
+        """Where the detector thinks that somebody is; seen once, each is put right."""
+        squares: list[np.ndarray] = []
+        for x, y, radius, _, turn in found:
             sight = self._sight(frame, _square(x, y, radius, turn))
             if self._is_somebody(sight.pose, frame):
-                found.append(sight.square)
-        return found
+                squares.append(sight.square)
+        return squares
 
     def _sights(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[_Sight]:
         sights = [self._sight(frame, square) for square in squares]
@@ -276,6 +324,42 @@ def _without_twins(sights: list[_Sight]) -> list[_Sight]:
         if all(not _is_same(one.pose, other.pose) for other in kept):
             kept.append(one)
     return kept
+
+
+def _joined(sights: list[_Sight], more: list[_Sight]) -> list[_Sight]:
+    """Those, and whoever of ``more`` is none of them."""
+    return sights + [
+        one for one in more if not any(_is_same(one.pose, other.pose) for other in sights)
+    ]
+
+
+def _where(sights: list[_Sight], frame: np.ndarray) -> np.ndarray:
+    """(H, W) bool: the pixels of some people, and a little around."""
+    rows, columns = frame.shape[:2]
+    hidden = np.zeros((rows, columns), bool)
+    side = np.ones((2 * _HIDDEN_PX + 1,) * 2, np.uint8)
+    for one in sights:
+        wide = cv2.dilate((one.pose.likely > _HIDDEN).astype(np.float32), side)
+        hidden |= replace(one.pose, likely=wide).mask(rows, columns) > 0.5
+    return hidden
+
+
+def _without(frame: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """The frame, plain grey where ``hidden`` (H, W) bool."""
+    out = frame.copy()
+    out[hidden] = np.rint(frame.mean(axis=(0, 1)))
+    return out
+
+
+def _reach(square: np.ndarray, size: tuple[int, ...]) -> tuple[slice, slice]:
+    """Rows and columns of a frame around what the network is shown."""
+    corners = np.array([[0, 0, 1], [_SIZE_PX, 0, 1], [0, _SIZE_PX, 1], [_SIZE_PX, _SIZE_PX, 1.0]])
+    places = corners @ square.T
+    (left, top), (right, bottom) = (
+        np.clip(each, 0, size[::-1]).astype(int).tolist()
+        for each in (places.min(axis=0), places.max(axis=0))
+    )
+    return slice(top, bottom), slice(left, right)
 
 
 def _is_same(one: Pose, other: Pose) -> bool:

@@ -39,11 +39,12 @@ def emptied(
     """
     out = frame.copy()
     for part in _parts(people.q, margin=_MARGIN_PX):
-        before, behind = frame[part], place[part].astype(np.float32)
-        q, alpha = people.q[part], people.alpha[part][..., None]
-        behind += 0.0 if is_same_light else toned(before, place[part], q)
-        mixed = before + (behind.clip(0, 255) - before) * alpha
-        np.copyto(out[part], np.rint(mixed).astype(np.uint8), where=q[..., None])
+        before, behind, q = frame[part], place[part], people.q[part]
+        if not is_same_light:
+            behind = cv2.add(behind, toned(before, behind, q), dtype=cv2.CV_8U)
+        alpha = people.alpha[part]
+        mixed = cv2.blendLinear(before, behind, 1 - alpha, alpha)
+        np.copyto(out[part], mixed, where=q[..., None])
     return out
 
 

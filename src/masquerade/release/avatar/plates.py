@@ -50,15 +50,16 @@ class Plate:
 
     def add(self, frame: np.ndarray, people: np.ndarray, to_plate: np.ndarray) -> None:
         """What a frame shows outside of ``people`` (H, W) bool."""
-        seen = (~people).astype(np.uint8)
+        seen = (~people).view(np.uint8) * 255
         if not np.array_equal(to_plate, np.eye(3)):
             self._widen(*people.shape)
         if self.corner != (0, 0):
             size = self.weight.shape[::-1]
             moved = self._shift @ to_plate
             frame = cv2.warpPerspective(frame, moved, size, flags=cv2.INTER_LINEAR)
-            seen = cv2.warpPerspective(seen * 255, moved, size, flags=cv2.INTER_LINEAR) == 255
-        self._vote(frame, seen.astype(bool))
+            seen = cv2.warpPerspective(seen, moved, size, flags=cv2.INTER_LINEAR)
+            seen = cv2.compare(seen, 255, cv2.CMP_EQ)
+        self._vote(frame, seen)
 
     def view(self, to_plate: np.ndarray, size: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """(H, W, 3) and (H, W): colour and weight as a frame of that size sees them."""
@@ -111,14 +112,15 @@ class Plate:
         self.corner = (left, above)
 
     def _vote(self, frame: np.ndarray, seen: np.ndarray) -> None:
+        """With what a frame shows where ``seen`` (H, W) is 255, else 0."""
         red, green, blue = cv2.split(cv2.absdiff(frame, self.colour))
-        far = cv2.max(cv2.max(red, green), blue) > _LIKE
-        weight = self.weight
-        np.subtract(weight, 1, out=weight, where=seen & far & (weight > 0))
-        np.add(weight, 1, out=weight, where=seen & ~far & (weight < _MOST))
-        new = seen & far & (weight == 0)
-        weight[new] = 1
-        np.copyto(self.colour, frame, where=new[..., None])
+        far = cv2.compare(cv2.max(cv2.max(red, green), blue), _LIKE, cv2.CMP_GT)
+        differs, agrees = cv2.bitwise_and(seen, far), cv2.bitwise_and(seen, cv2.bitwise_not(far))
+        weight = cv2.min(cv2.add(self.weight, cv2.bitwise_and(agrees, 1)), _MOST)
+        weight = cv2.subtract(weight, cv2.bitwise_and(differs, 1))  # and not below 0
+        new = cv2.bitwise_and(differs, cv2.compare(weight, 0, cv2.CMP_EQ))
+        self.weight = cv2.max(weight, cv2.bitwise_and(new, 1))
+        cv2.copyTo(frame, new, self.colour)
 
 
 class Plates:

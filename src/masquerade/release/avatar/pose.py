@@ -25,9 +25,10 @@ from masquerade.release.avatar import one_person
 from masquerade.sight.person_tracks import Track, tracked
 from masquerade.sight.pose_landmarks import JOINTS, NUM_JOINTS, Pose, PoseLandmarks
 
-Watch = Callable[[int, np.ndarray, tuple[Pose, ...]], None]
+Watch = Callable[[int, np.ndarray, tuple[Pose, ...], np.ndarray | None], None]
 Module = Callable[[Iterable[np.ndarray], float], Iterable[Track]]
 
+_OFTEN_HZ = 20.0  # from so many frames a second on the detector searches one in ten, else in five
 _LOST_S = 0.5  # seconds for which somebody may be missed
 _FORGET_S = 0.25  # in which the trust in a joint that is not seen falls to a third
 _SMOOTH_S = 0.035  # width of the filter in the picture,
@@ -55,7 +56,8 @@ def people(
         frames: (H, W, 3) uint8 each; read once.
         rate_hz: frames a second.
         landmarks: what finds people; ours if not given.
-        watch: called with the number of each frame, the frame and who was found in it.
+        watch: called with the number of each frame, the frame, who was found in it, and what the
+            detector found, (N, 4), if it searched the frame.
         module: a file with another estimator, see ``from_module``.
     """
     _check.positive(rate_hz=rate_hz)
@@ -65,8 +67,19 @@ def people(
     else:
         eyes = landmarks or PoseLandmarks()
         lost = max(1, round(_LOST_S * rate_hz))
-        found = tracked(_looked(frames, eyes, count, watch), gap=lost, least=1)
+        every = searched_every(rate_hz)
+        found = tracked(_looked(frames, eyes, count, watch, every=every), gap=lost, least=1)
     return mended(found, rate_hz=rate_hz, num_frames=count[0])
+
+
+def searched_every(rate_hz: float) -> int:
+    """Of how many frames one is searched whole for people; half a second at most lies between.
+
+    Example:
+        >>> searched_every(10.0), searched_every(25.0)
+        (5, 10)
+    """
+    return 10 if rate_hz >= _OFTEN_HZ else 5
 
 
 def from_module(path: Path) -> Module:
@@ -102,20 +115,27 @@ def mended(
 
 
 def _looked(
-    frames: Iterable[np.ndarray], eyes: PoseLandmarks, count: list[int], watch: Watch | None
+    frames: Iterable[np.ndarray],
+    eyes: PoseLandmarks,
+    count: list[int],
+    watch: Watch | None,
+    *,
+    every: int,
 ) -> Iterator[tuple[Pose, ...]]:
     """Who is in each frame; what only pixels need is forgotten at once."""
     last: list[np.ndarray] = []
+    searched: list[np.ndarray] = []
 
     def passing() -> Iterator[np.ndarray]:
         for frame in frames:
             last[:] = [frame]
             yield frame
 
-    for number, poses in enumerate(eyes.film(passing())):
+    for number, poses in enumerate(eyes.film(passing(), every=every, told=searched.append)):
         count[0] = number + 1
         if watch is not None:
-            watch(number, last[0], poses)
+            watch(number, last[0], poses, searched[-1] if searched else None)
+        searched.clear()
         yield tuple(replace(pose, likely=_NOTHING) for pose in one_person.in_frame(poses))
 
 
@@ -125,7 +145,7 @@ def _counted(
     for number, frame in enumerate(frames):
         count[0] = number + 1
         if watch is not None:
-            watch(number, frame, ())
+            watch(number, frame, (), None)
         yield frame
 
 

@@ -235,7 +235,8 @@ def touching(
         by_px: how near a difference must come to somebody; all of it counts then.
     """
     red, green, blue = cv2.split(cv2.absdiff(frame, place))
-    apart = ((cv2.max(cv2.max(red, green), blue) > _APART) & (weight >= _KNOWN)).astype(np.uint8)
+    apart = cv2.compare(cv2.max(cv2.max(red, green), blue), _APART, cv2.CMP_GT)
+    apart = cv2.bitwise_and(apart, cv2.compare(weight, _KNOWN, cv2.CMP_GE))
     apart = cv2.morphologyEx(apart, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
     side = 2 * max(1, by_px) + 1  # parts of one thing that are so near belong together
     apart = cv2.morphologyEx(apart, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8))
@@ -256,14 +257,25 @@ def edged(mask: np.ndarray, *, grow_px: int, blend_px: int) -> Edged:
         >>> int((soft.alpha == 1).sum()), int(soft.q.sum())
         (9, 49)
     """
-    wide = grown(mask, grow_px + blend_px).astype(np.float32)
-    if blend_px == 0:
-        return Edged(alpha=wide, q=wide > 0)
-    side = 2 * blend_px + 1
-    soft = np.asarray(cv2.GaussianBlur(wide, (side, side), blend_px / 1.5 + 0.3))
-    core = grown(mask, grow_px)
-    q = grown(mask, grow_px + 2 * blend_px)
-    return Edged(alpha=np.where(core, np.float32(1), np.where(q, soft, np.float32(0))), q=q)
+    alpha, q = np.zeros(mask.shape, np.float32), np.zeros(mask.shape, bool)
+    around = _around(mask, grow_px + 3 * blend_px)
+    part, side = mask[around], 2 * blend_px + 1
+    soft = grown(part, grow_px + blend_px).astype(np.float32)
+    if blend_px > 0:
+        soft = cv2.GaussianBlur(soft, (side, side), blend_px / 1.5 + 0.3)
+    q[around] = grown(part, grow_px + 2 * blend_px)
+    np.copyto(alpha[around], soft, where=q[around])
+    alpha[around][grown(part, grow_px)] = 1
+    return Edged(alpha=alpha, q=q)
+
+
+def _around(mask: np.ndarray, margin: int) -> tuple[slice, slice]:
+    """Rows and columns that a mask reaches, and a margin."""
+    left, top, wide, tall = cv2.boundingRect(mask.view(np.uint8))
+    return (
+        slice(max(0, top - margin), top + tall + margin),
+        slice(max(0, left - margin), left + wide + margin),
+    )
 
 
 def grown(mask: np.ndarray, by_px: int) -> np.ndarray:

@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import zipfile
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
 import numpy as np
 
+from masquerade.compute import ahead
 from masquerade.errors import BadInput
 from masquerade.files.atomic import write_whole
 from masquerade.files.spool import MaskSpool
@@ -50,7 +51,6 @@ MASKS = ".masks.npz"
 BLURRED = "frames_blurred"
 _SHORT = 200  # frames up to which a place is put together from every frame
 _SOME = 3  # and from every third of more
-_LOOK_BACK = 5  # frames in which somebody is looked for who has just been found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,19 +130,22 @@ class AvatarStudy:
         Raises:
             BadInput: if somebody was missed and the plan is strict.
         """
-        make, aligner, just = self._own_inpaint(), Aligner(), deque[np.ndarray](maxlen=_LOOK_BACK)
+        make, aligner = self._own_inpaint(), Aligner()
+        just = deque[np.ndarray](maxlen=pose.searched_every(self._rate_hz))  # nobody looked there
         before: list[Pose] = []
 
-        def see(number: int, frame: np.ndarray, poses: tuple[Pose, ...]) -> None:
+        def see(
+            number: int, frame: np.ndarray, poses: tuple[Pose, ...], found: np.ndarray | None
+        ) -> None:
             nonlocal before
             people = self._mask(frame, poses)
             self._look_back(number, just, [one for one in poses if not _was_there(one, before)])
-            just.append(frame.copy())
             before = list(poses)
             self._people.add(people)
-            self._watch.look(number, frame)
-            if make is None:
-                self._learn_place(number, frame, people, aligner)
+            self._watch.look(number, frame, found)
+            if make is None and len(just) == just.maxlen:
+                self._learn_place(number - len(just), just[0], aligner)
+            just.append(frame.copy())
 
         self._tracks = pose.people(
             frames,
@@ -151,6 +154,9 @@ class AvatarStudy:
             watch=see,
             module=self._plan.pose_module,
         )
+        for number, frame in enumerate(just, len(self._people) - len(just)):
+            if make is None:
+                self._learn_place(number, frame, aligner)
         self._plates.finish()
         self._make = make
         for at, number in enumerate(self._watch.numbers):
@@ -181,9 +187,9 @@ class AvatarStudy:
                 self._people.put(number - away, held | self._masks.of(frame, (found,)))
                 last = found
 
-    def _learn_place(
-        self, number: int, frame: np.ndarray, people: np.ndarray, aligner: Aligner
-    ) -> None:
+    def _learn_place(self, number: int, frame: np.ndarray, aligner: Aligner) -> None:
+        """Some frames late: by then is known who was there before the detector looked."""
+        people = steady(self._people, number, reach=self._plan.steady)
         margin = self._plan.grow_px + 2 * self._plan.blend_px
         hidden = grown(people, 2 * margin)
         placed = aligner.place(frame, hidden)
@@ -264,12 +270,8 @@ class AvatarStudy:
     def _emptied(self, frames: Frames) -> Iterator[tuple[Edged, np.ndarray]]:
         """Where people are in each frame, and what it is without them."""
         if self._make is None:
-            for number, frame in enumerate(frames):
-                place, weight = self._plates.view(self._placed[number])
-                mask, by_px = self._whole(number), self._plan.grow_px
-                mask |= touching(mask, frame, place, weight, by_px=by_px)
-                people = self._soft(mask)
-                yield people, inpaint.emptied(frame, place, people)
+            room = ahead.room_for(4 * int(np.prod(self._shape[1:])))
+            yield from ahead.ahead(self._in_place(frames), room=room)
             return
         waiting = deque[tuple[np.ndarray, Edged]]()
 
@@ -281,6 +283,15 @@ class AvatarStudy:
         for place in inpaint.in_windows(self._make, pairs()):
             frame, people = waiting.popleft()
             yield people, inpaint.emptied(frame, place, people, is_same_light=True)
+
+    def _in_place(self, frames: Frames) -> Generator[tuple[Edged, np.ndarray], None, None]:
+        """The same by what other frames saw; a thread of its own asks for it."""
+        for number, frame in enumerate(frames):
+            place, weight = self._plates.view(self._placed[number])
+            mask, by_px = self._whole(number), self._plan.grow_px
+            mask |= touching(mask, frame, place, weight, by_px=by_px)
+            people = self._soft(mask)
+            yield people, inpaint.emptied(frame, place, people)
 
     def _whole(self, number: int) -> np.ndarray:
         """(H, W) bool: everybody in a frame, by all that is known of the film."""

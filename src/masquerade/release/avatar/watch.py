@@ -63,11 +63,17 @@ class Watchman:
         self._missed = MaskSpool(*size)  # and, in the end, what of it the mask misses
         self._is_missed: list[bool] = []
 
-    def look(self, number: int, frame: np.ndarray) -> None:
-        """At the next frame, if it is one of those."""
+    def look(self, number: int, frame: np.ndarray, people: np.ndarray | None = None) -> None:
+        """At the next frame, if it is one of those.
+
+        Args:
+            number: of the frame.
+            frame: (H, W, 3) uint8.
+            people: whom the detector found in it, if it has been searched already.
+        """
         if number % self._every:
             return
-        people = self._segmenter.found(frame)
+        people = self._segmenter.found(frame) if people is None else people
         self._seen.add(self._segmenter.near(frame, people) > _SEEN)
         self._found.append(Detected(number=number, people=people, faces=self._faces(frame)))
 

@@ -1,0 +1,62 @@
+"""Hard cases on Stage: who enters, leaves, sits, lies, is cut off or stands near is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from few_avatars import masks_of, staged, studied
+from masquerade.data.stage import Stage
+from masquerade.release.avatar import Avatar
+from masquerade.sight.pose_landmarks import PoseLandmarks
+
+ALL = np.s_[:, :, :]
+
+
+@pytest.fixture(scope="module")
+def world(world_cache: Path) -> Iterator[Stage]:
+    with staged(world_cache) as stage:
+        yield stage
+
+
+@pytest.mark.parametrize(
+    ("number", "part"),
+    [
+        pytest.param(30, np.s_[:, :, 30:180], id="enters_from_outside"),
+        pytest.param(25, ALL, id="runs_out_past_somebody"),
+        pytest.param(24, ALL, id="walks_away"),
+        pytest.param(35, ALL, id="sits_down"),
+        pytest.param(23, ALL, id="falls_and_lies"),
+        pytest.param(37, ALL, id="bends_down"),
+    ],
+)
+def test_nobody_stays_visible_and_a_figure_is_drawn(
+    number: int, part: tuple[slice, ...], world: Stage
+) -> None:
+    film = world.film(number)
+    frames, true = np.ascontiguousarray(film.frames[part]), film.owner[part] >= 0
+    study, out = studied(Avatar(), frames)
+    with closing(study):
+        masks = masks_of(study, frames.shape)
+    people = true.sum(axis=(1, 2))
+    there = people > 0.3 * people.max()  # of a foot in the door no network can tell whose it is
+    left = (true & ~masks["q"]).sum(axis=(1, 2))[there] / people[there]
+    assert left.mean() < 0.01 and left.max() < 0.05  # the aim is 0.005; who runs past has 0.0055
+    assert masks["r"].any(axis=(1, 2)).mean() > 0.5
+    touched = masks["q"] | masks["r"]
+    assert np.array_equal(out[~touched], frames[~touched])
+
+
+def test_two_who_stand_apart_are_two_from_the_first_frame(world_cache: Path) -> None:
+    """The networks alone see one of them: whoever is found is hidden, and they look again."""
+    with staged(world_cache, height=360, width=480, videos=96, bystanders=0.5) as stage:
+        film = stage.film(33)
+        (found,) = PoseLandmarks().film(iter(film.frames[:1]))
+    places = [np.argwhere(film.owner[0] == who).mean(axis=0)[::-1] for who in (0, 1)]
+    assert len(found) == 2
+    for place in places:
+        assert min(np.linalg.norm(pose.hips - place) for pose in found) < 30
