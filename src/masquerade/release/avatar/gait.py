@@ -2,9 +2,9 @@
 
 Kept are when each foot goes ahead, the path and the speed, so that the film still shows the same
 walk; how far each joint swings, its asymmetry, the sway of the trunk and the arms are of a walk
-that is the same for everybody, and of the head only where it looks is kept. How fast steps follow each other tells people apart as well: a
-uniform gait has a public rate too, and keeps path and speed alone. Only stretches in which somebody
-walks are replaced.
+that is the same for everybody, and of the head only where it looks is kept. How fast steps follow
+each other tells people apart as well: a uniform gait has a public rate too, and keeps path and
+speed alone. Only stretches in which somebody walks are replaced.
 
 Convention: metres, z up, the floor at z = 0; points as in ``inverse.POINTS``.
 """
