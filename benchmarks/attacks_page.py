@@ -40,7 +40,7 @@ _ORDER = tuple(dict.fromkeys(row for name in COMMANDS for row in (name, f"{name}
 KINDS = {  # what is asked, and the questions that ask it; the most that one of them finds counts
     "who, by body": ("body", "body, adaptive", "body, told where", "body, told where, adaptive"),
     "who, by face": ("face", "face, adaptive"),
-    "who, by gait": ("gait", "gait, adaptive"),
+    "who, by gait": ("gait", "gait, adaptive", "silhouette", "silhouette, adaptive"),
     "who, by a watch": ("worn", "worn, adaptive"),
     "where": ("places", "places, adaptive"),
 }
@@ -57,7 +57,7 @@ The same attackers on the same recordings, one mechanism after the other: films 
 lived ([Stage](../stage.md)), and a watch of ten people. `benchmarks/attacks.py` writes this page.
 Mechanisms are as they come, at epsilon 8 and delta 1e-4 where they have a guarantee and nothing
 else is said; each recording was released once. Measured 2026-11-16, and 2026-11-18 what was missing
-then, on processors alone.
+then, avatars among it, on processors alone.
 
 Read a row so: **found** is what the attacker gets of what was released, **raw** what the same
 attacker gets of the originals, **random** what of nothing, each with its 95 % interval over people
