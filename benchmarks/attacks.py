@@ -65,6 +65,7 @@ SMALL = Stage(videos=126, height=64, width=64, frames=20)
 QUESTIONS = {
     "looks": Question(attack=AttributeInference(), data=LOOKS),
     "body": Question(attack=Reidentify(), data=PEOPLE),
+    "body, adaptive": Question(attack=Reidentify(gallery="released"), data=PEOPLE),
     "body, told where": Question(attack=Reidentify(joints="truth"), data=PEOPLE),
     "body, told where, adaptive": Question(
         attack=Reidentify(joints="truth", gallery="released"), data=PEOPLE
@@ -74,6 +75,9 @@ QUESTIONS = {
     "gait": Question(attack=Reidentify(by="gait"), data=WALKERS),
     "gait, adaptive": Question(attack=Reidentify(by="gait", gallery="released"), data=WALKERS),
     "silhouette": Question(attack=Reidentify(by="silhouette"), data=WALKERS),
+    "silhouette, adaptive": Question(
+        attack=Reidentify(by="silhouette", gallery="released"), data=WALKERS
+    ),
     "worn": Question(attack=Reidentify(by="worn"), data=Watch()),
     "worn, adaptive": Question(attack=Reidentify(by="worn", gallery="released"), data=Watch()),
     "places": Question(

@@ -1,6 +1,7 @@
 """What `avatar` leaves of people on Stage, how long each step takes, and how memory grows.
 
-    python benchmarks/avatar.py cover [FILMS] [WORLD]  share of people left visible, residue
+    python benchmarks/avatar.py cover [FILMS] [WORLD]  share of people's pixels left visible
+    python benchmarks/avatar.py residue [FILMS] what of people's looks is left in the emptied film
     python benchmarks/avatar.py steps           CPU milliseconds a frame by step, 720p, one thread
     python benchmarks/avatar.py memory          peak memory of a minute at 5 Hz and of ten
     python benchmarks/avatar.py sheet FILE.png  before, emptied, released, and masks
@@ -21,9 +22,12 @@ import cv2
 import numpy as np
 
 from masquerade.data.stage import Stage
+from masquerade.data.world import backdrop, plan, subjects, takes
 from masquerade.noise import Noise
+from masquerade.people import bodies, figure
 from masquerade.release.avatar import Avatar
 from masquerade.release.avatar.segment import grown
+from masquerade.release.avatar.watch import blurred
 
 MASKS = {"q": (200, 214, 229), "r": (120, 170, 60), "eroded_r": (20, 60, 20)}
 STEPS = {  # in the profile: file and function
@@ -83,6 +87,71 @@ def cover(count: int, world: int = 0) -> None:
             f"{some[:, 3].std() / np.sqrt(max(1, len(some))):.2f}, q {100 * some[:, 4].mean():.1f} "
             f"% of the frame, people {100 * some[:, 5].mean():.1f} %"
         )
+
+
+def recast(stage: Stage, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A film, the same with other looks on everybody, where people are, and the empty place."""
+    played = takes.script(
+        stage.world, plan.take(stage.world, stage._numbers[number], kind="videos"), kind="videos"
+    )
+    behind = backdrop.draw(played.staged_place, played.camera, played.light)
+    model = bodies.model()
+    other = [
+        (figure.figure(model, one.body, subjects.make(500 + number + 40 * at, seed=9).look), posed)
+        for at, (one, posed) in enumerate(played.people)
+    ]
+    drawn = [
+        figure.draw(model, people, behind, camera=played.camera, light=played.light)
+        for people in (played.people, other)
+    ]
+    where = np.logical_or(*(each.owner >= 0 for each in drawn))
+    return drawn[0].image, drawn[1].image, where, behind[0]
+
+
+def emptied(frames: np.ndarray) -> np.ndarray:
+    """The film as figures are drawn over it, and what was missed is blurred."""
+    noise, found = Noise(seed=7), []
+    study = Avatar().studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+    with closing(study):
+        for number, (people, empty) in enumerate(study._emptied(iter(frames))):
+            missed = study._watch.missed(number)
+            found.append(empty if missed is None else blurred(empty, missed & ~people.q))
+    return np.stack(found)
+
+
+def residue(count: int) -> None:
+    """What changes in the emptied film when nothing but people's looks change."""
+    stage, rows = films(count), []
+    for number in range(count):
+        one, other, where, place = recast(stage, number)
+        left = [emptied(frames).astype(float) for frames in (one, other)]
+        inside = np.stack([grown(mask, 2) for mask in where])
+        before = (one.astype(float) - other)[inside].ravel()
+        after = (left[0] - left[1])[inside].ravel()
+        share = float(before @ after / (before @ before))
+        alike = float(np.corrcoef(before, after)[0, 1]) if after.std() > 0 else 0.0
+        seen = [np.abs(each.astype(float) - place).max(-1) > 40 for each in (one, other)]
+        own, chance = (  # shades of one's own film, and of the other's, for comparison
+            np.mean(
+                [
+                    (np.abs(frames - empty).max(-1) < 10)[where & told].mean()
+                    for frames, empty, told in zip((one, other), pair, seen, strict=True)
+                ]
+            )
+            for pair in (left, left[::-1])
+        )
+        rows.append((share, alike, own, chance))
+        said = f"{stage.labels[number].activity:10} share of a change that is left {share:+.3f}, "
+        print(
+            said + f"correlation {alike:+.3f}, as it was {own:.2%}, by chance {chance:.2%}",
+            flush=True,
+        )
+    table = np.array(rows)
+    means, errors = table.mean(axis=0), table.std(axis=0, ddof=1) / np.sqrt(count)
+    print(
+        f"{count} films: share {means[0]:+.4f} +- {errors[0]:.4f}, correlation {means[1]:+.3f} +- "
+        f"{errors[1]:.3f}, as it was {means[2]:.2%} +- {errors[2]:.2%}, by chance {means[3]:.2%}"
+    )
 
 
 def steps() -> None:
@@ -161,5 +230,7 @@ if __name__ == "__main__":
     if what == "sheet":
         sheet(*more)
     else:
-        given = [int(each) for each in more] or ([24] if what == "cover" else [])
-        {"cover": cover, "steps": steps, "memory": memory, "peak": peak}[what](*given)
+        given = [int(each) for each in more] or ([24] if what in ("cover", "residue") else [])
+        {"cover": cover, "residue": residue, "steps": steps, "memory": memory, "peak": peak}[what](
+            *given
+        )

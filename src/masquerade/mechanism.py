@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias, runtime_checkable
 
@@ -161,10 +162,20 @@ class VideoMechanism(Mechanism):
         if len(arrays) != 1:
             raise ValueError(f"Expected one video, got {len(arrays)} arrays; release each alone.")
         frames = arrays[0]
-        released = np.stack(list(self.stream(iter(frames), frames.shape, noise)))
         if isinstance(value, Video):
+            released = np.stack(list(self._at_rate(frames, value.rate_hz, noise)))
             return Video(frames=released, rate_hz=value.rate_hz)
+        released = np.stack(list(self.stream(iter(frames), frames.shape, noise)))
         return (released,) if isinstance(value, tuple) else released
+
+    def _at_rate(self, frames: np.ndarray, rate_hz: float, noise: Noise) -> Frames:
+        """The released frames of a video whose rate is known, as they are released to a file."""
+        if not isinstance(self, Studies):
+            yield from self.stream(iter(frames), frames.shape, noise)
+            return
+        study = self.studied(iter(frames), frames.shape, rate_hz=rate_hz, noise=noise)
+        with closing(study):
+            yield from study.stream(iter(frames), frames.shape, noise)
 
 
 class Heuristic(VideoMechanism):

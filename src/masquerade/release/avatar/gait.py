@@ -2,9 +2,9 @@
 
 Kept are when each foot goes ahead, the path and the speed, so that the film still shows the same
 walk; how far each joint swings, its asymmetry, the sway of the trunk and the arms are of a walk
-that is the same for everybody. How fast steps follow each other tells people apart as well: a
-uniform gait has a public rate too, and keeps path and speed alone. Only stretches in which somebody
-walks are replaced.
+that is the same for everybody, and of the head only where it looks is kept. How fast steps follow
+each other tells people apart as well: a uniform gait has a public rate too, and keeps path and
+speed alone. Only stretches in which somebody walks are replaced.
 
 Convention: metres, z up, the floor at z = 0; points as in ``inverse.POINTS``.
 """
@@ -18,19 +18,24 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.ndimage import gaussian_filter1d
 from scipy.signal import find_peaks, savgol_filter
+from scipy.spatial.transform import Rotation
 
+from masquerade.joints import JOINTS
 from masquerade.people import bodies, skeleton, walk
 from masquerade.people.bodies import BONES, Body, Shape
 from masquerade.people.inverse import POINTS, unit
+from masquerade.people.skeleton import Posed
 
 _AT = {name: place for place, name in enumerate(POINTS)}
 _APART_M = 0.12  # between feet, ahead and behind, by which a step is told
 _STEP_S = (0.28, 1.0)  # how long a step takes
-_PATH_S = 0.4  # seconds over which path and heading are smoothed: no sway of one's own is left
+_PATH_S = 0.4  # seconds over which heading and steps are smoothed,
+_SWAY_S = 2.2  # and the path: two strides, so that no sway of one's own is left
 _FADE_S = 0.12  # in which one's own way goes over into the public one
 _REACH = (0.12, 0.6)  # radians by which a thigh swings
 _STRIDE_HZ = 0.95  # the public rate of strides
 _SLOW = 0.3  # m/s: slower than this, steps say how far, as on a treadmill
+_HEAD = [_AT[name] for name in ("nose", "left_ear", "right_ear")]
 _WHICH = {"shoulder": "upperarm01", "elbow": "lowerarm01", "wrist": "wrist", "hip": "upperleg01"}
 _WHICH |= {"knee": "lowerleg01", "ankle": "foot"}
 
@@ -110,10 +115,12 @@ def _phase(
     if not is_walk.any():
         return None
     usual = float(np.median(gaps[is_step]))
-    for edge, way in ((times[0], -1), (times[-1], 1)):  # half a step more at both ends
+    for edge, way in ((times[0], -1), (times[-1], 1)):  # a step more at both ends
         if is_step[0 if way < 0 else -1]:
-            rows = np.clip([edge, edge + way * usual], 0, len(world) - 1).astype(int)
-            is_walk[rows.min() : rows.max() + 1] = True
+            end = edge + way * 1.5 * usual
+            is_cut = not 0 <= end < len(world)  # they walk out of the film
+            rows = np.clip([edge, end if is_cut else edge + way * usual], 0, len(world) - 1)
+            is_walk[int(rows.min()) : int(rows.max()) + 1] = True
     times = np.concatenate([times[:1] - 2 * usual, times, times[-1:] + 2 * usual])
     marks = np.concatenate([marks[:1] - 2 * np.pi, marks, marks[-1:] + 2 * np.pi])
     at = np.clip(np.arange(len(world)), times[0], times[-1])
@@ -175,16 +182,28 @@ def _walked(
         elbow, wrist = (found[:, _AT[f"{side}_{part}"]] for part in ("elbow", "wrist"))
         found[:, _AT[f"{side}_hand"]] = wrist + 0.09 * unit(wrist - elbow)
     found = (found + root) * scale
-    top = (found[:, _AT["left_shoulder"]] + found[:, _AT["right_shoulder"]]) / 2
-    before = (at["left_shoulder"] + at["right_shoulder"]) / 2
-    for name in ("nose", "left_ear", "right_ear"):  # where somebody looks is not gait
-        found[:, _AT[name]] = at[name] - before + top
+    found[:, _HEAD] = _head(world, heading, Posed(turns=turns, heads=heads + root), rate_hz) * scale
     return np.asarray(found)
+
+
+def _head(world: np.ndarray, heading: np.ndarray, posed: Posed, rate_hz: float) -> np.ndarray:
+    """(T, 3, 3) the public head, turned to where the person looks: that is not gait."""
+    model, (body, _) = bodies.model(), _walker()
+    names = [JOINTS.index(POINTS[place]) for place in _HEAD]
+    bones = np.array([bone for bone, _ in model.joint_places])
+    put = posed.carry(model.joints(body), body.heads, bones)[:, names]
+    nose, left, right = (world[:, place, :2] for place in _HEAD)
+    look = nose - (left + right) / 2
+    aside = np.arctan2(look[:, 1], look[:, 0]) - np.arctan2(heading[:, 1], heading[:, 0])
+    aside = gaussian_filter1d(np.unwrap(aside), _PATH_S * rate_hz, mode="nearest")
+    middle = put[:, 1:].mean(axis=1, keepdims=True)
+    turn = Rotation.from_rotvec(np.outer(aside, [0.0, 0.0, 1.0])).as_matrix()
+    return np.asarray(middle + (put - middle) @ np.swapaxes(turn, 1, 2))
 
 
 def _followed(path: np.ndarray, rate_hz: float) -> np.ndarray:
     """A path (T, 2) without the sway of steps; neither late nor short at its ends."""
-    width = min(round(3 * _PATH_S * rate_hz) // 2 * 2 + 1, (len(path) - 1) // 2 * 2 + 1)
+    width = min(round(_SWAY_S * rate_hz) // 2 * 2 + 1, (len(path) - 1) // 2 * 2 + 1)
     return np.asarray(savgol_filter(path, width, 2, axis=0)) if width > 3 else path
 
 

@@ -5,12 +5,18 @@ colour is kept which most frames agree on there, as one of them showed it: who w
 moment does not stay. What one plate never saw another may have: they are linked where the camera
 turned from one to the other. What no frame saw is painted in once, so that it does not flicker.
 
+Masks of single frames miss somebody now and then, and then the plate shows them. Once the masks of
+the whole film are known, only what lies outside of them in some frame is a place: all else counts
+as never seen.
+
 Plates wait on disk; two are in memory at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -35,12 +41,14 @@ class Plate:
         weight: (H, W) uint8, how many more frames agreed than did not; 0 was never seen.
         corner: (2,) pixels that it reaches out to the left and above its first frame.
         link: (3, 3) to the plate before, in pixels of first frames; None after a cut.
+        free: (H, W) bool, where some frame shows nobody; None before masks are known.
     """
 
     colour: np.ndarray
     weight: np.ndarray
     corner: tuple[int, int] = (0, 0)
     link: np.ndarray | None = None
+    free: np.ndarray | None = None
 
     @classmethod
     def blank(cls, height: int, width: int, link: np.ndarray | None) -> Plate:
@@ -60,6 +68,22 @@ class Plate:
             seen = cv2.warpPerspective(seen, moved, size, flags=cv2.INTER_LINEAR)
             seen = cv2.compare(seen, 255, cv2.CMP_EQ)
         self._vote(frame, seen)
+
+    def hides(self, people: np.ndarray, to_plate: np.ndarray) -> None:
+        """A frame's ``people`` (H, W) bool, as the whole film tells them."""
+        if self.free is None:
+            self.free = np.zeros(self.weight.shape, bool)
+        seen = ~people
+        if self.corner != (0, 0) or not np.array_equal(to_plate, np.eye(3)):
+            size, linear = self.weight.shape[::-1], cv2.INTER_LINEAR
+            moved = self._shift @ to_plate
+            seen = cv2.warpPerspective(seen.astype(np.uint8) * 255, moved, size, flags=linear) > 254
+        self.free |= seen
+
+    def doubt(self) -> None:
+        """Forget what every frame hides."""
+        if self.free is not None:
+            self.weight[~self.free] = 0
 
     def view(self, to_plate: np.ndarray, size: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """(H, W, 3) and (H, W): colour and weight as a frame of that size sees them."""
@@ -143,10 +167,15 @@ class Plates:
         assert self._now is not None  # the first frame begins a plate
         self._now.add(frame, people, placed.to_plate)
 
-    def finish(self) -> None:
-        """All frames were there: share what was seen, and paint in the rest."""
+    def finish(self, people: Iterable[tuple[np.ndarray, Placed]] = ()) -> None:
+        """All frames were there: share what was seen, and paint in the rest.
+
+        Args:
+            people: (H, W) bool of frames in order, by all that is known now, and where these are.
+        """
         self._put_away()
         self._now = None
+        self._doubt(people)
         count = len(self._where)
         for number in range(1, count):
             if (link := self._links[number]) is not None:
@@ -168,6 +197,14 @@ class Plates:
     def close(self) -> None:
         """Forget all of them."""
         self._spool.close()
+
+    def _doubt(self, people: Iterable[tuple[np.ndarray, Placed]]) -> None:
+        for number, some in groupby(people, key=lambda each: each[1].plate):
+            plate = self._load(number)
+            for mask, placed in some:
+                plate.hides(mask, placed.to_plate)
+            plate.doubt()
+            self._replace(number, plate)
 
     def _share(self, number: int, other: int, link: np.ndarray) -> None:
         plate = self._load(number)

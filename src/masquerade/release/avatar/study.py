@@ -157,7 +157,6 @@ class AvatarStudy:
         for number, frame in enumerate(just, len(self._people) - len(just)):
             if make is None:
                 self._learn_place(number, frame, aligner)
-        self._plates.finish()
         self._make = make
         for at, number in enumerate(self._watch.numbers):
             self._watch.compare(at, self._soft(self._whole(number)).q)
@@ -167,6 +166,9 @@ class AvatarStudy:
                 f"was found in {self._watch.num_missed} of {len(self._watch.numbers)} frames that "
                 "were looked at. Nothing was published. Without --strict such people are blurred."
             )
+        self._plates.finish(
+            (self._anybody(number), placed) for number, placed in enumerate(self._placed)
+        )
         self._fit(noise)
         self._export()
 
@@ -300,6 +302,11 @@ class AvatarStudy:
             if track.start <= number < track.stop:
                 mask |= in_track(self._people, number, track)
         return mask
+
+    def _anybody(self, number: int) -> np.ndarray:
+        """(H, W) bool: all that is taken out of a frame, and whoever was missed in it."""
+        q, missed = self._soft(self._whole(number)).q, self._watch.missed(number)
+        return q if missed is None else q | grown(missed, self._plan.grow_px)
 
     def _soft(self, mask: np.ndarray) -> Edged:
         return edged(mask, grow_px=self._plan.grow_px, blend_px=self._plan.blend_px)
