@@ -20,6 +20,10 @@ cv2 = require("cv2", extra="vision")
 
 _GRIDS = ((28, 2), (14, 2), (7, 6))  # cells a side, and anchors a cell, of the network's outputs
 _SAME = 0.5  # of the larger radius: two people whose hips are nearer are one
+_AT_EDGE = (
+    0.2  # of the radius: below half of _SAME, so that nobody is found beside their mirror image
+)
+_LARGER = 1.5  # a square over an edge, beside one inside
 _CUT = 100.0  # beyond it a score is 0 or 1, and its exponential still a number
 
 
@@ -34,6 +38,27 @@ def squares(rows: int, columns: int, *, parts: int) -> Iterator[tuple[int, int, 
     for top in _starts(rows, side):
         for left in _starts(columns, side):
             yield top, left, side
+
+
+def mirrored(frame: np.ndarray, *, parts: int) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Top, left and pixels of squares over both edges, half of each in a mirror that stands there.
+
+    They are larger than `squares`, and black above and below the frame: so who fills it is found.
+
+    Example:
+        >>> [(top, left) for top, left, _ in mirrored(np.zeros((100, 150, 3)), parts=1)]
+        [(-25, -75), (-25, 75)]
+    """
+    rows, columns = frame.shape[:2]
+    half = max(1, min(round(_LARGER / 2 * min(rows, columns) / parts), columns - 1))
+    above = max(0, 2 * half - rows) // 2
+    below = max(0, 2 * half - rows) - above
+    for top in _starts(max(rows, 2 * half), 2 * half):
+        for left, start in ((-half, 0), (columns - half, columns - half)):
+            band = np.pad(frame[:, start : start + half], ((above, below), (0, 0), (0, 0)))
+            inside = band[top : top + 2 * half]
+            both = (inside[:, ::-1], inside) if left < 0 else (inside, inside[:, ::-1])
+            yield top - above, left, np.hstack(both)
 
 
 def _starts(length: int, side: int) -> list[int]:
@@ -59,12 +84,16 @@ class PersonDetector:
         """(N, 4): x, y of the hips, radius of the whole body, score; best first, in pixels."""
         return self.with_turns(frame)[:, :4]
 
-    def with_turns(self, frame: np.ndarray, *, where: np.ndarray | None = None) -> np.ndarray:
+    def with_turns(
+        self, frame: np.ndarray, *, where: np.ndarray | None = None, beyond: bool = False
+    ) -> np.ndarray:
         """(N, 5): the same, and by which angle the body is turned clockwise from upright.
 
         Args:
             frame: (H, W, 3) uint8.
             where: (H, W) bool; only squares that hold some of it are searched. All if not given.
+            beyond: also look over the left and the right edge, into a mirror that stands there: who
+                is half out of the picture is whole in it.
         """
         found = [np.zeros((0, 5))]
         for parts in self._parts:
@@ -73,7 +102,16 @@ class PersonDetector:
                     continue
                 people = self._in_square(frame[top : top + side, left : left + side])
                 found.append(people + np.array([left, top, 0.0, 0.0, 0.0]))
+            if beyond and where is None:
+                found.extend(self._over_edges(frame, parts))
         return without_twins(np.vstack(found))
+
+    def _over_edges(self, frame: np.ndarray, parts: int) -> Iterator[np.ndarray]:
+        """Whoever has the hips about at the left or the right edge."""
+        for top, left, picture in mirrored(frame, parts=parts):
+            people = self._in_square(picture) + np.array([left, top, 0.0, 0.0, 0.0])
+            edge = 0 if left < 0 else frame.shape[1]
+            yield people[np.abs(people[:, 0] - edge) < _AT_EDGE * people[:, 2]]
 
     def _in_square(self, picture: np.ndarray) -> np.ndarray:
         side, of = len(picture), self._run.size

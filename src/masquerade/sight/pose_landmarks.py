@@ -180,11 +180,13 @@ class PoseLandmarks:
         detects, looks = NETWORKS
         return NetworkFile(detects), NetworkFile(looks, self.model)
 
-    def _searched(self, frame: np.ndarray, where: np.ndarray | None = None) -> np.ndarray:
+    def _searched(
+        self, frame: np.ndarray, where: np.ndarray | None = None, *, beyond: bool = False
+    ) -> np.ndarray:
         """(N, 5): whom the detector finds."""
         if min(frame.shape[:2]) < _LEAST_PX:
             return np.zeros((0, 5))
-        return self._detect.with_turns(frame, where=where)
+        return self._detect.with_turns(frame, where=where, beyond=beyond)
 
     def _followed(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[_Sight]:
         """Those who were there before; who is lost beside another is sought without the other."""
@@ -201,7 +203,7 @@ class PoseLandmarks:
         self, frame: np.ndarray, known: list[_Sight]
     ) -> tuple[list[_Sight], np.ndarray]:
         """Everybody, where some are known already; and (N, 5) whom the detector finds."""
-        found = [self._searched(frame)]
+        found = [self._searched(frame, beyond=True)]
         sights = _without_twins(known + self._sights(frame, self._squares(frame, found[0])))
         new, shown = sights, frame
         for _ in range(_ROUNDS):
