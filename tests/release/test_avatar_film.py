@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,9 +18,8 @@ from masquerade.errors import BadInput
 from masquerade.files.spool import MaskSpool, Spool
 from masquerade.guarantee import Kind
 from masquerade.noise import Noise
-from masquerade.recordings import Video
 from masquerade.release.avatar import Avatar, inpaint, merge, segment, watch
-from masquerade.release.avatar.align import Aligner, Placed
+from masquerade.release.avatar.align import Aligner
 from masquerade.release.avatar.patches import painted
 from masquerade.release.avatar.plates import Plates
 from masquerade.release.avatar.study import AvatarStudy
@@ -124,36 +122,6 @@ def test_behind_somebody_stands_what_other_frames_saw() -> None:
     assert np.abs(out.astype(int) - place).max() <= 3
     grown = np.stack([segment.grown(mask, 3) for mask in masks])
     assert np.array_equal(out[~grown], frames[~grown])
-
-
-def test_who_was_missed_for_a_moment_and_hidden_ever_after_is_no_place() -> None:
-    place, found = ground(), []
-    somebody = box(30, 60, 40, 60)
-    frame = np.where(somebody[..., None], np.uint8(255), place)
-    still = Placed(plate=0, to_plate=np.eye(3), begins=True)
-    for known in ([], [(somebody, still)] * 2):
-        plates = Plates(*place.shape[:2])
-        plates.add(frame, np.zeros_like(somebody), still)
-        plates.add(frame, somebody, replace(still, begins=False))
-        plates.finish(known)
-        found.append(plates.view(still)[0].copy())
-        plates.close()
-    assert (found[0][somebody] == 255).all() and (found[1][somebody] < 255).any(axis=1).all()
-    assert np.array_equal(found[1][~somebody], place[~somebody])
-
-
-def test_a_film_in_memory_is_taken_at_its_own_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    rates = []
-
-    def look(self: Avatar, frames: object, shape: object, *, rate_hz: float, noise: object) -> None:
-        rates.append(rate_hz)
-        raise RuntimeError
-
-    monkeypatch.setattr(Avatar, "studied", look)
-    film = Video(frames=np.zeros((2, 32, 32, 3), np.uint8), rate_hz=10.0)
-    with pytest.raises(RuntimeError):
-        Avatar().apply(film, Noise(seed=1))
-    assert rates == [10.0]
 
 
 def test_light_that_changes_over_the_film_is_taken_along() -> None:
