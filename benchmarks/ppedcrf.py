@@ -116,7 +116,7 @@ def main(quick: bool = False, source: Path | None = None, minutes: float | None 
     with tempfile.TemporaryDirectory() as folder:
         path = source or Path(folder) / "in.mp4"
         if source is None:
-            make_file(path, SIZE, 1 if quick else 5)
+            make_file(path, SIZE, 1 if quick else 20)
         count = sum(1 for _ in read.frames(path))
         for mechanism in (OURS, MAPPED):
             took = in_memory(mechanism, some_frames(path, SMALL, 60))

@@ -30,6 +30,7 @@ cv2 = require("cv2", extra="vision")
 _BEYOND = 0.25  # of the sides: how far a plate of a camera that moves reaches out of its first
 _LIKE = 20  # shades by which two sights of one place differ at most
 _MOST = 100  # frames that a pixel remembers
+_FREE, _FEW = 3, 5  # frames that must show nobody: so many, or one in so many of a short plate
 
 
 @dataclass(kw_only=True, eq=False)
@@ -41,7 +42,9 @@ class Plate:
         weight: (H, W) uint8, how many more frames agreed than did not; 0 was never seen.
         corner: (2,) pixels that it reaches out to the left and above its first frame.
         link: (3, 3) to the plate before, in pixels of first frames; None after a cut.
-        free: (H, W) bool, where some frame shows nobody; None before masks are known.
+        free: (H, W) uint8, how many frames show nobody there, up to 255; None before masks are
+            known.
+        frames: how many frames said so, or did not.
     """
 
     colour: np.ndarray
@@ -49,6 +52,7 @@ class Plate:
     corner: tuple[int, int] = (0, 0)
     link: np.ndarray | None = None
     free: np.ndarray | None = None
+    frames: int = 0
 
     @classmethod
     def blank(cls, height: int, width: int, link: np.ndarray | None) -> Plate:
@@ -72,18 +76,19 @@ class Plate:
     def hides(self, people: np.ndarray, to_plate: np.ndarray) -> None:
         """A frame's ``people`` (H, W) bool, as the whole film tells them."""
         if self.free is None:
-            self.free = np.zeros(self.weight.shape, bool)
+            self.free = np.zeros(self.weight.shape, np.uint8)
         seen = ~people
         if self.corner != (0, 0) or not np.array_equal(to_plate, np.eye(3)):
             size, linear = self.weight.shape[::-1], cv2.INTER_LINEAR
             moved = self._shift @ to_plate
             seen = cv2.warpPerspective(seen.astype(np.uint8) * 255, moved, size, flags=linear) > 254
-        self.free |= seen
+        cv2.add(self.free, seen.astype(np.uint8), dst=self.free)
+        self.frames += 1
 
     def doubt(self) -> None:
-        """Forget what every frame hides."""
+        """Forget what all frames hide but for a few, in which somebody may have been missed."""
         if self.free is not None:
-            self.weight[~self.free] = 0
+            self.weight[self.free < min(_FREE, -(-self.frames // _FEW))] = 0
 
     def view(self, to_plate: np.ndarray, size: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """(H, W, 3) and (H, W): colour and weight as a frame of that size sees them."""
