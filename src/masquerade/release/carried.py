@@ -10,6 +10,7 @@ from masquerade._optional import require
 
 cv2 = require("cv2", extra="vision")
 
+_FEW = 16  # of so many pixels fewer than one: those are sorted, which no table of all is needed for
 _GOLDEN = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 with p^3 = p + 1
 
 
@@ -46,12 +47,13 @@ def carried(field: np.ndarray, steps: np.ndarray, fresh: Callable[[int], np.ndar
     height, width, _ = steps.shape
     most = _usual(steps)
     is_odd = cv2.inRange(steps, most, most) == 0
+    takers, givers = _paired(steps, is_odd, most)
+    taken = field.reshape(height * width, -1)[givers]
     moved = np.roll(field, (-most[1], -most[0]), axis=(0, 1)) if any(most) else field.copy()
-    rows, before = (some.reshape(height * width, -1) for some in (moved, field))
+    rows = moved.reshape(height * width, -1)
     new = np.flatnonzero(is_odd | _comes_in(height, width, most) if any(most) else is_odd)
     rows[new] = fresh(len(new))
-    takers, givers = _paired(steps, is_odd, most)
-    rows[takers] = before[givers]
+    rows[takers] = taken
     return moved
 
 
@@ -84,10 +86,14 @@ def _paired(
     free = ~_is_inside(x_usual, y_usual, is_odd.shape)
     free[~free] = is_odd[y_usual[~free], x_usual[~free]]
     takers, givers = odd[free], y[free] * width + x[free]
+    # of several that want a pixel, one gets it
+    if _FEW * len(givers) < height * width:
+        _, wins = np.unique(givers, return_index=True)
+        return takers[wins], givers[wins]
     last = np.empty(height * width, np.intp)
-    last[givers] = takers  # of several that want a pixel, one gets it
-    wins = last[givers] == takers
-    return takers[wins], givers[wins]
+    last[givers] = takers
+    is_last = last[givers] == takers
+    return takers[is_last], givers[is_last]
 
 
 def _is_inside(x: np.ndarray, y: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -17,7 +17,7 @@ from masquerade.release.carried import carried
 cv2 = require("cv2", extra="vision")
 
 _BAND = 64  # lines that are worked on at once
-_REDRAWN = 8  # frames after which the fresh part has another canvas
+_REDRAWN = 16  # frames after which the fresh part has another canvas
 
 
 class NoiseShape(StrEnum):
