@@ -4,7 +4,7 @@ Four things. Frames of 192x320 in memory, one thread: milliseconds a frame of a 
 the paper's 50 on a GTX 1060 (which leaves out the network and the motion; ours are in). A real
 video of 1280x720 from file to file, decoding and encoding included: seconds by the clock, and of
 processors, of which two have 66 ms a frame. The parts of a frame. And the memory of one and of ten
-minutes. People are given or nobody: the segmenter takes half a second a frame by itself. Two
+minutes. People are given or nobody: the segmenter takes a third of a second a frame by itself. Five
 minutes; ``--quick`` takes a few frames.
 """
 
@@ -116,7 +116,7 @@ def main(quick: bool = False, source: Path | None = None, minutes: float | None 
     with tempfile.TemporaryDirectory() as folder:
         path = source or Path(folder) / "in.mp4"
         if source is None:
-            make_file(path, SIZE, 1 if quick else 20)
+            make_file(path, SIZE, 1 if quick else 60)
         count = sum(1 for _ in read.frames(path))
         for mechanism in (OURS, MAPPED):
             took = in_memory(mechanism, some_frames(path, SMALL, 60))
