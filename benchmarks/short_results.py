@@ -88,14 +88,13 @@ EXCERPTS = (
     Excerpt(
         title="Private poses: PCKh@0.5, epsilon for one person in one photo",
         page="pose",
-        section="Poses, tiny_vit_small",
+        section="Last stage: poses, tiny_vit_small",
         table="Trained: last stage",
         plot="pose_last_stage",
         sentences=(
+            "last stage, all norms and head, epsilon 0.2",
             "last stage, all norms and head, epsilon 0.8",
-            "With each row at its best rate",
-            "The private part is worth something",
-            "Coarser psi",
+            "Rates, lambda, the size of blocks",
         ),
     ),
     Excerpt(
