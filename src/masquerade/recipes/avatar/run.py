@@ -74,7 +74,7 @@ def _row(
     rows = _read(plan, taught, shown, told)
     asked = [exams[shown], exams["real"]]
     classes = len(taught.activities)
-    jobs = 1 if plan.device == "cuda" else plan.jobs or len(range(plan.repeats))
+    jobs = 1 if plan.device == "cuda" else plan.jobs or plan.repeats
     calls = (
         delayed(_hits)(plan.learning, rows, asked, classes, seed) for seed in range(plan.repeats)
     )
