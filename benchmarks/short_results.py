@@ -31,6 +31,7 @@ written by hand.
   membership.
 - [MaskDP](results/mask_dp.md): background or people private, both relations, more and less of
   the activity in the place, five times the recordings, membership.
+- [Avatars](results/avatars.md): what is learned from films with avatars, and MaskDP on them.
 - [Private poses](results/pose.md): seven rows over epsilon, rates that were tried, and what an
   attacker reads from psi.
 - [Video-DPRP](results/video_dprp.md): the five tables, what attackers tell of people, and where
