@@ -88,7 +88,7 @@ def test_a_film_is_released_with_a_users_bodies(crossing: StagedFilm, file: Path
     study, out = studied(Avatar(body_model=str(file)), frames)
     other, _ = studied(Avatar(), frames)
     with closing(study), closing(other):
-        masks, usual = masks_of(study), masks_of(other)
+        masks, usual = (masks_of(each, frames.shape) for each in (study, other))
     assert np.array_equal(masks["q"], usual["q"]), "who is taken out does not depend on who comes"
     assert (true & ~masks["q"]).sum() < 0.005 * true.sum()
     touched = masks["q"] | masks["r"]

@@ -112,9 +112,11 @@ def test_a_film_gives_tracks_and_needs_the_detector_seldom(
     eyes = PoseLandmarks(parts=(1,))
     detect = eyes._detect.with_turns
 
-    def counted(frame: np.ndarray, *, where: np.ndarray | None = None) -> np.ndarray:
+    def counted(
+        frame: np.ndarray, *, where: np.ndarray | None = None, beyond: bool = False
+    ) -> np.ndarray:
         asked.append(where)
-        return detect(frame, where=where)
+        return detect(frame, where=where, beyond=beyond)
 
     monkeypatch.setattr(eyes._detect, "with_turns", counted)
     (track,) = tracked(eyes.film(frames, every=5))
