@@ -10,7 +10,7 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -50,14 +50,6 @@ class Fragile:
 
     def __exit__(self, *_: object) -> None:
         self.inner.close()
-
-
-@pytest.fixture(autouse=True)
-def interrupts_are_heard() -> Iterator[None]:
-    """Also where a shell began us in the background, which shuts our ears to them."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def attempts(work: Callable[[int], Fragile], error: Any) -> int:

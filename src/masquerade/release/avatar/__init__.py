@@ -28,6 +28,7 @@ from masquerade.sight.pose_landmarks import PoseLandmarks
 _RATE_HZ = 25.0  # of frames that come without one
 _HOLD_S = 2.0  # for which somebody is followed whom the pose network has lost
 _FACE_LINES = 540  # of the picture in which faces are sought
+_LEAST_SQUARE_PX = 128  # of a square in which people are sought: they fill a fifth of it or more
 _GAITS = ("own", "public")
 _OWN = ("pose_module", "inpaint_module", "refine", "body_model")  # what lies with the user
 
@@ -134,7 +135,8 @@ class Avatar(Heuristic):
             _check_room(Path(self.export))
         model = None if self.body_model is None else smpl.load(Path(self.body_model))
         diffusion = None if self.refine is None else Diffusion(Path(self.refine))
-        segmenter, landmarks = PersonSegmenter(private="person"), PoseLandmarks()
+        segmenter = PersonSegmenter(private="person")
+        landmarks = PoseLandmarks(parts=_parts(min(shape[1:3])))
         segmenter.ready()
         landmarks.ready()
         size = (shape[1], shape[2])
@@ -188,6 +190,16 @@ class Avatar(Heuristic):
             thresh=self.face_thresh,
             height=_FACE_LINES,
         )
+
+
+def _parts(side: int) -> tuple[int, ...]:
+    """In squares of which sizes people are sought; in small ones only where these show something.
+
+    Example:
+        >>> _parts(480), _parts(576)
+        ((1, 2), (1, 2, 4))
+    """
+    return (1, 2, 4) if side // 4 >= _LEAST_SQUARE_PX else (1, 2)
 
 
 def _kept(frames: Frames, held: Spool) -> Iterator[np.ndarray]:
