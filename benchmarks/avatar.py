@@ -3,20 +3,26 @@
     python benchmarks/avatar.py cover [FILMS] [WORLD]  share of people's pixels left visible
     python benchmarks/avatar.py residue [FILMS] what of people's looks is left in the emptied film
     python benchmarks/avatar.py steps           CPU milliseconds a frame by step, 720p, one thread
+    python benchmarks/avatar.py clock           frames a second, file to file, 720p and 480p
     python benchmarks/avatar.py memory          peak memory of a minute at 5 Hz and of ten
     python benchmarks/avatar.py sheet FILE.png  before, emptied, released, and masks
 
 Films of Stage are generated, so where people are is known to the pixel. Times are those of the
-processor, not of the clock. `cover` takes ten seconds a film.
+processor, but for `clock`, which wants a machine with nothing else to do. `cover` takes ten seconds
+a film.
 """
 
 import cProfile
+import os
 import pstats
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -28,6 +34,7 @@ from masquerade.people import bodies, figure
 from masquerade.release.avatar import Avatar
 from masquerade.release.avatar.segment import grown
 from masquerade.release.avatar.watch import blurred
+from masquerade.video import write
 
 SAME, OTHER = 8, 30  # shades: released as it was, and other than the place
 MASKS = {"q": (200, 214, 229), "r": (120, 170, 60), "eroded_r": (20, 60, 20)}
@@ -179,6 +186,24 @@ def steps() -> None:
     print(f"{'all':24} {1e3 * pstats.Stats(profile).total_tt / len(frames):7.1f} ms a frame")
 
 
+def clock(count: int = 150) -> None:
+    """`masquerade release` on a film of one who walks, 25 Hz, start, decoding and encoding too."""
+    for height, width in ((720, 1280), (480, 854)):
+        frames = films(12, height=height, width=width, frames=count, rate_hz=25.0).film(0).frames
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "in.mp4")
+            with source.open("wb") as stream:
+                write.write(stream, frames, suffix=".mp4", rate=Fraction(25))
+            call = [sys.executable, "-m", "masquerade", "release", str(source)]
+            call += [str(Path(folder, "out.mp4")), "--mechanism", "avatar"]
+            began, spent = time.perf_counter(), os.times()
+            subprocess.run(call, check=True, capture_output=True)
+            took, after = time.perf_counter() - began, os.times()
+        cpu = sum(after[2:4]) - sum(spent[2:4])
+        said = f"{count / took:.1f} frames a second, {1e3 * cpu / count:.0f} ms of processors"
+        print(f"{width} x {height}, {count} frames: {said} a frame", flush=True)
+
+
 def sheet(target: str) -> None:
     """Four moments of a film, each before, emptied, with avatars, and the masks."""
     frames = films(60, height=240, width=320).film(5).frames
@@ -233,6 +258,5 @@ if __name__ == "__main__":
         sheet(*more)
     else:
         given = [int(each) for each in more] or ([24] if what in ("cover", "residue") else [])
-        {"cover": cover, "residue": residue, "steps": steps, "memory": memory, "peak": peak}[what](
-            *given
-        )
+        works = {"cover": cover, "residue": residue, "steps": steps, "clock": clock}
+        (works | {"memory": memory, "peak": peak})[what](*given)

@@ -14,7 +14,7 @@ from masquerade.people.bodies import BONES, Shape
 from masquerade.people.camera import Camera, Light
 from masquerade.people.skeleton import Posed
 from masquerade.sight.person_tracks import Track
-from masquerade.sight.pose_landmarks import JOINTS
+from masquerade.sight.poses import JOINTS
 
 RATE_HZ = 20.0
 CAMERA = Camera(eye=(0.0, -5.0, 1.6), target=(0.0, 0.0, 0.95), fov_deg=40.0, height=240, width=320)

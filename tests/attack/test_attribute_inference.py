@@ -109,7 +109,7 @@ def hidden(recording: Recording) -> Recording:
     return replace(recording, frames=np.full_like(recording.frames, 127))
 
 
-ATTACK = AttributeInference(pictures=1, steps=30, looks_at="frame")
+ATTACK = AttributeInference(pictures=1, steps=60, looks_at="frame")
 
 
 def test_what_shows_is_told_and_what_is_painted_over_is_not() -> None:

@@ -16,7 +16,8 @@ from masquerade import assets
 from masquerade.errors import BadInput
 from masquerade.release.avatar import pose
 from masquerade.sight.person_tracks import Track
-from masquerade.sight.pose_landmarks import JOINTS, NETWORKS, PoseLandmarks
+from masquerade.sight.pose_landmarks import NETWORKS, PoseLandmarks
+from masquerade.sight.poses import JOINTS
 
 HZ = few.RATE_HZ
 

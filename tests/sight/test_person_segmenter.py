@@ -17,11 +17,7 @@ pytest.importorskip("ai_edge_litert")
 pytest.importorskip("cv2")
 
 from masquerade.sight import tflite
-from masquerade.sight.person_detector import (
-    PersonDetector,
-    squares,
-    without_twins,
-)
+from masquerade.sight.person_detector import PersonDetector, without_twins
 from masquerade.sight.person_segmenter import NETWORKS, PersonSegmenter
 from masquerade.sight.tflite import LiteNetwork
 
@@ -89,16 +85,6 @@ def test_small_people_in_a_large_frame_are_found(frame: np.ndarray) -> None:
     for x, y in ((633, 280), (1229, 737)):  # the man and the woman
         assert np.hypot(*(hips - (x, y)).T).min() < 60
     assert not len(detect(np.zeros_like(frame[:64, :64])))
-
-
-@pytest.mark.parametrize("size", [(1, 1), (7, 300), (64, 64), (241, 320)])
-def test_squares_cover_every_pixel_and_stay_inside(size: tuple[int, int]) -> None:
-    for parts in (1, 2, 3):
-        seen = np.zeros(size, int)
-        for top, left, side in squares(*size, parts=parts):
-            assert top >= 0 <= left and top + side <= size[0] and left + side <= size[1]
-            seen[top : top + side, left : left + side] += 1
-        assert seen.all()
 
 
 def test_of_two_findings_of_one_person_the_better_is_kept() -> None:

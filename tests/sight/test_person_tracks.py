@@ -9,7 +9,7 @@ pytest.importorskip("ai_edge_litert")
 pytest.importorskip("cv2")
 
 from masquerade.sight.person_tracks import Track, tracked
-from masquerade.sight.pose_landmarks import NUM_JOINTS, Pose
+from masquerade.sight.poses import NUM_JOINTS, Pose
 
 SHAPE = np.random.default_rng(0).uniform(-1, 1, (NUM_JOINTS, 2)) * (20, 50)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ pytest.importorskip("cv2")
 
 from masquerade.sight import pose_landmarks
 from masquerade.sight.person_tracks import tracked
-from masquerade.sight.pose_landmarks import JOINTS, NETWORKS, Pose, PoseLandmarks
+from masquerade.sight.pose_landmarks import NETWORKS, PoseLandmarks
+from masquerade.sight.poses import JOINTS, Pose
 
 WALKER = np.s_[480:980, 1000:1500]  # of the frame: a woman walks to the left
 MAN = np.s_[60:500, 440:880]  # a man stands on a roof
@@ -112,11 +114,9 @@ def test_a_film_gives_tracks_and_needs_the_detector_seldom(
     eyes = PoseLandmarks(parts=(1,))
     detect = eyes._detect.with_turns
 
-    def counted(
-        frame: np.ndarray, *, where: np.ndarray | None = None, beyond: bool = False
-    ) -> np.ndarray:
-        asked.append(where)
-        return detect(frame, where=where, beyond=beyond)
+    def counted(frame: np.ndarray, **told: Any) -> np.ndarray:
+        asked.append(told["where"])
+        return detect(frame, **told)
 
     monkeypatch.setattr(eyes._detect, "with_turns", counted)
     (track,) = tracked(eyes.film(frames, every=5))
@@ -124,6 +124,24 @@ def test_a_film_gives_tracks_and_needs_the_detector_seldom(
     assert [where is None for where in asked] == [True, False] * 2, "again without her"
     hips = track.joints[:, [23, 24], 0].mean(axis=1)
     assert 30 < hips[0] - hips[-1] < 90, "she walks to the left"
+
+
+def test_in_a_film_that_stands_still_only_what_is_hidden_is_searched_again(
+    film: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eyes, asked = PoseLandmarks(parts=(1, 2)), [0]
+    look = eyes._detect._in_picture
+
+    def counted(small: np.ndarray, side: int) -> np.ndarray:
+        asked[-1] += 1
+        return look(small, side)
+
+    monkeypatch.setattr(eyes._detect, "_in_picture", counted)
+    for found in eyes.film([film[-1][WALKER]] * 3, every=1):
+        assert len(found) == 1
+        asked.append(0)
+    first, second, third, _ = asked
+    assert first > 10 and 0 < second <= 2 and 0 < third <= 2
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 4000), (60, 80)])

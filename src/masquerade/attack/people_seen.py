@@ -10,7 +10,8 @@ import numpy as np
 from masquerade.attack.case import Recording
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Video
-from masquerade.sight.pose_landmarks import Pose, PoseLandmarks
+from masquerade.sight.pose_landmarks import PoseLandmarks
+from masquerade.sight.poses import Pose
 
 _LARGE_PX = 224  # as much as the detector sees; parts of smaller frames show no more
 _BESIDE = 0.1  # of a body's height: how far it reaches beyond its joints

@@ -26,7 +26,8 @@ from masquerade import _check
 from masquerade._optional import require
 from masquerade.errors import BadInput
 from masquerade.sight.network_file import NetworkFile, in_words
-from masquerade.sight.person_detector import PersonDetector, squares
+from masquerade.sight.person_detector import PersonDetector
+from masquerade.sight.search_squares import squares
 from masquerade.sight.tflite import LiteNetwork
 
 cv2 = require("cv2", extra="vision")

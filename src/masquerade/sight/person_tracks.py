@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from masquerade import _check
-from masquerade.sight.pose_landmarks import Pose
+from masquerade.sight.poses import Pose
 
 _FAR = 0.35  # body sizes between foretold joints and found ones, above which they are not one's,
 _FARTHER = 0.05  # and what is added for each frame in which the person was missed

@@ -12,8 +12,8 @@ who stands out. So in a film those who were found are hidden, and the others are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
@@ -24,80 +24,36 @@ from masquerade._optional import require
 from masquerade.sight import network_file
 from masquerade.sight.network_file import NetworkFile
 from masquerade.sight.person_detector import PersonDetector
+from masquerade.sight.poses import (
+    NUM_JOINTS,
+    SHOWN_PX,
+    Pose,
+    Sight,
+    corners,
+    joined,
+    num_seen,
+    pixels,
+    reach,
+    without,
+    without_twins,
+)
+from masquerade.sight.search_squares import Seen
 from masquerade.sight.tflite import LiteNetwork
 
 cv2 = require("cv2", extra="vision")
 
 NETWORKS = ("pose_detection", "pose_landmark_full")
-NUM_JOINTS = 33
-JOINTS = tuple(
-    """nose left_eye_inner left_eye left_eye_outer right_eye_inner right_eye right_eye_outer
-    left_ear right_ear mouth_left mouth_right left_shoulder right_shoulder left_elbow right_elbow
-    left_wrist right_wrist left_pinky right_pinky left_index right_index left_thumb right_thumb
-    left_hip right_hip left_knee right_knee left_ankle right_ankle left_heel right_heel
-    left_foot_index right_foot_index""".split()
-)
-HIPS = (23, 24)
-_SIZE_PX = 256  # of the picture that the network takes
 _AROUND = 1.25  # of the circle around a body: what the network is shown
 _POINTS = 39  # that it gives: the joints, two about the whole body, and four that are not used
 _HUB, _RIM = 33, 34  # the middle of the hips, and a point on the circle around the body
 _OUTPUTS = ((1, 5 * _POINTS), (1, 1), (1, 256, 256, 1), (1, 64, 64, _POINTS), (1, 3 * _POINTS))
 _REACH = 3  # cells of the heatmap about a joint that say where it is
 _CLEAR = 0.5  # and how likely the likeliest of them must be
-_SAME = 0.15  # of the larger body's size: two whose hips are nearer are one,
-_LIKE = 1.6  # if neither is larger than the other by more than this ratio
 _LEAST_PX = 8  # a narrower frame shows nobody
 _LEAST_SEEN = 5  # joints in the frame, likelier seen than not, of somebody who counts
-_HIDDEN = 0.3  # how likely a pixel must be somebody's to be hidden with them
-_HIDDEN_PX = 9  # of the square that is shown: how far around that, likewise
+_ALIKE = 0.15  # of the side of a square: one that is so near shows the same person
 _ROUNDS = 4  # of hiding and searching, at most
 _MOST_TIMES = 4  # as large is a picture first cut out that is then made smaller by means
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Pose:
-    """One person in one frame.
-
-    Args:
-        joints: (33, 4) x, y in pixels of the frame, how likely each is seen, and how likely it is
-            inside what the network was shown.
-        world: (33, 3) metres about the middle of the hips: right, down, and away from the camera.
-        score: how likely somebody is there.
-        likely: (256, 256) how likely each pixel of the square that was shown is the person's.
-        to_frame: (2, 3) leads from pixels of that square to pixels of the frame.
-    """
-
-    joints: np.ndarray
-    world: np.ndarray
-    score: float
-    likely: np.ndarray
-    to_frame: np.ndarray
-
-    @property
-    def box(self) -> np.ndarray:
-        """(4,) left, top, right, bottom of all joints, in pixels; it may reach out of the frame."""
-        return np.concatenate([self.joints[:, :2].min(axis=0), self.joints[:, :2].max(axis=0)])
-
-    @property
-    def hips(self) -> np.ndarray:
-        """(2,) their middle, in pixels."""
-        return np.asarray(self.joints[HIPS, :2].mean(axis=0))
-
-    def mask(self, rows: int, columns: int) -> np.ndarray:
-        """(H, W) float32: how likely each pixel of the frame is this person's."""
-        _check.count(rows=rows, columns=columns)
-        return np.asarray(
-            cv2.warpAffine(self.likely, self.to_frame, (columns, rows), flags=cv2.INTER_LINEAR)
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Sight:
-    """Somebody, and the square (2, 3) in which to look for them next."""
-
-    pose: Pose
-    square: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,12 +110,12 @@ class PoseLandmarks:
             told: given what the detector finds when it searches, (N, 4) as `PersonDetector`.
         """
         _check.count(every=every)
-        before: list[_Sight] = []
+        before, seen = list[Sight](), Seen()
         for number, frame in enumerate(frames):
             _check_frame(frame)
             before = self._followed(frame, [sight.square for sight in before])
             if number % every == 0:
-                before, found = self._with_others(frame, before)
+                before, found = self._with_others(frame, before, seen)
                 if told is not None:
                     told(found[:, :4])
             yield tuple(sight.pose for sight in before)
@@ -181,59 +137,78 @@ class PoseLandmarks:
         return NetworkFile(detects), NetworkFile(looks, self.model)
 
     def _searched(
-        self, frame: np.ndarray, where: np.ndarray | None = None, *, beyond: bool = False
+        self,
+        frame: np.ndarray,
+        *,
+        where: Mapping[int, np.ndarray] | None = None,
+        beyond: bool = False,
+        seen: Seen | None = None,
     ) -> np.ndarray:
         """(N, 5): whom the detector finds."""
         if min(frame.shape[:2]) < _LEAST_PX:
             return np.zeros((0, 5))
-        return self._detect.with_turns(frame, where=where, beyond=beyond)
+        return self._detect.with_turns(frame, where=where, beyond=beyond, seen=seen)
 
-    def _followed(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[_Sight]:
+    def _followed(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[Sight]:
         """Those who were there before; who is lost beside another is sought without the other."""
         seen = [self._sight(frame, square) for square in squares]
-        kept = _without_twins([one for one in seen if self._is_somebody(one.pose, frame)])
+        kept = without_twins([one for one in seen if self._is_somebody(one.pose, frame)])
         lost = [each for each, one in zip(squares, seen, strict=True) if one not in kept]
         if not (kept and lost):
             return kept
-        hidden = _where(kept, frame)
-        near = [square for square in lost if hidden[_reach(square, hidden.shape)].any()]
-        return _joined(kept, self._sights(_without(frame, hidden), near))
+        hidden = pixels(kept, frame)
+        near = [square for square in lost if hidden[reach(square, hidden.shape)].any()]
+        return joined(kept, self._sights(without(frame, hidden), near))
 
     def _with_others(
-        self, frame: np.ndarray, known: list[_Sight]
-    ) -> tuple[list[_Sight], np.ndarray]:
+        self, frame: np.ndarray, known: list[Sight], seen: Seen
+    ) -> tuple[list[Sight], np.ndarray]:
         """Everybody, where some are known already; and (N, 5) whom the detector finds."""
-        found = [self._searched(frame, beyond=True)]
-        sights = _without_twins(known + self._sights(frame, self._squares(frame, found[0])))
+        found = [self._searched(frame, beyond=True, seen=seen)]
+        others = self._squares(frame, found[0], besides=known)
+        sights = without_twins(known + self._sights(frame, others))
         new, shown = sights, frame
         for _ in range(_ROUNDS):
             if not new:
                 break
-            hidden = _where(new, frame)
-            shown = _without(shown, hidden)
-            found.append(self._searched(shown, hidden))
+            shown = without(shown, pixels(new, frame))
+            found.append(self._searched(shown, where=self._beside(new, frame)))
             more = self._sights(shown, self._squares(shown, found[-1]))
-            new = _joined(sights, more)[len(sights) :]
+            new = joined(sights, more)[len(sights) :]
             sights = sights + new
         return sights, np.vstack(found)
 
-    def _squares(self, frame: np.ndarray, found: np.ndarray) -> list[np.ndarray]:
+    def _beside(self, people: list[Sight], frame: np.ndarray) -> dict[int, np.ndarray]:
+        """(H, W) bool by parts: people who fit into a square of those, and may outshine others."""
+        side = min(frame.shape[:2])
+        return {
+            parts: pixels([one for one in people if parts * one.pose.size <= side], frame)
+            if parts > 1
+            else pixels(people, frame)
+            for parts in self.parts
+        }
+
+    def _squares(
+        self, frame: np.ndarray, found: np.ndarray, *, besides: Sequence[Sight] = ()
+    ) -> list[np.ndarray]:
         """Where the detector thinks that somebody is; seen once, each is put right."""
         squares: list[np.ndarray] = []
         for x, y, radius, _, turn in found:
-            sight = self._sight(frame, _square(x, y, radius, turn))
-            if self._is_somebody(sight.pose, frame):
-                squares.append(sight.square)
+            square = _square(x, y, radius, turn)
+            if not any(_is_alike(square, one.square) for one in besides):
+                sight = self._sight(frame, square)
+                if self._is_somebody(sight.pose, frame):
+                    squares.append(sight.square)
         return squares
 
-    def _sights(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[_Sight]:
+    def _sights(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[Sight]:
         sights = [self._sight(frame, square) for square in squares]
-        return _without_twins([one for one in sights if self._is_somebody(one.pose, frame)])
+        return without_twins([one for one in sights if self._is_somebody(one.pose, frame)])
 
     def _is_somebody(self, pose: Pose, frame: np.ndarray) -> bool:
-        return pose.score >= self.thresh and _num_seen(pose, frame) >= _LEAST_SEEN
+        return pose.score >= self.thresh and num_seen(pose, frame) >= _LEAST_SEEN
 
-    def _sight(self, frame: np.ndarray, square: np.ndarray) -> _Sight:
+    def _sight(self, frame: np.ndarray, square: np.ndarray) -> Sight:
         """What is in a square of the frame."""
         raw, score, mask, heat, world = self._look(_shown(frame, square) / 255.0)
         points = _sharpened(raw.reshape(_POINTS, 5), heat)
@@ -250,7 +225,7 @@ class PoseLandmarks:
             likely=_sigmoid(mask[..., 0]).astype(np.float32),
             to_frame=square,
         )
-        return _Sight(pose=pose, square=again)
+        return Sight(pose=pose, square=again)
 
     @cached_property
     def _detect(self) -> PersonDetector:
@@ -269,15 +244,21 @@ def _check_frame(frame: np.ndarray) -> None:
 
 def _square(x: float, y: float, radius: float, turn: float) -> np.ndarray:
     """(2, 3): from pixels of the network's picture to pixels of the frame."""
-    scale = 2 * max(_AROUND * radius, 1.0) / _SIZE_PX
+    scale = 2 * max(_AROUND * radius, 1.0) / SHOWN_PX
     right, down = scale * np.cos(turn), scale * np.sin(turn)
-    middle = _SIZE_PX / 2
+    middle = SHOWN_PX / 2
     return np.array(
         [
             [right, -down, x - middle * (right - down)],
             [down, right, y - middle * (down + right)],
         ]
     )
+
+
+def _is_alike(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two squares lie so near to each other that they show the same person."""
+    apart = np.linalg.norm(corners(one) - corners(other), axis=1).max()
+    return bool(apart < _ALIKE * SHOWN_PX * np.sqrt(np.linalg.det(one[:, :2])))
 
 
 def _shown(frame: np.ndarray, to_frame: np.ndarray) -> np.ndarray:
@@ -288,17 +269,17 @@ def _shown(frame: np.ndarray, to_frame: np.ndarray) -> np.ndarray:
     cut = cv2.warpAffine(
         np.ascontiguousarray(frame),
         finer,
-        (times * _SIZE_PX,) * 2,
+        (times * SHOWN_PX,) * 2,
         flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
     )
-    return np.asarray(cv2.resize(cut, (_SIZE_PX,) * 2, interpolation=cv2.INTER_AREA))
+    return np.asarray(cv2.resize(cut, (SHOWN_PX,) * 2, interpolation=cv2.INTER_AREA))
 
 
 def _sharpened(points: np.ndarray, heat: np.ndarray) -> np.ndarray:
     """Points (39, 5) moved to the weighted mean of the heatmap (64, 64, 39) near each, if clear."""
     cells = len(heat)
     moved, likely = points.astype(float), _sigmoid(heat)
-    for number, (x, y) in enumerate(points[:, :2] * cells / _SIZE_PX):
+    for number, (x, y) in enumerate(points[:, :2] * cells / SHOWN_PX):
         if not (0 <= x < cells and 0 <= y < cells):
             continue
         rows = slice(max(int(y) - _REACH, 0), int(y) + _REACH + 1)
@@ -308,67 +289,8 @@ def _sharpened(points: np.ndarray, heat: np.ndarray) -> np.ndarray:
             continue
         at = np.indices(near.shape).reshape(2, -1) @ near.ravel() / near.sum()
         place = np.array([columns.start + at[1], rows.start + at[0]])
-        moved[number, :2] = place * _SIZE_PX / cells
+        moved[number, :2] = place * SHOWN_PX / cells
     return moved
-
-
-def _num_seen(pose: Pose, frame: np.ndarray) -> int:
-    height, width = frame.shape[:2]
-    places, seen = pose.joints[:, :2], pose.joints[:, 2]
-    is_inside = np.all((places >= 0) & (places < (width, height)), axis=1)
-    return int(np.sum(is_inside & (seen > 0.5)))
-
-
-def _without_twins(sights: list[_Sight]) -> list[_Sight]:
-    """The surest of each person, the surest first."""
-    kept: list[_Sight] = []
-    for one in sorted(sights, key=lambda sight: -sight.pose.score):
-        if all(not _is_same(one.pose, other.pose) for other in kept):
-            kept.append(one)
-    return kept
-
-
-def _joined(sights: list[_Sight], more: list[_Sight]) -> list[_Sight]:
-    """Those, and whoever of ``more`` is none of them."""
-    return sights + [
-        one for one in more if not any(_is_same(one.pose, other.pose) for other in sights)
-    ]
-
-
-def _where(sights: list[_Sight], frame: np.ndarray) -> np.ndarray:
-    """(H, W) bool: the pixels of some people, and a little around."""
-    rows, columns = frame.shape[:2]
-    hidden = np.zeros((rows, columns), bool)
-    side = np.ones((2 * _HIDDEN_PX + 1,) * 2, np.uint8)
-    for one in sights:
-        wide = cv2.dilate((one.pose.likely > _HIDDEN).astype(np.float32), side)
-        hidden |= replace(one.pose, likely=wide).mask(rows, columns) > 0.5
-    return hidden
-
-
-def _without(frame: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """The frame, plain grey where ``hidden`` (H, W) bool."""
-    out = frame.copy()
-    out[hidden] = np.rint(frame.mean(axis=(0, 1)))
-    return out
-
-
-def _reach(square: np.ndarray, size: tuple[int, ...]) -> tuple[slice, slice]:
-    """Rows and columns of a frame around what the network is shown."""
-    corners = np.array([[0, 0, 1], [_SIZE_PX, 0, 1], [0, _SIZE_PX, 1], [_SIZE_PX, _SIZE_PX, 1.0]])
-    places = corners @ square.T
-    (left, top), (right, bottom) = (
-        np.clip(each, 0, size[::-1]).astype(int).tolist()
-        for each in (places.min(axis=0), places.max(axis=0))
-    )
-    return slice(top, bottom), slice(left, right)
-
-
-def _is_same(one: Pose, other: Pose) -> bool:
-    """Whether hips and sizes agree; left and right may have been mistaken for each other."""
-    sizes = [np.ptp(each.joints[:, :2], axis=0).max() for each in (one, other)]
-    is_near = np.linalg.norm(one.hips - other.hips) <= _SAME * max(sizes)
-    return bool(is_near and max(sizes) <= _LIKE * min(sizes))
 
 
 def _sigmoid(values: np.ndarray) -> np.ndarray:

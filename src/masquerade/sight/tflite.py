@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ litert = require("ai_edge_litert.interpreter", extra="masks")
 class LiteNetwork:
     """A network that takes one picture, (1, H, W, 3) float32, and gives some tensors.
 
-    It is not safe in several threads at once.
+    Several threads may ask it; it answers one after the other.
 
     Args:
         path: a .tflite file.
@@ -49,12 +50,15 @@ class LiteNetwork:
         self._name, self._input = path.name, taken[0]["index"]
         self._outputs = [each["index"] for each in given[: len(outputs)]]
         self.size: tuple[int, int] = picture[1:3]
+        self._is_asked = threading.Lock()
 
     def __call__(self, picture: np.ndarray) -> list[np.ndarray]:
         """What the network gives for a picture (H, W, 3) of its size, without the batch's axis."""
-        self._run.set_tensor(self._input, picture[None].astype(np.float32))
-        self._run.invoke()
-        found = [self._run.get_tensor(index)[0] for index in self._outputs]
+        shown = picture[None].astype(np.float32)
+        with self._is_asked:
+            self._run.set_tensor(self._input, shown)
+            self._run.invoke()
+            found = [self._run.get_tensor(index)[0] for index in self._outputs]
         if not all(np.all(np.isfinite(each)) for each in found):
             raise BadInput(f"Expected numbers from {self._name}, got NaN or infinity.")
         return found

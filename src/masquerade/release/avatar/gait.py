@@ -17,7 +17,6 @@ from functools import cache
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.ndimage import gaussian_filter1d
-from scipy.signal import find_peaks, savgol_filter
 from scipy.spatial.transform import Rotation
 
 from masquerade.joints import JOINTS
@@ -95,6 +94,8 @@ def _phase(
     world: np.ndarray, heading: np.ndarray, rate_hz: float
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The phase of the stride (T,), and in which frames somebody walks; None if nowhere."""
+    from scipy.signal import find_peaks  # half a second, which those who walk as they do can spare
+
     apart = world[:, _AT["left_ankle"], :2] - world[:, _AT["right_ankle"], :2]
     ahead = gaussian_filter1d((apart * heading).sum(axis=1), 0.05 * rate_hz, mode="nearest")
     least = max(1, round(_STEP_S[0] * rate_hz))
@@ -203,6 +204,8 @@ def _head(world: np.ndarray, heading: np.ndarray, posed: Posed, rate_hz: float) 
 
 def _followed(path: np.ndarray, rate_hz: float) -> np.ndarray:
     """A path (T, 2) without the sway of steps; neither late nor short at its ends."""
+    from scipy.signal import savgol_filter  # late, as above
+
     width = min(round(_SWAY_S * rate_hz) // 2 * 2 + 1, (len(path) - 1) // 2 * 2 + 1)
     return np.asarray(savgol_filter(path, width, 2, axis=0)) if width > 3 else path
 

@@ -19,7 +19,7 @@ from scipy.optimize import fmin_l_bfgs_b
 from masquerade.people.camera import Camera
 from masquerade.people.inverse import POINTS
 from masquerade.sight.person_tracks import Track
-from masquerade.sight.pose_landmarks import JOINTS
+from masquerade.sight.poses import JOINTS
 
 STATURE_M = 1.70  # of everybody, since a picture does not tell a tall person from a near one
 _FROM = tuple(

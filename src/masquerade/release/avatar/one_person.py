@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from masquerade.sight.person_tracks import Track
-from masquerade.sight.pose_landmarks import Pose
+from masquerade.sight.poses import Pose
 
 _SAME = 0.22  # body sizes between mean joints of two tracks of one person
 _SAME_NOSE = 0.04  # and between their noses

@@ -23,7 +23,8 @@ from masquerade import _check, _own_code
 from masquerade.errors import BadInput
 from masquerade.release.avatar import one_person
 from masquerade.sight.person_tracks import Track, tracked
-from masquerade.sight.pose_landmarks import JOINTS, NUM_JOINTS, Pose, PoseLandmarks
+from masquerade.sight.pose_landmarks import PoseLandmarks
+from masquerade.sight.poses import JOINTS, NUM_JOINTS, Pose
 
 Watch = Callable[[int, np.ndarray, tuple[Pose, ...], np.ndarray | None], None]
 Module = Callable[[Iterable[np.ndarray], float], Iterable[Track]]

@@ -23,7 +23,7 @@ from masquerade._optional import require
 from masquerade.files.spool import MaskSpool
 from masquerade.sight.person_segmenter import PersonSegmenter
 from masquerade.sight.person_tracks import Track
-from masquerade.sight.pose_landmarks import Pose
+from masquerade.sight.poses import SHOWN_PX, Pose
 
 cv2 = require("cv2", extra="vision")
 
@@ -31,7 +31,6 @@ _OWN = 0.15  # how likely a pixel of a posed person must be
 _SEEN = 0.3  # and one that the segmenter sees near one
 _NEAR = 0.07  # of a body's radius: how far from the posed person that may lie
 _AROUND = 1.25  # of the circle around a body: what the pose network was shown
-_SHOWN = 256  # pixels of that
 _TORSO = (11, 12, 23, 24)  # shoulders and hips, of BlazePose's joints
 _LIMBS = (
     *((11, 13), (13, 15), (12, 14), (14, 16), (23, 25), (25, 27), (24, 26), (26, 28)),
@@ -147,8 +146,8 @@ def _is_there(one: np.ndarray, other: np.ndarray) -> bool:
 def circle(pose: Pose) -> np.ndarray:
     """(3,) x, y and radius in pixels of the circle around a body."""
     scale = np.sqrt(abs(np.linalg.det(pose.to_frame[:, :2])))
-    x, y = pose.to_frame @ np.array([_SHOWN / 2, _SHOWN / 2, 1.0])
-    return np.array([x, y, scale * _SHOWN / 2 / _AROUND])
+    x, y = pose.to_frame @ np.array([SHOWN_PX / 2, SHOWN_PX / 2, 1.0])
+    return np.array([x, y, scale * SHOWN_PX / 2 / _AROUND])
 
 
 def in_track(masks: MaskSpool, number: int, track: Track) -> np.ndarray:

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,8 @@ from masquerade.release.avatar.segment import (
 )
 from masquerade.release.avatar.watch import Watchman, blurred
 from masquerade.sight.person_tracks import Track
-from masquerade.sight.pose_landmarks import Pose, PoseLandmarks
+from masquerade.sight.pose_landmarks import PoseLandmarks
+from masquerade.sight.poses import Pose
 
 MASKS = ".masks.npz"
 BLURRED = "frames_blurred"
@@ -82,6 +83,15 @@ class AvatarPlan:
     pose_module: Path | None = None
     inpaint_module: Path | None = None
     export: Path | None = None
+
+
+class _Shown(NamedTuple):
+    """A frame, who was found in it, and what the detector found if it searched it."""
+
+    number: int
+    frame: np.ndarray
+    poses: tuple[Pose, ...]
+    found: np.ndarray | None
 
 
 class AvatarStudy:
@@ -132,28 +142,28 @@ class AvatarStudy:
         """
         make, aligner = self._own_inpaint(), Aligner()
         just = deque[np.ndarray](maxlen=pose.searched_every(self._rate_hz))  # nobody looked there
-        before: list[Pose] = []
+        before: tuple[Pose, ...] = ()
 
-        def see(
-            number: int, frame: np.ndarray, poses: tuple[Pose, ...], found: np.ndarray | None
-        ) -> None:
+        def see(shown: _Shown) -> None:
             nonlocal before
-            people = self._mask(frame, poses)
-            self._look_back(number, just, [one for one in poses if not _was_there(one, before)])
-            before = list(poses)
-            self._people.add(people)
-            self._watch.look(number, frame, found)
+            self._people.add(self._mask(shown.frame, shown.poses))
+            new = [one for one in shown.poses if not _was_there(one, before)]
+            self._look_back(shown.number, just, new)
+            before = shown.poses
+            self._watch.look(shown.number, shown.frame, shown.found)
             if make is None and len(just) == just.maxlen:
-                self._learn_place(number - len(just), just[0], aligner)
-            just.append(frame.copy())
+                self._learn_place(shown.number - len(just), just[0], aligner)
+            just.append(shown.frame)
 
-        self._tracks = pose.people(
-            frames,
-            rate_hz=self._rate_hz,
-            landmarks=self._landmarks,
-            watch=see,
-            module=self._plan.pose_module,
-        )
+        room = ahead.room_for(int(np.prod(self._shape[1:])))
+        with ahead.handing(see, room=room) as hand:
+            self._tracks = pose.people(
+                frames,
+                rate_hz=self._rate_hz,
+                landmarks=self._landmarks,
+                watch=lambda number, frame, *seen: hand(_Shown(number, frame.copy(), *seen)),
+                module=self._plan.pose_module,
+            )
         for number, frame in enumerate(just, len(self._people) - len(just)):
             if make is None:
                 self._learn_place(number, frame, aligner)
@@ -345,7 +355,7 @@ def _chance(noise: Noise) -> np.random.Generator:
     return np.random.default_rng([int(word) for word in noise.words(4)])
 
 
-def _was_there(one: Pose, before: list[Pose]) -> bool:
+def _was_there(one: Pose, before: tuple[Pose, ...]) -> bool:
     """Whether somebody was found near by in the frame before."""
     return any(
         np.linalg.norm(one.hips - other.hips) < 0.3 * max(1.0, float(np.ptp(one.box[1::2])))
