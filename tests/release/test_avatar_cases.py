@@ -51,6 +51,19 @@ def test_nobody_stays_visible_and_a_figure_is_drawn(
     assert np.array_equal(out[~touched], frames[~touched])
 
 
+def test_the_last_bit_of_who_runs_out_is_taken_out(world_cache: Path) -> None:
+    """No network tells whose the strip at the border is: it differs from the place."""
+    size = {"height": 360, "width": 480, "frames": 16}
+    with staged(world_cache, seed=3, videos=26, bystanders=0.5, **size) as stage:
+        film = stage.film(14)
+        frames, true = film.frames[7:15], film.owner[7:15] >= 0
+        study, _ = studied(Avatar(), frames)
+        with closing(study):
+            q = masks_of(study, frames.shape)["q"]
+    assert 300 < true[-1].sum() < 0.1 * true.sum(axis=(1, 2)).max(), "a strip of a person"
+    assert (true & ~q)[-1].sum() < 0.05 * true[-1].sum()
+
+
 def test_two_who_stand_apart_are_two_from_the_first_frame(world_cache: Path) -> None:
     """The networks alone see one of them: whoever is found is hidden, and they look again."""
     with staged(world_cache, height=360, width=480, videos=96, bystanders=0.5) as stage:

@@ -52,6 +52,7 @@ MASKS = ".masks.npz"
 BLURRED = "frames_blurred"
 _SHORT = 200  # frames up to which a place is put together from every frame
 _SOME = 3  # and from every third of more
+_COMES_S = 0.3  # in which somebody comes into the picture, or leaves it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +302,8 @@ class AvatarStudy:
         for number, frame in enumerate(frames):
             place, weight = self._plates.view(self._placed[number])
             mask, by_px = self._whole(number), self._plan.grow_px
-            mask |= touching(mask, frame, place, weight, by_px=by_px)
+            near = mask | self._just_there(number)
+            mask |= touching(near, frame, place, weight, by_px=by_px)
             people = self._soft(mask)
             yield people, inpaint.emptied(frame, place, people)
 
@@ -312,6 +314,20 @@ class AvatarStudy:
             if track.start <= number < track.stop:
                 mask |= in_track(self._people, number, track)
         return mask
+
+    def _just_there(self, number: int) -> np.ndarray:
+        """(H, W) bool: where people were, of whom little may be left who come or go."""
+        reach, found = round(_COMES_S * self._rate_hz), np.zeros(self._size, bool)
+        for track in self._tracks:
+            if track.stop <= number < track.stop + reach:
+                between = range(track.stop - 1, number)
+            elif track.start - reach <= number < track.start:
+                between = range(number + 1, track.start + 1)
+            else:
+                continue
+            for other in between:
+                found |= self._people[other]
+        return found
 
     def _anybody(self, number: int) -> np.ndarray:
         """(H, W) bool: all that is taken out of a frame, and whoever was missed in it."""
