@@ -34,7 +34,8 @@ _LOST_S = 0.5  # seconds for which somebody may be missed
 _FORGET_S = 0.25  # in which the trust in a joint that is not seen falls to a third
 _SMOOTH_S = 0.035  # width of the filter in the picture,
 _SMOOTH_WORLD_S = 0.06  # and in metres, where depth shakes more
-_SPIKE = 0.12  # body sizes from the median over time, beyond which a joint is not believed
+_SPIKE = 0.12  # body sizes from the median over time, beyond which a joint is not believed,
+_QUICK = 3.0  # or what somebody does in a frame who moves so many a second: a fist, a foot
 _UNSURE = 0.05  # trust below which a joint is as good as unknown
 _NOTHING = np.zeros((0, 0), np.float32)
 _ARMS = ("shoulder", "elbow", "wrist", "pinky", "index", "thumb")
@@ -200,7 +201,8 @@ def _smoothed(track: Track, rate_hz: float) -> Track:
     places = track.joints[..., :2]
     width = min(5, len(track) - 1 + len(track) % 2) // 2 * 2 + 1
     middle = median_filter(places, (width, 1, 1), mode="nearest")
-    is_spike = np.linalg.norm(places - middle, axis=2) > _SPIKE * size[:, None]
+    most = max(_SPIKE, _QUICK / rate_hz)
+    is_spike = np.linalg.norm(places - middle, axis=2) > most * size[:, None]
     trust = track.joints[..., 2] * track.joints[..., 3] * track.is_seen[:, None]
     trust = np.where(is_spike, 0.0, trust)
     carried = _carried(trust, rate_hz)
