@@ -36,6 +36,8 @@ _SMOOTH_S = 0.035  # width of the filter in the picture,
 _SMOOTH_WORLD_S = 0.06  # and in metres, where depth shakes more
 _SPIKE = 0.12  # body sizes from the median over time, beyond which a joint is not believed,
 _QUICK = 3.0  # or what somebody does in a frame who moves so many a second: a fist, a foot
+_SHAKE, _SHAKE_M = 0.004, 0.012  # body sizes, and metres, by which the finder's joints shake
+_SLOWER_S = 0.1, 0.25, 0.6  # seconds over which movement is taken apart
 _UNSURE = 0.05  # trust below which a joint is as good as unknown
 _NOTHING = np.zeros((0, 0), np.float32)
 _ARMS = ("shoulder", "elbow", "wrist", "pinky", "index", "thumb")
@@ -207,11 +209,29 @@ def _smoothed(track: Track, rate_hz: float) -> Track:
     trust = np.where(is_spike, 0.0, trust)
     carried = _carried(trust, rate_hz)
     joints = track.joints.copy()
-    joints[..., :2] = _filtered(places, trust, _SMOOTH_S * rate_hz)
-    joints[..., 2] = carried
-    return replace(
-        track, joints=joints, world=_filtered(track.world, trust, _SMOOTH_WORLD_S * rate_hz)
+    joints[..., :2] = _still(
+        _filtered(places, trust, _SMOOTH_S * rate_hz), _SHAKE * float(np.median(size)), rate_hz
     )
+    joints[..., 2] = carried
+    world = _filtered(track.world, trust, _SMOOTH_WORLD_S * rate_hz)
+    return replace(track, joints=joints, world=_still(world, _SHAKE_M, rate_hz))
+
+
+def _still(values: np.ndarray, shake: float, rate_hz: float) -> np.ndarray:
+    """Values (T, J, D) without what is not told apart from the finder's own shaking.
+
+    Movement is taken apart by how quick it is. Of each part, that share is kept by which it is
+    about its time stronger than what shakes by ``shake`` from frame to frame: somebody who stands
+    is still, and a fist is as quick as it was.
+    """
+    found, left = np.zeros_like(values), values
+    for seconds in _SLOWER_S:
+        width = seconds * rate_hz
+        slow = gaussian_filter1d(left, width, axis=0, mode="nearest")
+        quick, left = left - slow, slow
+        power = gaussian_filter1d((quick**2).mean(axis=2, keepdims=True), 2 * width, axis=0)
+        found += quick * np.clip(1 - shake**2 / np.maximum(power, 1e-12), 0, 1)
+    return np.asarray(found + left)
 
 
 def _carried(trust: np.ndarray, rate_hz: float) -> np.ndarray:
