@@ -11,8 +11,9 @@ pytest.importorskip("ai_edge_litert")
 pytest.importorskip("cv2")
 
 import few_tracks as few
+from masquerade.people.bodies import BONES
 from masquerade.people.camera import Camera
-from masquerade.release.avatar import pose
+from masquerade.release.avatar import body, floor, pose
 from masquerade.sight.person_tracks import Track
 from masquerade.sight.pose_landmarks import JOINTS
 
@@ -38,6 +39,18 @@ def shaken(track: Track, *, seed: int = 0) -> Track:
     return replace(track, joints=joints, world=track.world + rng.normal(0, 0.01, track.world.shape))
 
 
+def above_soles(track: Track) -> Track:
+    """The same as finders see feet: heels and toes in the foot and not under it."""
+    joints, world = track.joints.copy(), track.world.copy()
+    for side in ("left", "right"):
+        ankle = JOINTS.index(f"{side}_ankle")
+        for part in ("heel", "foot_index"):
+            at = JOINTS.index(f"{side}_{part}")
+            joints[:, at, :2] += 0.5 * (joints[:, ankle, :2] - joints[:, at, :2])
+            world[:, at] += 0.5 * (world[:, ankle] - world[:, at])
+    return replace(track, joints=joints, world=world)
+
+
 def shake_of(values: np.ndarray) -> float:
     return float(np.abs(np.diff(values, 2, axis=0)).mean())
 
@@ -59,3 +72,26 @@ def test_who_stands_is_still_though_the_finder_shakes() -> None:
     ]
     assert shake_of(found.joints[:, legs, :2]) < 0.3 * shake_of(track.joints[:, legs, :2])
     assert shake_of(found.world[:, legs]) < 0.3 * shake_of(track.world[:, legs])
+
+
+def knees_of(track: Track) -> np.ndarray:
+    """(T, 2) degrees by which the figure's knees are bent."""
+    size = {"height": few.CAMERA.height, "width": few.CAMERA.width}
+    camera = floor.camera_of([track], rate_hz=SLOW_HZ, fov_deg=few.CAMERA.fov_deg, **size)
+    one = body.fitted(track, camera, np.random.default_rng(3), rate_hz=SLOW_HZ)
+    turns = one.posed.turns.astype(float)
+    bends = []
+    for letter in "LR":
+        upper, lower = (
+            turns[:, BONES.index(f"{b}.{letter}")] for b in ("upperleg01", "lowerleg01")
+        )
+        between = np.swapaxes(upper, 1, 2) @ lower
+        bends.append(np.arccos(np.clip((np.trace(between, axis1=1, axis2=2) - 1) / 2, -1, 1)))
+    return np.degrees(np.stack(bends, axis=1))
+
+
+def test_who_stands_has_straight_knees_and_who_sits_has_not() -> None:
+    (stands,) = pose.mended([above_soles(shaken(acted("wave")))], rate_hz=SLOW_HZ)
+    (sits,) = pose.mended([above_soles(shaken(acted("sit_down", heading=1.2)))], rate_hz=SLOW_HZ)
+    assert knees_of(stands).mean() < 10
+    assert knees_of(sits)[-5:].mean() > 50

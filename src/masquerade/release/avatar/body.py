@@ -35,7 +35,8 @@ _EASE_S = 0.12  # seconds in which a foot comes to stand
 _FADE_S = 0.5  # seconds after which a foot in the air goes its own way
 _SMOOTH_S = 0.03  # seconds over which turns and feet are smoothed,
 _HEAD_S = 0.08  # and a head, whose points lie near each other
-_REACH = 0.992  # of a leg's length: farther away, the hips come down
+_REACH = 0.998  # of a leg's length: farther away, the hips come down
+_SHAKE = 0.25  # radians by which a straight knee seems bent, as what is seen of it shakes
 _THICK = {"root": 0.10, "spine02": 0.11, "spine01": 0.11, "head": 0.10, "lowerleg01": 0.05}
 
 
@@ -144,14 +145,17 @@ def _walked(
     leg, ground = _leg(at), _ground(at, stands)
     stands = stands & ((hips[:, 2] - ground) > _LIES * leg)[:, None]
     share = np.clip(((hips[:, 2] - ground) / leg - _SITS) / (_STANDS - _SITS), 0, 1)
-    hips[:, 2] += (hips[:, 2] - ground) * (own_leg / leg - 1) * share * share * (3 - 2 * share)
+    share = share * share * (3 - 2 * share)
+    hips[:, 2] += (hips[:, 2] - ground) * (own_leg / leg - 1) * share
     offsets = _hip_offsets(turns, body)
+    ways = {letter: _way(at, side, legs[letter]) for side, letter in _SIDES}
+    below = np.stack([(offsets[letter] + ways[letter])[:, 2] for _, letter in _SIDES], axis=1)
+    hips[:, 2] += share * _rise(hips[:, 2:] + below - ground - ankle_m, stands)
     goals, wanted = {}, np.zeros(len(world))
     for number, (side, letter) in enumerate(_SIDES):
         hip = hips + offsets[letter]
         thigh = unit(at[f"{side}_knee"] - at[f"{side}_hip"])
-        shank = unit(at[f"{side}_ankle"] - at[f"{side}_knee"])
-        free = hip + legs[letter][0] * thigh + legs[letter][1] * shank
+        free = hip + ways[letter]
         goal, holds = _held(free, at, side, stands[:, number], ground + ankle_m, rate_hz)
         flat = np.linalg.norm((goal - hip)[:, :2], axis=1)
         reach = np.sqrt(np.maximum((_REACH * sum(legs[letter])) ** 2 - flat**2, 0.01))
@@ -180,6 +184,25 @@ def _lengths(body: Body, letter: str) -> tuple[float, float]:
         body.heads[BONES.index(f"{bone}.{letter}")] for bone in ("upperleg01", "lowerleg01", "foot")
     )
     return float(np.linalg.norm(lower - upper)), float(np.linalg.norm(foot - lower))
+
+
+def _way(at: dict[str, np.ndarray], side: str, lengths: tuple[float, float]) -> np.ndarray:
+    """(T, 3) from a hip to its ankle on legs of these lengths, the knee bent as the person's.
+
+    What shakes makes a straight knee seem bent and none seem straighter; that much is taken off.
+    """
+    hip, knee, ankle = (at[f"{side}_{part}"] for part in ("hip", "knee", "ankle"))
+    thigh, shank = unit(knee - hip), unit(ankle - knee)
+    bend = np.arccos(np.clip((thigh * shank).sum(axis=1), -1, 1))
+    bend = np.sqrt(np.maximum(bend**2 - _SHAKE**2, 0.0))
+    upper, lower = lengths
+    far = np.sqrt(upper**2 + lower**2 + 2 * upper * lower * np.cos(bend))
+    return np.asarray(far[:, None] * unit(upper * thigh + lower * shank))
+
+
+def _rise(high: np.ndarray, stands: np.ndarray) -> float:
+    """By how much hips rise so that feet which stand, and are so high (T, 2), mostly do so."""
+    return -float(np.median(high[stands])) if stands.any() else 0.0
 
 
 def _hip_offsets(turns: np.ndarray, body: Body) -> dict[str, np.ndarray]:
