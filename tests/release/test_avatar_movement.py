@@ -95,3 +95,10 @@ def test_who_stands_has_straight_knees_and_who_sits_has_not() -> None:
     (sits,) = pose.mended([above_soles(shaken(acted("sit_down", heading=1.2)))], rate_hz=SLOW_HZ)
     assert knees_of(stands).mean() < 10
     assert knees_of(sits)[-5:].mean() > 50
+
+
+def test_who_lies_along_the_view_is_somebody() -> None:
+    near = replace(few.CAMERA, eye=(0.0, -3.0, 1.6), fov_deg=60.0)
+    for heading in (0.0, np.pi):
+        track = acted("fall", heading=heading, camera=near)
+        assert len(pose.mended([track], rate_hz=SLOW_HZ)) == 1

@@ -25,8 +25,8 @@ _LIKE = 1.8  # ratio of sizes above which two are not one
 _LEAST_S = 0.25  # seconds for which a person must be seen,
 _LEAST = 3  # and frames, unless the film is shorter
 _OFTEN = 0.35  # of the frames from the first to the last
-_TORN = 0.04  # body sizes by which a person's joints in pixels and in metres differ
-_SURE = 0.93  # mean of how likely the best half of the joints are seen
+_TORN = 0.036  # body sizes by which a person's joints in pixels and in metres differ
+_SURE = 0.91  # mean of how likely the best half of the joints are seen
 
 
 def sizes(track: Track) -> np.ndarray:
@@ -88,15 +88,20 @@ def _is_sure(track: Track) -> bool:
 def _torn(track: Track) -> np.ndarray:
     """(T,) how far joints in the picture and in metres are from each other, in body sizes.
 
-    A network that takes a wheel for a person puts joints on it that no body has.
+    A network that takes a wheel for a person puts joints on it that no body has. Whoever lies
+    along the view is larger where they are nearer; that, and from where they are seen, is allowed.
     """
-    pixels, metres = track.joints[track.is_seen][..., :2], track.world[track.is_seen][..., :2]
+    pixels, metres = track.joints[track.is_seen][..., :2], track.world[track.is_seen]
     size = np.maximum(np.ptp(pixels, axis=1).max(axis=1), 1.0)
     pixels, metres = (each - each.mean(axis=1, keepdims=True) for each in (pixels, metres))
-    spread = np.maximum((metres**2).sum(axis=(1, 2)), 1e-9)
-    scale = (pixels * metres).sum(axis=(1, 2)) / spread
-    off = np.linalg.norm(pixels - scale[:, None, None] * metres, axis=2).mean(axis=1)
-    return np.asarray(off / size)
+    flat, away = metres[..., :2], metres[..., 2:]
+    ways = [flat, flat * away, away * [1.0, 0.0], away * [0.0, 1.0]]
+    ways = [each - each.mean(axis=1, keepdims=True) for each in ways]
+    of = np.stack([each.reshape(len(each), -1) for each in ways], axis=2)  # (T, 66, 4)
+    squares = np.swapaxes(of, 1, 2) @ of + 1e-9 * np.eye(len(ways))
+    wanted = np.swapaxes(of, 1, 2) @ pixels.reshape(len(pixels), -1, 1)
+    found = (of @ np.linalg.solve(squares, wanted)).reshape(pixels.shape)
+    return np.asarray(np.linalg.norm(pixels - found, axis=2).mean(axis=1) / size)
 
 
 def _one(first: Track, second: Track, rate_hz: float) -> Track | None:
