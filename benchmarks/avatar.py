@@ -42,9 +42,9 @@ STEPS = {  # in the profile: file and function
     "pose: find and follow": ("pose_landmarks.py", "film"),
     "segment: masks": ("segment.py", "next"),
     "watch: missed people": ("watch.py", "look"),
-    "plates: the place": ("study.py", "_learn_place"),
+    "plates: the place": ("scene.py", "_learn_place"),
     "body: fit": ("study.py", "_fit"),
-    "masks over time": ("study.py", "_whole"),
+    "masks over time": ("scene.py", "people"),
     "inpaint: empty": ("inpaint.py", "emptied"),
     "render: draw": ("render.py", "drawn"),
     "merge": ("merge.py", "merged"),
@@ -123,7 +123,7 @@ def emptied(frames: np.ndarray) -> np.ndarray:
     study = Avatar().studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
     with closing(study):
         for number, (people, empty) in enumerate(study._emptied(iter(frames))):
-            missed = study._watch.missed(number)
+            missed = study.scene.watch.missed(number)
             found.append(empty if missed is None else blurred(empty, missed & ~people.q))
     return np.stack(found)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from few_avatars import masks_of, staged, studied
 from masquerade.data.stage import Stage
+from masquerade.release import avatar
 from masquerade.release.avatar import Avatar
 from masquerade.sight.pose_landmarks import PoseLandmarks
+from masquerade.sight.poses import Pose
 
 ALL = np.s_[:, :, :]
 
@@ -62,6 +65,28 @@ def test_the_last_bit_of_who_runs_out_is_taken_out(world_cache: Path) -> None:
             q = masks_of(study, frames.shape)["q"]
     assert 300 < true[-1].sum() < 0.1 * true.sum(axis=(1, 2)).max(), "a strip of a person"
     assert (true & ~q)[-1].sum() < 0.05 * true[-1].sum()
+
+
+class Late(PoseLandmarks):
+    """Sees nobody before the sixth frame, as if it had not looked."""
+
+    def film(self, frames: Iterable[np.ndarray], **told: Any) -> Iterator[tuple[Pose, ...]]:
+        for number, poses in enumerate(super().film(frames, **told)):
+            yield poses if number >= 5 else ()
+
+
+def test_who_was_there_before_they_were_found_has_a_figure_from_then_on(
+    world: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film = world.film(24)
+    monkeypatch.setattr(avatar, "PoseLandmarks", Late)
+    study, _ = studied(Avatar(), film.frames)
+    with closing(study):
+        masks = masks_of(study, film.frames.shape)
+        assert study.scene.tracks[0].start <= 1 and study.scene.tracks[0].is_seen.all()
+    true = film.owner >= 0
+    assert masks["r"][1:5].any(axis=(1, 2)).all()
+    assert (true & ~masks["q"]).sum() < 0.01 * true.sum()
 
 
 def test_two_who_stand_apart_are_two_from_the_first_frame(world_cache: Path) -> None:

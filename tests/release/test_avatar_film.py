@@ -22,7 +22,7 @@ from masquerade.release.avatar import Avatar, inpaint, merge, segment, watch
 from masquerade.release.avatar.align import Aligner
 from masquerade.release.avatar.patches import painted
 from masquerade.release.avatar.plates import Plates
-from masquerade.release.avatar.study import AvatarStudy
+from masquerade.release.avatar.scene import Scene
 
 SIZE = (96, 128)
 
@@ -298,7 +298,7 @@ def test_strict_publishes_nothing_where_somebody_is_missed(
         return np.zeros(frame.shape[:2], bool)
 
     monkeypatch.setattr(segment.PersonMasks, "of", nobody)
-    monkeypatch.setattr(AvatarStudy, "_whole", lambda self, number: self._people[number])
+    monkeypatch.setattr(Scene, "people", lambda self, number: self._people[number])
     frames = crossing.frames[:3]
     with pytest.raises(BadInput, match="as --strict asks"):
         Avatar(strict=True).studied(iter(frames), frames.shape, rate_hz=10.0, noise=Noise(seed=1))

@@ -15,7 +15,7 @@ from masquerade.people.bodies import BONES
 from masquerade.people.camera import Camera
 from masquerade.release.avatar import body, floor, pose
 from masquerade.sight.person_tracks import Track
-from masquerade.sight.pose_landmarks import JOINTS
+from masquerade.sight.poses import JOINTS
 
 SLOW_HZ = 10.0
 WRIST = JOINTS.index("right_wrist")

@@ -18,6 +18,7 @@ from masquerade.mechanism import Frames, Heuristic, Shape, Shapes, as_video
 from masquerade.noise import Noise
 from masquerade.people import smpl
 from masquerade.release.avatar.diffusion import Diffusion
+from masquerade.release.avatar.scene import Margins
 from masquerade.release.avatar.segment import PersonMasks
 from masquerade.release.avatar.study import MASKS, AvatarPlan, AvatarStudy
 from masquerade.release.avatar.watch import Watchman
@@ -170,9 +171,11 @@ class Avatar(Heuristic):
 
     def _plan(self, side: int) -> AvatarPlan:
         return AvatarPlan(
-            grow_px=round(self.grow * side),
-            blend_px=round(self.blend * side),
-            steady=self.steady,
+            margins=Margins(
+                grow_px=round(self.grow * side),
+                blend_px=round(self.blend * side),
+                steady=self.steady,
+            ),
             is_strict=self.strict,
             gait=self.gait,
             fov_deg=self.field_of_view,

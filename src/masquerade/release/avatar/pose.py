@@ -11,7 +11,7 @@ the time since the joint was seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -64,15 +64,58 @@ def people(
             detector found, (N, 4), if it searched the frame.
         module: a file with another estimator, see ``from_module``.
     """
+    if module is not None:
+        return estimated(module, frames, rate_hz=rate_hz, watch=watch)
+    eyes = landmarks or PoseLandmarks()
+    return followed(looked(frames, rate_hz=rate_hz, landmarks=eyes, watch=watch), rate_hz=rate_hz)
+
+
+def looked(
+    frames: Iterable[np.ndarray],
+    *,
+    rate_hz: float,
+    landmarks: PoseLandmarks,
+    watch: Watch | None = None,
+) -> list[list[Pose]]:
+    """Who is in each frame, as `people`; what only pixels need is forgotten."""
+    _check.positive(rate_hz=rate_hz)
+    last: list[np.ndarray] = []
+    searched: list[np.ndarray] = []
+    found: list[list[Pose]] = []
+
+    def passing() -> Iterator[np.ndarray]:
+        for frame in frames:
+            last[:] = [frame]
+            yield frame
+
+    every = searched_every(rate_hz)
+    for poses in landmarks.film(passing(), every=every, told=searched.append):
+        if watch is not None:
+            watch(len(found), last[0], poses, searched[-1] if searched else None)
+        searched.clear()
+        found.append([light(pose) for pose in poses])
+    return found
+
+
+def light(pose: Pose) -> Pose:
+    """A pose without its pixels."""
+    return replace(pose, likely=_NOTHING)
+
+
+def followed(poses: Sequence[Sequence[Pose]], *, rate_hz: float) -> tuple[Track, ...]:
+    """Those who are in each frame, one track a person, smoothed."""
+    lost = max(1, round(_LOST_S * rate_hz))
+    found = tracked(map(one_person.in_frame, poses), gap=lost, least=1)
+    return mended(found, rate_hz=rate_hz, num_frames=len(poses))
+
+
+def estimated(
+    module: Path, frames: Iterable[np.ndarray], *, rate_hz: float, watch: Watch | None = None
+) -> tuple[Track, ...]:
+    """Everybody as an estimator of the user tells, smoothed; ``watch`` is told of nobody."""
     _check.positive(rate_hz=rate_hz)
     count = [0]
-    if module is not None:
-        found = from_module(module)(_counted(frames, count, watch), rate_hz)
-    else:
-        eyes = landmarks or PoseLandmarks()
-        lost = max(1, round(_LOST_S * rate_hz))
-        every = searched_every(rate_hz)
-        found = tracked(_looked(frames, eyes, count, watch, every=every), gap=lost, least=1)
+    found = from_module(module)(_counted(frames, count, watch), rate_hz)
     return mended(found, rate_hz=rate_hz, num_frames=count[0])
 
 
@@ -116,31 +159,6 @@ def mended(
     """
     held = one_person.only(list(tracks), rate_hz=rate_hz, num_frames=num_frames)
     return tuple(_smoothed(_unswapped(track, rate_hz), rate_hz) for track in held)
-
-
-def _looked(
-    frames: Iterable[np.ndarray],
-    eyes: PoseLandmarks,
-    count: list[int],
-    watch: Watch | None,
-    *,
-    every: int,
-) -> Iterator[tuple[Pose, ...]]:
-    """Who is in each frame; what only pixels need is forgotten at once."""
-    last: list[np.ndarray] = []
-    searched: list[np.ndarray] = []
-
-    def passing() -> Iterator[np.ndarray]:
-        for frame in frames:
-            last[:] = [frame]
-            yield frame
-
-    for number, poses in enumerate(eyes.film(passing(), every=every, told=searched.append)):
-        count[0] = number + 1
-        if watch is not None:
-            watch(number, last[0], poses, searched[-1] if searched else None)
-        searched.clear()
-        yield tuple(replace(pose, likely=_NOTHING) for pose in one_person.in_frame(poses))
 
 
 def _counted(
