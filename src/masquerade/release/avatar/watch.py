@@ -8,7 +8,9 @@ around it that nobody looked at.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +23,8 @@ from masquerade.sight.person_segmenter import PersonSegmenter
 cv2 = require("cv2", extra="vision")
 
 _SEEN = 0.5  # how likely a pixel must be a person's, who was found but not posed
-_LEAST = 0.1  # of a found person's inner circle that must be: else there is nobody
-_INNER = 0.4  # of the radius, of that circle
+_LEAST = 0.1  # of a found person's inner circle that must be, outside of the mask
+_INNER, _AROUND = 0.4, 1.25  # of the radius: that circle, and how far a body may reach
 _ABOUT = 0.15  # of the radius: hips so near to the mask are covered
 _FACE = 0.5  # of a face's box that the mask must cover
 _MARGIN = 0.3  # of its sides, all around: what is blurred of a face
@@ -36,11 +38,22 @@ class Detected:
     Args:
         number: of the frame.
         people: (N, 4) x, y of the hips, radius and score.
+        bodies: N times (H, W) bool, what the segmenter takes for each of them.
         faces: (M, 5) left, top, right, bottom and score.
     """
 
     number: int
     people: np.ndarray
+    bodies: Sequence[np.ndarray]
+    faces: np.ndarray
+
+
+class _Look(NamedTuple):
+    """At one frame: its number, people, the place of their bodies in the spool, and faces."""
+
+    number: int
+    people: np.ndarray
+    first: int
     faces: np.ndarray
 
 
@@ -58,8 +71,8 @@ class Watchman:
         self, segmenter: PersonSegmenter, faces: Detector, *, every: int, size: tuple[int, int]
     ) -> None:
         self._segmenter, self._faces, self._every = segmenter, faces, every
-        self._found: list[Detected] = []
-        self._seen = MaskSpool(*size)  # one for each of them: what the segmenter takes for people
+        self._found: list[_Look] = []
+        self._bodies = MaskSpool(*size)  # of all who were found
         self._missed = MaskSpool(*size)  # and, in the end, what of it the mask misses
         self._is_missed: list[bool] = []
 
@@ -74,8 +87,10 @@ class Watchman:
         if number % self._every:
             return
         people = self._segmenter.found(frame) if people is None else people
-        self._seen.add(self._segmenter.near(frame, people) > _SEEN)
-        self._found.append(Detected(number=number, people=people, faces=self._faces(frame)))
+        first = len(self._bodies)
+        for one in people:
+            self._bodies.add(body_of(one, self._segmenter.near(frame, one[None]) > _SEEN))
+        self._found.append(_Look(number, people, first, self._faces(frame)))
 
     @property
     def numbers(self) -> list[int]:
@@ -84,7 +99,10 @@ class Watchman:
 
     def compare(self, at: int, q: np.ndarray) -> None:
         """With the mask of the ``at``-th frame that was looked at; all must be, in order."""
-        missed = missed_of(self._found[at], self._seen[at], q)
+        look = self._found[at]
+        bodies = [self._bodies[look.first + which] for which in range(len(look.people))]
+        found = Detected(number=look.number, people=look.people, bodies=bodies, faces=look.faces)
+        missed = missed_of(found, q)
         self._missed.add(missed)
         self._is_missed.append(bool(missed.any()))
 
@@ -102,25 +120,30 @@ class Watchman:
 
     def close(self) -> None:
         """Forget all of it."""
-        self._seen.close()
+        self._bodies.close()
         self._missed.close()
 
 
-def missed_of(found: Detected, seen: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """(H, W) bool: people and faces that a mask does not cover.
+def body_of(person: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """(H, W) bool: of what the segmenter takes for people, the one who was found.
 
     Args:
-        found: by the detectors.
-        seen: (H, W) bool, what the segmenter takes for people around those who were found.
-        q: (H, W) bool, the mask.
+        person: (3,) or more: x, y of the hips, and radius.
+        seen: (H, W) bool, what the segmenter takes for people around there.
     """
+    x, y, radius = person[:3]
+    about = _disc(seen.shape, x, y, _AROUND * radius)
+    return _touching(seen & about, _disc(seen.shape, x, y, _INNER * radius))
+
+
+def missed_of(found: Detected, q: np.ndarray) -> np.ndarray:
+    """(H, W) bool: people and faces that a mask (H, W) bool does not cover."""
     missed = np.zeros_like(q)
-    for x, y, radius, _ in found.people:
-        if not _is_covered(x, y, radius, q):
-            inner = _disc(q.shape, x, y, _INNER * radius)
-            body = _touching(seen & _disc(q.shape, x, y, 1.25 * radius), inner)
-            if (body & inner).sum() > _LEAST * max(1, inner.sum()):
-                missed |= grown(body, max(1, round(0.05 * radius)))
+    for (x, y, radius, _), body in zip(found.people, found.bodies, strict=True):
+        inner = _disc(q.shape, x, y, _INNER * radius)
+        left = (body & inner & ~q).sum()
+        if left > _LEAST * max(1, inner.sum()) and not _is_covered(x, y, radius, q):
+            missed |= grown(body, max(1, round(0.05 * radius)))
     for left, top, right, bottom, _ in found.faces:
         box = np.zeros_like(q)
         box[_span(top, bottom, 0, len(q)), _span(left, right, 0, q.shape[1])] = True
