@@ -2,8 +2,9 @@
 
 Two public networks say which pixels are a person's: the pose network, of whom it follows, and the
 segmenter, around the same people. The segmenter also takes for people what is none (a tree, a
-building), so of it only counts what lies near somebody. A pixel is kept if either thinks that it
-may be a person's.
+building), so of it only counts what lies near somebody, or is surely a person's and hangs together
+with them: of two who stand close together the pose network often sees only one. A pixel is kept if
+either thinks that it may be a person's.
 
 Over time a mask flickers, and what flickers shows somebody for a moment. So a pixel is a person's
 in a frame, too, if it is in the frame before or after, or both some frames before and some after.
@@ -30,6 +31,8 @@ cv2 = require("cv2", extra="vision")
 _OWN = 0.15  # how likely a pixel of a posed person must be
 _SEEN = 0.3  # and one that the segmenter sees near one
 _NEAR = 0.07  # of a body's radius: how far from the posed person that may lie
+_SURE = 0.5  # and one that it sees and that hangs together with one,
+_BESIDE = 0.25  # of a body's radius: so far from the box around the posed person
 _AROUND = 1.25  # of the circle around a body: what the pose network was shown
 _TORSO = (11, 12, 23, 24)  # shoulders and hips, of BlazePose's joints
 _LIMBS = (
@@ -129,11 +132,14 @@ class PersonMasks:
         if not poses:
             return found
         circles = np.array([circle(pose) for pose in poses])
-        seen = self.segmenter.near(frame, circles) > _SEEN
+        likely = self.segmenter.near(frame, circles)
+        seen, sure = likely > _SEEN, likely > _SURE
         for pose, (_, _, radius) in zip(poses, circles, strict=True):
             own = pose.mask(frame.shape[0], frame.shape[1]) > _OWN
             found |= own
             found |= seen & grown(own, max(2, round(_NEAR * radius)))
+            beside = _around(own, round(_BESIDE * radius))
+            found[beside] |= together(sure[beside] | own[beside], own[beside])
         return found
 
 
@@ -239,9 +245,20 @@ def touching(
     apart = cv2.morphologyEx(apart, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
     side = 2 * max(1, by_px) + 1  # parts of one thing that are so near belong together
     apart = cv2.morphologyEx(apart, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8))
-    _, labels = cv2.connectedComponents(apart)
-    found = np.zeros(labels.max() + 1, bool)
-    found[labels[grown(mask, by_px)]] = True
+    return together(apart > 0, grown(mask, by_px))
+
+
+def together(mask: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(H, W) bool: those things in a mask that share a pixel with another mask.
+
+    Example:
+        >>> mask = np.array([[True, True, False, True]])
+        >>> together(mask, np.array([[True, False, False, False]]))
+        array([[ True,  True, False, False]])
+    """
+    count, labels = cv2.connectedComponents(mask.astype(np.uint8))
+    found = np.zeros(count, bool)
+    found[labels[other]] = True
     found[0] = False
     return np.asarray(found[labels])
 

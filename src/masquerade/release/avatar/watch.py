@@ -16,7 +16,7 @@ import numpy as np
 
 from masquerade._optional import require
 from masquerade.files.spool import MaskSpool
-from masquerade.release.avatar.segment import grown
+from masquerade.release.avatar.segment import grown, together
 from masquerade.sight.face_detector import Detector
 from masquerade.sight.person_segmenter import PersonSegmenter
 
@@ -133,7 +133,7 @@ def body_of(person: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """
     x, y, radius = person[:3]
     about = _disc(seen.shape, x, y, _AROUND * radius)
-    return _touching(seen & about, _disc(seen.shape, x, y, _INNER * radius))
+    return together(seen & about, _disc(seen.shape, x, y, _INNER * radius))
 
 
 def missed_of(found: Detected, q: np.ndarray) -> np.ndarray:
@@ -173,13 +173,6 @@ def _is_covered(x: float, y: float, radius: float, q: np.ndarray) -> bool:
     about = max(1.0, _ABOUT * radius)
     near = q[_span(y - about, y + about, 0, len(q)), _span(x - about, x + about, 0, q.shape[1])]
     return bool(near.any())
-
-
-def _touching(mask: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """(H, W) bool: those things in a mask that touch another mask."""
-    _, labels = cv2.connectedComponents(mask.astype(np.uint8))
-    wanted = np.unique(labels[other & mask])
-    return np.asarray(np.isin(labels, wanted) & mask)
 
 
 def _disc(shape: tuple[int, ...], x: float, y: float, radius: float) -> np.ndarray:
