@@ -1,6 +1,7 @@
 """What `avatar` leaves of people on Stage, how long each step takes, and how memory grows.
 
     python benchmarks/avatar.py cover [FILMS] [WORLD]  share of people's pixels left visible
+    python benchmarks/avatar.py cut [FILMS]     the same of people whom a border cuts in half
     python benchmarks/avatar.py residue [FILMS] what of people's looks is left in the emptied film
     python benchmarks/avatar.py steps           CPU milliseconds a frame by step, 720p, one thread
     python benchmarks/avatar.py clock           frames a second, file to file, 720p and 480p
@@ -95,6 +96,39 @@ def cover(count: int, world: int = 0) -> None:
             f"{some[:, 2].max():.1f} %, as they were {some[:, 3].mean():.2f} +- {error[3]:.2f} %, "
             f"at most {some[:, 3].max():.1f} %, q {some[:, 4].mean():.1f} % of the frame, people "
             f"{some[:, 5].mean():.1f} %"
+        )
+
+
+def cut(count: int) -> None:
+    """Films of one person, cropped through the middle of where they are: what is left of halves."""
+    stage = Stage(preset="small", videos=24, bystanders=0.0, height=360, width=480, frames=16)
+    left: dict[str, list[tuple[float, float]]] = {}
+    for number in range(count):
+        film = stage.film(number)
+        rows, columns = (int(np.median(each)) for each in np.nonzero(film.owner >= 0)[1:])
+        halves = {
+            "right half, at the left border": np.s_[:, :, columns:],
+            "left half, at the right border": np.s_[:, :, :columns],
+            "from the hips up": np.s_[:, :rows],
+            "legs alone": np.s_[:, rows:],
+        }
+        for name, part in halves.items():
+            frames, true = np.ascontiguousarray(film.frames[part]), film.owner[part] >= 0
+            noise = Noise(seed=7)
+            study = Avatar().studied(iter(frames), frames.shape, rate_hz=10.0, noise=noise)
+            with closing(study):
+                for _ in study.stream(iter(frames), frames.shape, noise):
+                    pass
+                share = (true & ~study.masks("q")).sum() / max(1, true.sum())
+                blurred_share = study.counted["frames_blurred"] / len(frames)
+            left.setdefault(name, []).append((float(share), blurred_share))
+    for name, shares in left.items():
+        table = 100 * np.array(shares)
+        error = table[:, 0].std(ddof=1) / np.sqrt(count)
+        print(
+            f"{name:32} {count} films, left {table[:, 0].mean():.1f} +- {error:.1f} %, at most "
+            f"{table[:, 0].max():.0f} % of a film; {table[:, 1].mean():.0f} % of frames blurred",
+            flush=True,
         )
 
 
@@ -257,6 +291,7 @@ if __name__ == "__main__":
     if what == "sheet":
         sheet(*more)
     else:
-        given = [int(each) for each in more] or ([24] if what in ("cover", "residue") else [])
-        works = {"cover": cover, "residue": residue, "steps": steps, "clock": clock}
+        counts = {"cover": 24, "cut": 12, "residue": 24}
+        given = [int(each) for each in more] or [counts[what]] * (what in counts)
+        works = {"cover": cover, "cut": cut, "residue": residue, "steps": steps, "clock": clock}
         (works | {"memory": memory, "peak": peak})[what](*given)

@@ -18,7 +18,7 @@ from masquerade.errors import BadInput
 from masquerade.files.spool import MaskSpool, Spool
 from masquerade.guarantee import Kind
 from masquerade.noise import Noise
-from masquerade.release.avatar import Avatar, inpaint, merge, segment, watch
+from masquerade.release.avatar import Avatar, inpaint, merge, segment
 from masquerade.release.avatar.align import Aligner
 from masquerade.release.avatar.patches import painted
 from masquerade.release.avatar.plates import Plates
@@ -211,26 +211,6 @@ def test_nothing_outside_of_what_was_drawn_changes_and_the_sure_part_is_the_draw
     assert np.array_equal(done.eroded_r, box(22, 58, 32, 48))
     nobody = merge.merged(behind, behind, np.zeros(SIZE, np.float32), blend_px=2)
     assert np.array_equal(nobody.image, behind) and not nobody.r.any()
-
-
-# Who watches the masks.
-
-
-def test_people_and_faces_outside_of_the_mask_are_missed_and_blurred() -> None:
-    frame = np.random.default_rng(5).integers(0, 256, (*SIZE, 3), dtype=np.uint8)
-    q = box(10, 90, 10, 40)
-    people = np.array([[24.0, 50.0, 40.0, 0.9], [90.0, 50.0, 20.0, 0.9], [45.0, 50.0, 30.0, 0.6]])
-    faces = np.array([[15.0, 15.0, 25.0, 27.0, 0.9], [60.0, 5.0, 70.0, 17.0, 0.8]])
-    seen = box(10, 90, 12, 38) | box(49, 51, 38, 60) | box(35, 68, 82, 98)
-    bodies = [watch.body_of(one, seen) for one in people]
-    found = watch.Detected(number=0, people=people, bodies=bodies, faces=faces)
-    missed = watch.missed_of(found, q)
-    assert missed[36:67, 83:97].all() and missed[5:17, 60:70].all() and not missed[q].any()
-    assert not missed[22:, 42:80].any()  # the third is made of the first's pixels
-    out = watch.blurred(frame, missed)
-    assert np.array_equal(out[~missed], frame[~missed])
-    inside = missed & segment.shrunk(missed, 3)
-    assert out[inside].std() < 0.6 * frame[inside].std()
 
 
 # All of it, on Stage.

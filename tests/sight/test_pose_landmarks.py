@@ -132,9 +132,9 @@ def test_in_a_film_that_stands_still_only_what_is_hidden_is_searched_again(
     eyes, asked = PoseLandmarks(parts=(1, 2)), [0]
     look = eyes._detect._in_picture
 
-    def counted(small: np.ndarray, side: int) -> np.ndarray:
+    def counted(small: np.ndarray, side: int, least: float) -> np.ndarray:
         asked[-1] += 1
-        return look(small, side)
+        return look(small, side, least)
 
     monkeypatch.setattr(eyes._detect, "_in_picture", counted)
     for found in eyes.film([film[-1][WALKER]] * 3, every=1):

@@ -21,9 +21,8 @@ cv2 = require("cv2", extra="vision")
 
 _GRIDS = ((28, 2), (14, 2), (7, 6))  # cells a side, and anchors a cell, of the network's outputs
 _SAME = 0.5  # of the larger radius: two people whose hips are nearer are one
-_AT_EDGE = (
-    0.2  # of the radius: below half of _SAME, so that nobody is found beside their mirror image
-)
+_AT_EDGE = 0.2  # of the radius: below half of _SAME, or who is there is found beside themselves
+_HALF_SEEN = 0.5  # of the least score: half a body and its mirror look less like a person
 _CUT = 100.0  # beyond it a score is 0 or 1, and its exponential still a number
 
 
@@ -79,21 +78,25 @@ class PersonDetector:
     def _over_edges(self, frame: np.ndarray, parts: int, seen: Seen) -> Iterator[np.ndarray]:
         """Whoever has the hips about at the left or the right edge."""
         for top, left, picture in mirrored(frame, parts=parts):
-            people = self._in_square(picture, (top, left, len(picture)), seen)
+            key = (top, left, len(picture))
+            people = self._in_square(picture, key, seen, share=_HALF_SEEN)
             people = people + np.array([left, top, 0.0, 0.0, 0.0])
             edge = 0 if left < 0 else frame.shape[1]
             yield people[np.abs(people[:, 0] - edge) < _AT_EDGE * people[:, 2]]
 
-    def _in_square(self, picture: np.ndarray, key: tuple[int, int, int], seen: Seen) -> np.ndarray:
-        size = self._run.size[::-1]
+    def _in_square(
+        self, picture: np.ndarray, key: tuple[int, int, int], seen: Seen, *, share: float = 1.0
+    ) -> np.ndarray:
+        """(N, 5) in a square, of a score of at least that ``share`` of the least."""
+        size, least = self._run.size[::-1], share * self._thresh
         small = cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
-        return seen.found(key, small, lambda: self._in_picture(small, len(picture)))
+        return seen.found(key, small, lambda: self._in_picture(small, len(picture), least))
 
-    def _in_picture(self, small: np.ndarray, side: int) -> np.ndarray:
+    def _in_picture(self, small: np.ndarray, side: int, least: float) -> np.ndarray:
         of = self._run.size
         boxes, scores = self._run(small / 127.5 - 1.0)
         score = 1.0 / (1.0 + np.exp(-np.clip(scores[:, 0].astype(float), -_CUT, _CUT)))
-        sure = score >= self._thresh
+        sure = score >= least
         hips, rim = (boxes[sure, at : at + 2] / of[0] + self._anchors[sure] for at in (4, 6))
         right, down = (rim - hips).T
         radius, turn = np.hypot(right, down), np.arctan2(right, -down)

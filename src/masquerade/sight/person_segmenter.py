@@ -114,15 +114,18 @@ class PersonSegmenter:
         return found
 
     def _look(self, frame: np.ndarray, found: np.ndarray, square: tuple[int, int, int]) -> None:
-        """Raise ``found`` to what the segmenter says of a square, which may reach out of it."""
+        """Raise ``found`` to what the segmenter says of a square, which may reach out of it.
+
+        There it is shown a mirror: who is half out of the picture is whole in it.
+        """
         top, left, side = square
         bottom, right = min(top + side, len(found)), min(left + side, found.shape[1])
         rows, columns = slice(max(0, top), bottom), slice(max(0, left), right)
         if min(bottom - rows.start, right - columns.start) < min(_LEAST_PX, side):
             return
-        shown = np.zeros((side, side, 3), np.uint8)
+        beyond = (rows.start - top, top + side - bottom, columns.start - left, left + side - right)
+        shown = cv2.copyMakeBorder(frame[rows, columns], *beyond, cv2.BORDER_REFLECT)
         there = np.s_[rows.start - top : bottom - top, columns.start - left : right - left]
-        shown[there] = frame[rows, columns]
         small = cv2.resize(shown, self._segment.size[::-1], interpolation=cv2.INTER_AREA)
         (likely,) = self._segment(small / 255.0)
         whole = cv2.resize(likely[..., 0], (side, side), interpolation=cv2.INTER_LINEAR)

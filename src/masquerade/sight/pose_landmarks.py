@@ -13,7 +13,7 @@ who stands out. So in a film those who were found are hidden, and the others are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from masquerade.sight.poses import (
     Pose,
     Sight,
     corners,
+    half_trusted,
     joined,
     num_seen,
     pixels,
@@ -51,6 +52,7 @@ _REACH = 3  # cells of the heatmap about a joint that say where it is
 _CLEAR = 0.5  # and how likely the likeliest of them must be
 _LEAST_PX = 8  # a narrower frame shows nobody
 _LEAST_SEEN = 5  # joints in the frame, likelier seen than not, of somebody who counts
+_EDGE = 0.3  # of half the side of a square: so near to an edge half a body may be out
 _ALIKE = 0.15  # of the side of a square: one that is so near shows the same person
 _ROUNDS = 4  # of hiding and searching, at most
 _MOST_TIMES = 4  # as large is a picture first cut out that is then made smaller by means
@@ -209,8 +211,18 @@ class PoseLandmarks:
         return pose.score >= self.thresh and num_seen(pose, frame) >= _LEAST_SEEN
 
     def _sight(self, frame: np.ndarray, square: np.ndarray) -> Sight:
-        """What is in a square of the frame."""
-        raw, score, mask, heat, world = self._look(_shown(frame, square) / 255.0)
+        """What is in a square of the frame; half a body at its edge is shown with a mirror, too."""
+        sight = self._shown(frame, square)
+        if not _is_at_edge(square, frame) or self._is_somebody(sight.pose, frame):
+            return sight
+        half = self._shown(frame, square, beyond=cv2.BORDER_REFLECT)
+        return replace(half, pose=half_trusted(half.pose, frame))
+
+    def _shown(
+        self, frame: np.ndarray, square: np.ndarray, *, beyond: int = cv2.BORDER_CONSTANT
+    ) -> Sight:
+        """What the network says of a square, shown black or a mirror beyond the frame."""
+        raw, score, mask, heat, world = self._look(_cut(frame, square, beyond) / 255.0)
         points = _sharpened(raw.reshape(_POINTS, 5), heat)
         places = points[:, :2] @ square[:, :2].T + square[:, 2]
         turned = square[:, :2] / np.sqrt(np.linalg.det(square[:, :2]))
@@ -261,8 +273,15 @@ def _is_alike(one: np.ndarray, other: np.ndarray) -> bool:
     return bool(apart < _ALIKE * SHOWN_PX * np.sqrt(np.linalg.det(one[:, :2])))
 
 
-def _shown(frame: np.ndarray, to_frame: np.ndarray) -> np.ndarray:
-    """(256, 256, 3): the square, black where it reaches out of the frame."""
+def _is_at_edge(square: np.ndarray, frame: np.ndarray) -> bool:
+    """Whether the middle of a square lies about at the left or the right edge of the frame."""
+    places = corners(square)
+    middle, half = places[:, 0].mean(), np.ptp(places[:, 0]) / 2
+    return bool(min(middle, frame.shape[1] - middle) < _EDGE * half)
+
+
+def _cut(frame: np.ndarray, to_frame: np.ndarray, beyond: int) -> np.ndarray:
+    """(256, 256, 3): the square, and what OpenCV calls ``beyond`` where it reaches out."""
     shrunk = np.sqrt(np.linalg.det(to_frame[:, :2]))
     times = int(np.clip(np.ceil(shrunk), 1, _MOST_TIMES))
     finer = to_frame / np.array([times, times, 1.0])
@@ -271,6 +290,7 @@ def _shown(frame: np.ndarray, to_frame: np.ndarray) -> np.ndarray:
         finer,
         (times * SHOWN_PX,) * 2,
         flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+        borderMode=beyond,
     )
     return np.asarray(cv2.resize(cut, (SHOWN_PX,) * 2, interpolation=cv2.INTER_AREA))
 

@@ -21,6 +21,7 @@ JOINTS = tuple(
 )
 HIPS = (23, 24)
 SHOWN_PX = 256  # a side of the picture that the network takes
+_MIRRORED = 0.8  # of what is trusted in a body that is half a mirror's
 _SAME = 0.15  # of the larger body's size: two whose hips are nearer are one,
 _LIKE = 1.6  # if neither is larger than the other by more than this ratio
 _HIDDEN = 0.3  # how likely a pixel must be somebody's to be hidden with them
@@ -80,10 +81,21 @@ class Sight:
 
 def num_seen(pose: Pose, frame: np.ndarray) -> int:
     """How many joints lie in the frame and are likelier seen than not."""
+    return int(np.sum(_is_inside(pose, frame) & (pose.joints[:, 2] > 0.5)))
+
+
+def half_trusted(pose: Pose, frame: np.ndarray) -> Pose:
+    """The same, seen with a mirror at the edge: what lies there is not, and the rest a guess."""
+    joints = pose.joints.copy()
+    joints[:, 2] *= np.where(_is_inside(pose, frame), _MIRRORED, 0.0)
+    return replace(pose, joints=joints)
+
+
+def _is_inside(pose: Pose, frame: np.ndarray) -> np.ndarray:
+    """(33,) bool: which joints lie in the frame."""
     height, width = frame.shape[:2]
-    places, seen = pose.joints[:, :2], pose.joints[:, 2]
-    is_inside = np.all((places >= 0) & (places < (width, height)), axis=1)
-    return int(np.sum(is_inside & (seen > 0.5)))
+    places = pose.joints[:, :2]
+    return np.asarray(np.all((places >= 0) & (places < (width, height)), axis=1))
 
 
 def without_twins(sights: list[Sight]) -> list[Sight]:

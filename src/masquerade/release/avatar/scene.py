@@ -115,8 +115,7 @@ class Scene:
         for number, frame in enumerate(self._just, len(self._people) - len(self._just)):
             self._learn_place(number, frame)
         self._just.clear()
-        for at, number in enumerate(self.watch.numbers):
-            self.watch.compare(at, self.soft(self.people(number)).q)
+        self.watch.compare(self.soft(self.people(number)).q for number in self.watch.numbers)
 
     def settle(self) -> None:
         """Put the place together, now that everybody is known."""

@@ -3,19 +3,24 @@
 Every few frames two detectors look at the whole frame, whatever was posed: MediaPipe's for people,
 CenterFace for faces. Somebody whom they find and whom the mask does not cover was missed: what the
 segmenter takes for them, or the face, is blurred beyond recognition, in that frame and in those
-around it that nobody looked at.
+around it that nobody looked at. Detectors see somebody now and not then: as long as a place looks
+as it did when somebody was found for sure there, they are there.
+
+Of half a body at the border there is little to see, and what there is suffices: a doubtful find is
+somebody if the segmenter thinks so, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from masquerade._optional import require
-from masquerade.files.spool import MaskSpool
+from masquerade.files.spool import MaskSpool, Spool
 from masquerade.release.avatar.segment import grown, together
 from masquerade.sight.face_detector import Detector
 from masquerade.sight.person_segmenter import PersonSegmenter
@@ -25,10 +30,22 @@ cv2 = require("cv2", extra="vision")
 _SEEN = 0.5  # how likely a pixel must be a person's, who was found but not posed
 _LEAST = 0.1  # of a found person's inner circle that must be, outside of the mask
 _INNER, _AROUND = 0.4, 1.25  # of the radius: that circle, and how far a body may reach
+_WELL_IN = 1.15  # beyond which half a body may be cut off, and is looked at in
+_WIDER = 1.0, 1.5, 2.2  # times that circle
+_GROWN = 0.05  # of the radius: by which a body that was missed grows
+_SCORE = 0.5  # of somebody of whom more than half is in the picture
+_AT_EDGE = 0.3  # of the radius: hips so near to the left or the right edge may be of half a body;
+_HALF = 0.6  # of its inner circle so much is theirs, and of the whole one
+_FILLS = 0.4  # no more than this: that is a wall, or a floor;
+_LARGEST = 0.7  # of the frame's shorter side: its radius at most
+_PART = 0.2  # and of it no more may lie outside of the mask
+_SURE = 0.8  # score of somebody who is still there when they are found no more
 _ABOUT = 0.15  # of the radius: hips so near to the mask are covered
 _FACE = 0.5  # of a face's box that the mask must cover
 _MARGIN = 0.3  # of its sides, all around: what is blurred of a face
 _TILES = 5  # of the longer side of what is blurred, that can be told apart
+_SMALL = 192  # pixels of the longer side of a frame that is remembered
+_STILL = 5.0  # shades by which it may differ, in the mean, where nobody moved
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,6 +63,21 @@ class Detected:
     people: np.ndarray
     bodies: Sequence[np.ndarray]
     faces: np.ndarray
+
+    @property
+    def sure(self) -> Detected:
+        """Whoever was found for sure, or is half out of the picture."""
+        kept = [
+            (one, body)
+            for one, body in zip(self.people, self.bodies, strict=True)
+            if one[3] >= _SURE or _is_at_edge(one, body.shape[1])
+        ]
+        return Detected(
+            number=self.number,
+            people=np.array([one for one, _ in kept]).reshape(-1, 4),
+            bodies=[body for _, body in kept],
+            faces=self.faces[self.faces[:, 4] >= _SURE],
+        )
 
 
 class _Look(NamedTuple):
@@ -73,8 +105,10 @@ class Watchman:
         self._segmenter, self._faces, self._every = segmenter, faces, every
         self._found: list[_Look] = []
         self._bodies = MaskSpool(*size)  # of all who were found
-        self._missed = MaskSpool(*size)  # and, in the end, what of it the mask misses
+        self._missed = MaskSpool(*size)  # and, in the end, what of it the mask misses,
+        self._stays = MaskSpool(*size)  # and what of that is a person's for sure
         self._is_missed: list[bool] = []
+        self._small, self._remembered = _smaller(size), Spool()
 
     def look(self, number: int, frame: np.ndarray, people: np.ndarray | None = None) -> None:
         """At the next frame, if it is one of those.
@@ -89,22 +123,57 @@ class Watchman:
         people = self._segmenter.found(frame) if people is None else people
         first = len(self._bodies)
         for one in people:
-            self._bodies.add(body_of(one, self._segmenter.near(frame, one[None]) > _SEEN))
+            self._bodies.add(self._body(frame, one))
+        small = cv2.resize(frame, self._small, interpolation=cv2.INTER_AREA)
+        self._remembered.add(small.tobytes())
         self._found.append(_Look(number, people, first, self._faces(frame)))
+
+    def _body(self, frame: np.ndarray, person: np.ndarray) -> np.ndarray:
+        """(H, W) bool: what the segmenter takes for somebody; half a one is larger than thought."""
+        x, y, radius = person[:3]
+        for times in _WIDER if _is_at_edge(person, frame.shape[1]) else _WIDER[:1]:
+            circle = np.array([x, y, times * radius])
+            body = body_of(circle, self._segmenter.near(frame, circle[None]) > _SEEN)
+            if not (body & ~_disc(body.shape, x, y, _WELL_IN * times * radius)).any():
+                break
+        return body
 
     @property
     def numbers(self) -> list[int]:
         """The frames that were looked at."""
         return [found.number for found in self._found]
 
-    def compare(self, at: int, q: np.ndarray) -> None:
-        """With the mask of the ``at``-th frame that was looked at; all must be, in order."""
-        look = self._found[at]
+    def compare(self, masks: Iterable[np.ndarray]) -> None:
+        """With the mask of each frame that was looked at, in order."""
+        for look, q in zip(self._found, masks, strict=True):
+            self._compare(look, q)
+        times = range(len(self._found))
+        for pair in (*pairwise(times), *pairwise(reversed(times))):
+            self._carry(*pair)
+
+    def _compare(self, look: _Look, q: np.ndarray) -> None:
         bodies = [self._bodies[look.first + which] for which in range(len(look.people))]
         found = Detected(number=look.number, people=look.people, bodies=bodies, faces=look.faces)
         missed = missed_of(found, q)
         self._missed.add(missed)
+        self._stays.add(missed_of(found.sure, q))
         self._is_missed.append(bool(missed.any()))
+
+    def _carry(self, at: int, to: int) -> None:
+        """Whoever was missed for sure at one look is there at the next, where it looks the same."""
+        missed = self._stays[at]
+        if not missed.any():
+            return
+        one, other = (np.frombuffer(self._remembered[each], np.uint8) for each in (at, to))
+        apart = cv2.absdiff(one, other).reshape(*self._small[::-1], 3).mean(axis=2)
+        count, things = cv2.connectedComponents(missed.astype(np.uint8))
+        for number in range(1, count):
+            thing = things == number
+            where = cv2.resize(thing.astype(np.float32), self._small, interpolation=cv2.INTER_AREA)
+            if where.any() and np.average(apart, weights=where) < _STILL:
+                for masks in (self._missed, self._stays):
+                    masks.put(to, masks[to] | thing)
+                self._is_missed[to] = True
 
     @property
     def num_missed(self) -> int:
@@ -122,6 +191,8 @@ class Watchman:
         """Forget all of it."""
         self._bodies.close()
         self._missed.close()
+        self._stays.close()
+        self._remembered.close()
 
 
 def body_of(person: np.ndarray, seen: np.ndarray) -> np.ndarray:
@@ -139,11 +210,9 @@ def body_of(person: np.ndarray, seen: np.ndarray) -> np.ndarray:
 def missed_of(found: Detected, q: np.ndarray) -> np.ndarray:
     """(H, W) bool: people and faces that a mask (H, W) bool does not cover."""
     missed = np.zeros_like(q)
-    for (x, y, radius, _), body in zip(found.people, found.bodies, strict=True):
-        inner = _disc(q.shape, x, y, _INNER * radius)
-        left = (body & inner & ~q).sum()
-        if left > _LEAST * max(1, inner.sum()) and not _is_covered(x, y, radius, q):
-            missed |= grown(body, max(1, round(0.05 * radius)))
+    for person, body in zip(found.people, found.bodies, strict=True):
+        if _is_missed(person, body, q):
+            missed |= grown(body, max(1, round(_GROWN * person[2])))
     for left, top, right, bottom, _ in found.faces:
         box = np.zeros_like(q)
         box[_span(top, bottom, 0, len(q)), _span(left, right, 0, q.shape[1])] = True
@@ -167,6 +236,32 @@ def blurred(frame: np.ndarray, where: np.ndarray) -> np.ndarray:
         soft = cv2.resize(few, (int(wide), int(tall)), interpolation=cv2.INTER_LINEAR)
         out[part] = np.where(where[part][..., None], soft, out[part])
     return out
+
+
+def _is_missed(person: np.ndarray, body: np.ndarray, q: np.ndarray) -> bool:
+    """Whether a mask (H, W) does not cover somebody who was found."""
+    x, y, radius, score = person[:4]
+    inner, left = _disc(q.shape, x, y, _INNER * radius), body & ~q
+    num_inner = max(1, inner.sum())
+    if _is_at_edge(person, q.shape[1]) and radius < _LARGEST * min(q.shape):
+        is_body = (body & inner).sum() > _HALF * num_inner
+        is_body &= body.sum() < _FILLS * np.pi * radius**2
+        if is_body and left.sum() > _PART * body.sum():
+            return True
+    is_other = score >= _SCORE and (left & inner).sum() > _LEAST * num_inner
+    return bool(is_other and not _is_covered(x, y, radius, q))
+
+
+def _is_at_edge(person: np.ndarray, columns: int) -> bool:
+    """Whether the hips of somebody lie about at the left or the right edge of the frame."""
+    x, _, radius = person[:3]
+    return bool(min(x, columns - x) < _AT_EDGE * radius)
+
+
+def _smaller(size: tuple[int, int]) -> tuple[int, int]:
+    """Width and height of a frame that is remembered, for one of that height and width."""
+    times = min(1.0, _SMALL / max(size))
+    return max(1, round(times * size[1])), max(1, round(times * size[0]))
 
 
 def _is_covered(x: float, y: float, radius: float, q: np.ndarray) -> bool:
