@@ -168,7 +168,7 @@ class PoseLandmarks:
         """Everybody, where some are known already; and (N, 5) whom the detector finds."""
         found = [self._searched(frame, beyond=True, seen=seen)]
         others = self._squares(frame, found[0], besides=known)
-        sights = without_twins(known + self._sights(frame, others))
+        sights = joined(known, self._sights(frame, others))
         new, shown = sights, frame
         for _ in range(_ROUNDS):
             if not new:

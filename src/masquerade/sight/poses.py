@@ -23,7 +23,8 @@ HIPS = (23, 24)
 SHOWN_PX = 256  # a side of the picture that the network takes
 _MIRRORED = 0.8  # of what is trusted in a body that is half a mirror's
 _SAME = 0.15  # of the larger body's size: two whose hips are nearer are one,
-_LIKE = 1.6  # if neither is larger than the other by more than this ratio
+_LIKE = 1.6  # if neither is larger than the other by more than this ratio,
+_SHARED = 0.6  # or two that share so many of their pixels
 _HIDDEN = 0.3  # how likely a pixel must be somebody's to be hidden with them
 _HIDDEN_PX = 9  # of the square that is shown: how far around that, likewise
 
@@ -101,7 +102,7 @@ def _is_inside(pose: Pose, frame: np.ndarray) -> np.ndarray:
 def without_twins(sights: list[Sight]) -> list[Sight]:
     """The surest of each person, the surest first."""
     kept: list[Sight] = []
-    for one in sorted(sights, key=lambda sight: -sight.pose.score):
+    for one in sorted(sights, key=lambda sight: -_surety(sight.pose)):
         if all(not is_same(one.pose, other.pose) for other in kept):
             kept.append(one)
     return kept
@@ -149,7 +150,28 @@ def corners(square: np.ndarray) -> np.ndarray:
 
 
 def is_same(one: Pose, other: Pose) -> bool:
-    """Whether hips and sizes agree; left and right may have been mistaken for each other."""
+    """Whether hips and sizes agree, or most pixels; left and right may have been mistaken.
+
+    A body that bends is taken for one that stands on its head, too: hips and sizes differ then.
+    """
     smaller, larger = sorted([one.size, other.size])
     is_near = np.linalg.norm(one.hips - other.hips) <= _SAME * larger
-    return bool(is_near and larger <= _LIKE * smaller)
+    return bool(is_near and larger <= _LIKE * smaller) or shared(one, other) > _SHARED
+
+
+def shared(one: Pose, other: Pose) -> float:
+    """Of the pixels that are of either person, those that are of both."""
+    if not (one.likely.size and other.likely.size):
+        return 0.0
+    back = cv2.invertAffineTransform(one.to_frame)
+    way = back[:, :2] @ other.to_frame
+    way[:, 2] += back[:, 2]
+    moved = cv2.warpAffine(other.likely, way, one.likely.shape[::-1], flags=cv2.INTER_LINEAR)
+    mine, theirs = one.likely > 0.5, other.likely > 0.5
+    both = float((mine & (moved > 0.5)).sum())
+    either = mine.sum() + abs(np.linalg.det(way[:, :2])) * theirs.sum() - both
+    return both / max(float(either), 1.0)
+
+
+def _surety(pose: Pose) -> float:
+    return pose.score + float(pose.joints[:, 2].mean())
