@@ -5,12 +5,13 @@
     python benchmarks/avatar.py residue [FILMS] what of people's looks is left in the emptied film
     python benchmarks/avatar.py steps           CPU milliseconds a frame by step, 720p, one thread
     python benchmarks/avatar.py clock           frames a second, file to file, 720p and 480p
+    python benchmarks/avatar.py twice           the same in memory, of each of the two readings
     python benchmarks/avatar.py memory          peak memory of a minute at 5 Hz and of ten
     python benchmarks/avatar.py sheet FILE.png  before, emptied, released, and masks
 
 Films of Stage are generated, so where people are is known to the pixel. Times are those of the
-processor, but for `clock`, which wants a machine with nothing else to do. `cover` takes ten seconds
-a film.
+processor, but for `clock` and `twice`, which want a machine with nothing else to do. `cover` takes
+two seconds a film.
 """
 
 import cProfile
@@ -238,6 +239,23 @@ def clock(count: int = 150) -> None:
         print(f"{width} x {height}, {count} frames: {said} a frame", flush=True)
 
 
+def twice(count: int = 150) -> None:
+    """In memory, without decoding, encoding and start: frames a second of each reading."""
+    for height, width in ((720, 1280), (480, 854)):
+        frames = films(12, height=height, width=width, frames=count, rate_hz=25.0).film(0).frames
+        for is_warm in (False, True):
+            noise, shown = Noise(), frames if is_warm else frames[:20]
+            began = time.perf_counter()
+            study = Avatar().studied(iter(shown), shown.shape, rate_hz=25.0, noise=noise)
+            with closing(study):
+                first = time.perf_counter() - began
+                for _ in study.stream(iter(shown), shown.shape, noise):
+                    pass
+                both = time.perf_counter() - began
+        said = f"first reading {count / first:.1f}, second {count / (both - first):.1f}"
+        print(f"{width} x {height}: {said}, both {count / both:.1f} frames a second", flush=True)
+
+
 def sheet(target: str) -> None:
     """Four moments of a film, each before, emptied, with avatars, and the masks."""
     frames = films(60, height=240, width=320).film(5).frames
@@ -286,12 +304,20 @@ def memory() -> None:
 
 
 if __name__ == "__main__":
-    cv2.setNumThreads(1)
     what, *more = sys.argv[1:] or ["cover"]
+    if what != "twice":
+        cv2.setNumThreads(1)
     if what == "sheet":
         sheet(*more)
     else:
         counts = {"cover": 24, "cut": 12, "residue": 24}
         given = [int(each) for each in more] or [counts[what]] * (what in counts)
-        works = {"cover": cover, "cut": cut, "residue": residue, "steps": steps, "clock": clock}
+        works = {
+            "cover": cover,
+            "cut": cut,
+            "residue": residue,
+            "twice": twice,
+            "steps": steps,
+            "clock": clock,
+        }
         (works | {"memory": memory, "peak": peak})[what](*given)
