@@ -34,7 +34,7 @@ from masquerade.data.world import backdrop, plan, subjects, takes
 from masquerade.noise import Noise
 from masquerade.people import bodies, figure
 from masquerade.release.avatar import Avatar
-from masquerade.release.avatar.segment import grown
+from masquerade.release.avatar.outline import grown
 from masquerade.release.avatar.watch import blurred
 from masquerade.video import write
 

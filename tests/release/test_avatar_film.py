@@ -18,11 +18,11 @@ from masquerade.errors import BadInput
 from masquerade.files.spool import MaskSpool, Spool
 from masquerade.guarantee import Kind
 from masquerade.noise import Noise
-from masquerade.release.avatar import Avatar, inpaint, merge, segment
+from masquerade.release.avatar import Avatar, inpaint, merge, outline, segment
 from masquerade.release.avatar.align import Aligner
 from masquerade.release.avatar.patches import painted
 from masquerade.release.avatar.plates import Plates
-from masquerade.release.avatar.scene import Scene
+from masquerade.release.avatar.scene import FilmedScene
 
 SIZE = (96, 128)
 
@@ -83,9 +83,9 @@ def test_a_pixel_that_is_a_persons_before_and_after_is_a_persons() -> None:
 @pytest.mark.parametrize("blend", [0, 1, 3])
 def test_a_mask_is_soft_only_outside_of_what_it_grew_to(blend: int) -> None:
     mask = box(40, 50, 60, 70)
-    soft = segment.edged(mask, grow_px=2, blend_px=blend)
-    assert (soft.alpha[segment.grown(mask, 2)] == 1).all()
-    assert np.array_equal(soft.q, segment.grown(mask, 2 + 2 * blend))
+    soft = outline.edged(mask, grow_px=2, blend_px=blend)
+    assert (soft.alpha[outline.grown(mask, 2)] == 1).all()
+    assert np.array_equal(soft.q, outline.grown(mask, 2 + 2 * blend))
     assert (soft.alpha[~soft.q] == 0).all() and (soft.alpha >= 0).all()
 
 
@@ -110,7 +110,7 @@ def emptied(frames: np.ndarray, masks: np.ndarray) -> np.ndarray:
         plates.add(frame, mask, placed[-1])
     plates.finish()
     with closing(plates):
-        soft = [segment.edged(mask, grow_px=1, blend_px=1) for mask in masks]
+        soft = [outline.edged(mask, grow_px=1, blend_px=1) for mask in masks]
         places = [plates.view(at)[0].copy() for at in placed]
         return np.stack(list(map(inpaint.emptied, frames, places, soft)))
 
@@ -120,7 +120,7 @@ def test_behind_somebody_stands_what_other_frames_saw() -> None:
     frames, masks = walking(place)
     out = emptied(frames, masks)
     assert np.abs(out.astype(int) - place).max() <= 3
-    grown = np.stack([segment.grown(mask, 3) for mask in masks])
+    grown = np.stack([outline.grown(mask, 3) for mask in masks])
     assert np.array_equal(out[~grown], frames[~grown])
 
 
@@ -262,6 +262,20 @@ def test_nobody_in_a_film_leaves_it_as_it_is(world: Stage) -> None:
         assert not any(mask.any() for mask in masks_of(study, frames.shape).values())
 
 
+def test_what_moves_and_is_nobodys_leaves_the_film_if_that_is_asked_for(world: Stage) -> None:
+    place = ground(240, 320, seed=7)
+    frames, masks = walking(place, count=20)
+    study, out = studied(Avatar(), frames)
+    study.close()
+    assert np.array_equal(out, frames)  # a red block is nobody
+    study, out = studied(Avatar(remove_moving=True), frames)
+    with closing(study):
+        q = masks_of(study, frames.shape)["q"]
+    assert (q | ~masks).all() and q.mean() < 3 * masks.mean()
+    assert np.abs(out.astype(int) - place)[masks].mean() < 3
+    assert np.array_equal(out[~q], frames[~q])
+
+
 def test_a_crowd_is_replaced_all_of_it(world: Stage) -> None:
     films = [world.film(number) for number in (0, 2, 3)]
     middle = [np.s_[:2, :, 60:260]] * 3
@@ -280,7 +294,7 @@ def test_strict_publishes_nothing_where_somebody_is_missed(
         return np.zeros(frame.shape[:2], bool)
 
     monkeypatch.setattr(segment.PersonMasks, "of", nobody)
-    monkeypatch.setattr(Scene, "people", lambda self, number: self._people[number])
+    monkeypatch.setattr(FilmedScene, "people", lambda self, number: self._people[number])
     frames = crossing.frames[:3]
     with pytest.raises(BadInput, match="as --strict asks"):
         Avatar(strict=True).studied(iter(frames), frames.shape, rate_hz=10.0, noise=Noise(seed=1))
@@ -298,7 +312,7 @@ def test_a_users_network_removes_people(crossing: StagedFilm, tmp_path: Path) ->
     study, out = studied(Avatar(inpaint_module=str(path)), frames)
     with closing(study):
         masks = masks_of(study, frames.shape)
-    core = segment.shrunk((masks["q"] & ~masks["r"])[0], 6)
+    core = outline.shrunk((masks["q"] & ~masks["r"])[0], 6)
     assert core.any() and (out[0][core] == 9).mean() > 0.9
 
 
@@ -317,6 +331,7 @@ def test_nothing_is_promised_and_what_is_kept_is_named() -> None:
         ({"grow": -1.0}, "grow"),
         ({"blend": 0.5}, "blend"),
         ({"watch_every": 0}, "watch_every"),
+        ({"remove_moving": True, "inpaint_module": "mine.py"}, "remove_moving or inpaint_module"),
         ({"steady": 1.5}, "steady"),
         ({"field_of_view": 3.0}, "field_of_view"),
         ({"eye_height": 0.0}, "eye_height"),

@@ -14,7 +14,7 @@ from scipy import ndimage
 from few_avatars import staged
 from masquerade.data.stage import Stage
 from masquerade.release.avatar import watch
-from masquerade.release.avatar.segment import shrunk
+from masquerade.release.avatar.outline import shrunk
 from masquerade.sight.person_segmenter import PersonSegmenter
 from masquerade.sight.pose_landmarks import PoseLandmarks
 from masquerade.sight.poses import half_trusted

@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from masquerade.sight.poses import NUM_JOINTS, Pose, Sight, is_same, joined, shared, without_twins
+from masquerade.sight.poses import (
+    NUM_JOINTS,
+    Pose,
+    SeenPose,
+    is_same,
+    joined,
+    shared,
+    without_twins,
+)
 
 
 def found(left: float = 100.0, *, scale: float = 1.0, wide: int = 60, trust: float = 0.9) -> Pose:
@@ -46,9 +54,9 @@ def test_who_seems_to_stand_on_the_head_in_the_same_pixels_is_no_second_person()
     assert np.linalg.norm(one.hips - other.hips) > 0.15 * one.size
     assert is_same(one, other) and not is_same(one, bent(found(180.0)))
     square = np.zeros((2, 3))
-    known, new = Sight(pose=one, square=square), Sight(pose=other, square=square)
+    known, new = SeenPose(pose=one, square=square), SeenPose(pose=other, square=square)
     assert joined([known], [new]) == [known]
-    doubtful = Sight(pose=bent(found(trust=0.5)), square=square)
+    doubtful = SeenPose(pose=bent(found(trust=0.5)), square=square)
     assert without_twins([doubtful, known]) == [known]
 
 

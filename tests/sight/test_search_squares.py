@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("cv2")
 
-from masquerade.sight.search_squares import Seen, mirrored, squares
+from masquerade.sight.search_squares import SeenBefore, mirrored, squares
 
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 300), (64, 64), (241, 320), (1080, 1920)])
@@ -36,7 +36,7 @@ PICTURE = np.full((224, 224, 3), 90, np.uint8)
 
 def looks(pictures: list[np.ndarray], key: tuple[int, ...] = (0, 0, 100)) -> list[int]:
     """At which of some pictures of a square somebody looked."""
-    seen, looked = Seen(), []
+    seen, looked = SeenBefore(), []
     for number, picture in enumerate(pictures):
 
         def look(at: int = number) -> np.ndarray:
@@ -66,7 +66,7 @@ def test_what_changes_slowly_is_compared_with_when_it_was_searched() -> None:
 
 
 def test_each_square_is_remembered_by_itself() -> None:
-    seen = Seen()
+    seen = SeenBefore()
     nobody, somebody = np.zeros((0, 5)), np.ones((1, 5))
     assert len(seen.found((0, 0, 50), PICTURE, lambda: nobody)) == 0
     assert len(seen.found((0, 25, 50), PICTURE, lambda: somebody)) == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from masquerade._optional import require
-from masquerade.sight.search_squares import Seen, mirrored, squares
+from masquerade.sight.search_squares import SeenBefore, mirrored, squares
 from masquerade.sight.tflite import LiteNetwork
 
 cv2 = require("cv2", extra="vision")
@@ -50,7 +50,7 @@ class PersonDetector:
         *,
         where: Mapping[int, np.ndarray] | None = None,
         beyond: bool = False,
-        seen: Seen | None = None,
+        seen: SeenBefore | None = None,
     ) -> np.ndarray:
         """(N, 5): the same, and by which angle the body is turned clockwise from upright.
 
@@ -62,7 +62,7 @@ class PersonDetector:
                 is half out of the picture is whole in it.
             seen: what was found in frames before; squares that look as they did are not searched.
         """
-        seen = Seen() if seen is None else seen
+        seen = SeenBefore() if seen is None else seen
         found = [np.zeros((0, 5))]
         for parts in self._parts:
             wanted = None if where is None else where[parts]
@@ -75,7 +75,7 @@ class PersonDetector:
                 found.extend(self._over_edges(frame, parts, seen))
         return without_twins(np.vstack(found))
 
-    def _over_edges(self, frame: np.ndarray, parts: int, seen: Seen) -> Iterator[np.ndarray]:
+    def _over_edges(self, frame: np.ndarray, parts: int, seen: SeenBefore) -> Iterator[np.ndarray]:
         """Whoever has the hips about at the left or the right edge."""
         for top, left, picture in mirrored(frame, parts=parts):
             key = (top, left, len(picture))
@@ -85,7 +85,12 @@ class PersonDetector:
             yield people[np.abs(people[:, 0] - edge) < _AT_EDGE * people[:, 2]]
 
     def _in_square(
-        self, picture: np.ndarray, key: tuple[int, int, int], seen: Seen, *, share: float = 1.0
+        self,
+        picture: np.ndarray,
+        key: tuple[int, int, int],
+        seen: SeenBefore,
+        *,
+        share: float = 1.0,
     ) -> np.ndarray:
         """(N, 5) in a square, of a score of at least that ``share`` of the least."""
         size, least = self._run.size[::-1], share * self._thresh

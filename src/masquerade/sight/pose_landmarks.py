@@ -28,7 +28,7 @@ from masquerade.sight.poses import (
     NUM_JOINTS,
     SHOWN_PX,
     Pose,
-    Sight,
+    SeenPose,
     corners,
     half_trusted,
     joined,
@@ -38,7 +38,7 @@ from masquerade.sight.poses import (
     without,
     without_twins,
 )
-from masquerade.sight.search_squares import Seen
+from masquerade.sight.search_squares import SeenBefore
 from masquerade.sight.tflite import LiteNetwork
 
 cv2 = require("cv2", extra="vision")
@@ -112,7 +112,7 @@ class PoseLandmarks:
             told: given what the detector finds when it searches, (N, 4) as `PersonDetector`.
         """
         _check.count(every=every)
-        before, seen = list[Sight](), Seen()
+        before, seen = list[SeenPose](), SeenBefore()
         for number, frame in enumerate(frames):
             _check_frame(frame)
             before = self._followed(frame, [sight.square for sight in before])
@@ -144,14 +144,14 @@ class PoseLandmarks:
         *,
         where: Mapping[int, np.ndarray] | None = None,
         beyond: bool = False,
-        seen: Seen | None = None,
+        seen: SeenBefore | None = None,
     ) -> np.ndarray:
         """(N, 5): whom the detector finds."""
         if min(frame.shape[:2]) < _LEAST_PX:
             return np.zeros((0, 5))
         return self._detect.with_turns(frame, where=where, beyond=beyond, seen=seen)
 
-    def _followed(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[Sight]:
+    def _followed(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[SeenPose]:
         """Those who were there before; who is lost beside another is sought without the other."""
         seen = [self._sight(frame, square) for square in squares]
         kept = without_twins([one for one in seen if self._is_somebody(one.pose, frame)])
@@ -163,8 +163,8 @@ class PoseLandmarks:
         return joined(kept, self._sights(without(frame, hidden), near))
 
     def _with_others(
-        self, frame: np.ndarray, known: list[Sight], seen: Seen
-    ) -> tuple[list[Sight], np.ndarray]:
+        self, frame: np.ndarray, known: list[SeenPose], seen: SeenBefore
+    ) -> tuple[list[SeenPose], np.ndarray]:
         """Everybody, where some are known already; and (N, 5) whom the detector finds."""
         found = [self._searched(frame, beyond=True, seen=seen)]
         others = self._squares(frame, found[0], besides=known)
@@ -180,7 +180,7 @@ class PoseLandmarks:
             sights = sights + new
         return sights, np.vstack(found)
 
-    def _beside(self, people: list[Sight], frame: np.ndarray) -> dict[int, np.ndarray]:
+    def _beside(self, people: list[SeenPose], frame: np.ndarray) -> dict[int, np.ndarray]:
         """(H, W) bool by parts: people who fit into a square of those, and may outshine others."""
         side = min(frame.shape[:2])
         return {
@@ -191,7 +191,7 @@ class PoseLandmarks:
         }
 
     def _squares(
-        self, frame: np.ndarray, found: np.ndarray, *, besides: Sequence[Sight] = ()
+        self, frame: np.ndarray, found: np.ndarray, *, besides: Sequence[SeenPose] = ()
     ) -> list[np.ndarray]:
         """Where the detector thinks that somebody is; seen once, each is put right."""
         squares: list[np.ndarray] = []
@@ -203,14 +203,14 @@ class PoseLandmarks:
                     squares.append(sight.square)
         return squares
 
-    def _sights(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[Sight]:
+    def _sights(self, frame: np.ndarray, squares: list[np.ndarray]) -> list[SeenPose]:
         sights = [self._sight(frame, square) for square in squares]
         return without_twins([one for one in sights if self._is_somebody(one.pose, frame)])
 
     def _is_somebody(self, pose: Pose, frame: np.ndarray) -> bool:
         return pose.score >= self.thresh and num_seen(pose, frame) >= _LEAST_SEEN
 
-    def _sight(self, frame: np.ndarray, square: np.ndarray) -> Sight:
+    def _sight(self, frame: np.ndarray, square: np.ndarray) -> SeenPose:
         """What is in a square of the frame; half a body at its edge is shown with a mirror, too."""
         sight = self._shown(frame, square)
         if not _is_at_edge(square, frame) or self._is_somebody(sight.pose, frame):
@@ -220,7 +220,7 @@ class PoseLandmarks:
 
     def _shown(
         self, frame: np.ndarray, square: np.ndarray, *, beyond: int = cv2.BORDER_CONSTANT
-    ) -> Sight:
+    ) -> SeenPose:
         """What the network says of a square, shown black or a mirror beyond the frame."""
         raw, score, mask, heat, world = self._look(_cut(frame, square, beyond) / 255.0)
         points = _sharpened(raw.reshape(_POINTS, 5), heat)
@@ -237,7 +237,7 @@ class PoseLandmarks:
             likely=_sigmoid(mask[..., 0]).astype(np.float32),
             to_frame=square,
         )
-        return Sight(pose=pose, square=again)
+        return SeenPose(pose=pose, square=again)
 
     @cached_property
     def _detect(self) -> PersonDetector:

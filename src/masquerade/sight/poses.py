@@ -73,7 +73,7 @@ class Pose:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sight:
+class SeenPose:
     """Somebody, and the square (2, 3) in which to look for them next."""
 
     pose: Pose
@@ -99,23 +99,23 @@ def _is_inside(pose: Pose, frame: np.ndarray) -> np.ndarray:
     return np.asarray(np.all((places >= 0) & (places < (width, height)), axis=1))
 
 
-def without_twins(sights: list[Sight]) -> list[Sight]:
+def without_twins(sights: list[SeenPose]) -> list[SeenPose]:
     """The surest of each person, the surest first."""
-    kept: list[Sight] = []
+    kept: list[SeenPose] = []
     for one in sorted(sights, key=lambda sight: -_surety(sight.pose)):
         if all(not is_same(one.pose, other.pose) for other in kept):
             kept.append(one)
     return kept
 
 
-def joined(sights: list[Sight], more: list[Sight]) -> list[Sight]:
+def joined(sights: list[SeenPose], more: list[SeenPose]) -> list[SeenPose]:
     """Those, and whoever of ``more`` is none of them."""
     return sights + [
         one for one in more if not any(is_same(one.pose, other.pose) for other in sights)
     ]
 
 
-def pixels(sights: list[Sight], frame: np.ndarray) -> np.ndarray:
+def pixels(sights: list[SeenPose], frame: np.ndarray) -> np.ndarray:
     """(H, W) bool: the pixels of some people, and a little around."""
     rows, columns = frame.shape[:2]
     hidden = np.zeros((rows, columns), bool)

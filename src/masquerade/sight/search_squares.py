@@ -77,7 +77,7 @@ class _Answer:
     uses: int = 0
 
 
-class Seen:
+class SeenBefore:
     """What was found in the squares of a film, for those that did not change."""
 
     def __init__(self) -> None:

@@ -60,6 +60,9 @@ class Avatar(Heuristic):
         field_of_view: the camera's angle between the upper and the lower edge, in degrees.
         eye_height: of the camera above the floor, in metres; guessed if not given.
         shadow: draw a shadow at the figures' feet.
+        remove_moving: take out whatever differs from the place behind, not only what touches
+            somebody: legs alone, a hand at the border, somebody very small; also cars, doors and
+            leaves in the wind. What never moves stays.
         pose_module: a Python file of yours that poses people instead: ``people(frames, rate_hz)``.
         inpaint_module: one that removes them: ``inpaint(frames, people)``.
         refine: a folder of yours with networks that make figures look like people: Stable
@@ -81,6 +84,7 @@ class Avatar(Heuristic):
     field_of_view: float = 50.0
     eye_height: float | None = None
     shadow: bool = False
+    remove_moving: bool = False
     pose_module: str | None = None
     inpaint_module: str | None = None
     refine: str | None = None
@@ -99,6 +103,11 @@ class Avatar(Heuristic):
             _check.positive(eye_height=self.eye_height)
         if not isinstance(self.steady, int) or isinstance(self.steady, bool):
             raise ValueError(f"Expected steady to be a whole number, got steady={self.steady!r}.")
+        if self.remove_moving and self.inpaint_module is not None:
+            raise ValueError(
+                "Expected remove_moving or inpaint_module, got both: what moves is known by the "
+                "place that other frames saw, and your module puts none together."
+            )
         if self.gait not in _GAITS:
             raise ValueError(_check.unknown("gait", self.gait, _GAITS))
 
@@ -183,6 +192,7 @@ class Avatar(Heuristic):
             shadow=self.shadow,
             pose_module=_path(self.pose_module),
             inpaint_module=_path(self.inpaint_module),
+            is_still_wanted=self.remove_moving,
             export=_path(self.export),
         )
 

@@ -16,8 +16,8 @@ import numpy as np
 from masquerade import _own_code
 from masquerade._optional import require
 from masquerade.errors import BadInput
+from masquerade.release.avatar.outline import Edged
 from masquerade.release.avatar.patches import toned
-from masquerade.release.avatar.segment import Edged
 
 cv2 = require("cv2", extra="vision")
 

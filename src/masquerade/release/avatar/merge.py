@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade._optional import require
-from masquerade.release.avatar.segment import shrunk
+from masquerade.release.avatar.outline import shrunk
 
 cv2 = require("cv2", extra="vision")
 

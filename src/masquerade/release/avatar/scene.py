@@ -22,16 +22,9 @@ from masquerade.files.spool import MaskSpool
 from masquerade.mechanism import Frames, Shape
 from masquerade.release.avatar import pose
 from masquerade.release.avatar.align import Aligner, Placed
+from masquerade.release.avatar.outline import Edged, edged, grown
 from masquerade.release.avatar.plates import Plates
-from masquerade.release.avatar.segment import (
-    Edged,
-    PersonMasks,
-    edged,
-    grown,
-    in_track,
-    steady,
-    touching,
-)
+from masquerade.release.avatar.segment import PersonMasks, differing, in_track, steady, touching
 from masquerade.release.avatar.watch import Watchman
 from masquerade.sight.person_tracks import Track
 from masquerade.sight.pose_landmarks import PoseLandmarks
@@ -42,7 +35,7 @@ _SOME = 3  # and from every third of more
 _COMES_S = 0.3  # in which somebody comes into the picture, or leaves it
 
 
-class _Shown(NamedTuple):
+class _ShownFrame(NamedTuple):
     """A frame, who was found in it, and what the detector found if it searched it."""
 
     number: int
@@ -66,7 +59,7 @@ class Margins:
     steady: int
 
 
-class Scene:
+class FilmedScene:
     """People and place of one film.
 
     Args:
@@ -78,6 +71,7 @@ class Scene:
         rate_hz: frames a second.
         module: a user's estimator of poses.
         is_empty_wanted: whether the place is put together.
+        is_still_wanted: whether all that moves counts as somebody's.
     """
 
     def __init__(
@@ -91,10 +85,11 @@ class Scene:
         rate_hz: float,
         module: Path | None = None,
         is_empty_wanted: bool = True,
+        is_still_wanted: bool = False,
     ) -> None:
         self._margins, self._masks, self._landmarks = margins, masks, landmarks
         self._shape, self._rate_hz, self._module = shape, rate_hz, module
-        self._is_empty_wanted = is_empty_wanted
+        self._is_empty_wanted, self._is_still_wanted = is_empty_wanted, is_still_wanted
         height, width = self._size = shape[1], shape[2]
         self._people, self._plates = MaskSpool(height, width), Plates(height, width)
         self._aligner, self._placed = Aligner(), list[Placed]()
@@ -109,7 +104,7 @@ class Scene:
         room = ahead.room_for(int(np.prod(self._shape[1:])))
         with ahead.handing(self._see, room=room) as hand:
             found = self._found(
-                frames, lambda number, frame, *seen: hand(_Shown(number, frame.copy(), *seen))
+                frames, lambda number, frame, *seen: hand(_ShownFrame(number, frame.copy(), *seen))
             )
         self.tracks = found()
         for number, frame in enumerate(self._just, len(self._people) - len(self._just)):
@@ -137,7 +132,7 @@ class Scene:
 
         return followed
 
-    def _see(self, shown: _Shown) -> None:
+    def _see(self, shown: _ShownFrame) -> None:
         self._people.add(self._mask(shown))
         self._look_back(shown)
         self._before = shown.poses
@@ -146,12 +141,12 @@ class Scene:
             self._learn_place(shown.number - len(self._just), self._just[0])
         self._just.append(shown.frame)
 
-    def _mask(self, shown: _Shown) -> np.ndarray:
+    def _mask(self, shown: _ShownFrame) -> np.ndarray:
         if self._module is None:
             return self._masks.next(shown.frame, shown.poses)
         return self._masks.of_anybody(shown.frame)
 
-    def _look_back(self, shown: _Shown) -> None:
+    def _look_back(self, shown: _ShownFrame) -> None:
         """Whoever is new in a frame may have been there before the detector looked."""
         for one in shown.poses:
             if _was_there(one, self._before):
@@ -196,8 +191,11 @@ class Scene:
 
     def people_and_theirs(self, number: int, frame: np.ndarray) -> np.ndarray:
         """(H, W) bool: the same, and what differs from the place and touches them."""
-        mask = self.people(number)
-        near, (place, weight) = mask | self._just_there(number), self.place(number)
+        mask, (place, weight) = self.people(number), self.place(number)
+        if self._is_still_wanted:
+            theirs = differing(frame, place, weight, by_px=self._margins.grow_px)
+            return np.asarray(mask | theirs)
+        near = mask | self._just_there(number)
         theirs = touching(near, frame, place, weight, by_px=self._margins.grow_px)
         return np.asarray(mask | theirs)
 

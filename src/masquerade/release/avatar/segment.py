@@ -10,7 +10,6 @@ Over time a mask flickers, and what flickers shows somebody for a moment. So a p
 in a frame, too, if it is in the frame before or after, or both some frames before and some after.
 Where the place behind is known, whatever differs from it and touches somebody is theirs as well: a
 leg that the networks missed, a bag, a shadow.
-Then the mask grows, and its rim is soft outside of what it grew to: no part of a person is mixed.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import numpy as np
 
 from masquerade._optional import require
 from masquerade.files.spool import MaskSpool
+from masquerade.release.avatar.outline import around, grown, together
 from masquerade.sight.person_segmenter import PersonSegmenter
 from masquerade.sight.person_tracks import Track
 from masquerade.sight.poses import SHOWN_PX, Pose
@@ -45,19 +45,6 @@ _STEP, _GONE = 0.05, 0.15  # of the radius: a step in a frame; of the pixels: wh
 _SAME = 0.35  # of the radius: two who are nearer are one
 _BOX = 0.15  # of a body's height: how far it reaches out of the box around its joints
 _APART, _KNOWN = 30, 1  # shades from the place behind, and frames that must have seen it
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Edged:
-    """A mask with its soft rim.
-
-    Args:
-        alpha: (H, W) float32, 1 on the mask grown, falling to 0 at the end of its rim.
-        q: (H, W) bool, where ``alpha`` is above 0: all that may change.
-    """
-
-    alpha: np.ndarray
-    q: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,7 +125,7 @@ class PersonMasks:
             own = pose.mask(frame.shape[0], frame.shape[1]) > _OWN
             found |= own
             found |= seen & grown(own, max(2, round(_NEAR * radius)))
-            beside = _around(own, round(_BESIDE * radius))
+            beside = around(own, round(_BESIDE * radius))
             found[beside] |= together(sure[beside] | own[beside], own[beside])
         return found
 
@@ -239,70 +226,16 @@ def touching(
         weight: (H, W), how many frames say so.
         by_px: how near a difference must come to somebody; all of it counts then.
     """
+    return together(differing(frame, place, weight, by_px=by_px), grown(mask, by_px))
+
+
+def differing(
+    frame: np.ndarray, place: np.ndarray, weight: np.ndarray, *, by_px: int
+) -> np.ndarray:
+    """(H, W) bool: what differs from the place behind; as in `touching`."""
     red, green, blue = cv2.split(cv2.absdiff(frame, place))
     apart = cv2.compare(cv2.max(cv2.max(red, green), blue), _APART, cv2.CMP_GT)
     apart = cv2.bitwise_and(apart, cv2.compare(weight, _KNOWN, cv2.CMP_GE))
     apart = cv2.morphologyEx(apart, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
     side = 2 * max(1, by_px) + 1  # parts of one thing that are so near belong together
-    apart = cv2.morphologyEx(apart, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8))
-    return together(apart > 0, grown(mask, by_px))
-
-
-def together(mask: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """(H, W) bool: those things in a mask that share a pixel with another mask.
-
-    Example:
-        >>> mask = np.array([[True, True, False, True]])
-        >>> together(mask, np.array([[True, False, False, False]]))
-        array([[ True,  True, False, False]])
-    """
-    count, labels = cv2.connectedComponents(mask.astype(np.uint8))
-    found = np.zeros(count, bool)
-    found[labels[other]] = True
-    found[0] = False
-    return np.asarray(found[labels])
-
-
-def edged(mask: np.ndarray, *, grow_px: int, blend_px: int) -> Edged:
-    """The mask grown, with a soft rim of ``2 * blend_px`` pixels around it.
-
-    Example:
-        >>> mask = np.zeros((9, 9), bool)
-        >>> mask[4, 4] = True
-        >>> soft = edged(mask, grow_px=1, blend_px=1)
-        >>> int((soft.alpha == 1).sum()), int(soft.q.sum())
-        (9, 49)
-    """
-    alpha, q = np.zeros(mask.shape, np.float32), np.zeros(mask.shape, bool)
-    around = _around(mask, grow_px + 3 * blend_px)
-    part, side = mask[around], 2 * blend_px + 1
-    soft = grown(part, grow_px + blend_px).astype(np.float32)
-    if blend_px > 0:
-        soft = cv2.GaussianBlur(soft, (side, side), blend_px / 1.5 + 0.3)
-    q[around] = grown(part, grow_px + 2 * blend_px)
-    np.copyto(alpha[around], soft, where=q[around])
-    alpha[around][grown(part, grow_px)] = 1
-    return Edged(alpha=alpha, q=q)
-
-
-def _around(mask: np.ndarray, margin: int) -> tuple[slice, slice]:
-    """Rows and columns that a mask reaches, and a margin."""
-    left, top, wide, tall = cv2.boundingRect(mask.view(np.uint8))
-    return (
-        slice(max(0, top - margin), top + tall + margin),
-        slice(max(0, left - margin), left + wide + margin),
-    )
-
-
-def grown(mask: np.ndarray, by_px: int) -> np.ndarray:
-    """(H, W) bool: what lies within ``by_px`` of the mask, up, down, left and right."""
-    if by_px < 1:
-        return mask.copy()
-    side = np.ones((2 * by_px + 1, 1), np.uint8)
-    wide = cv2.dilate(mask.astype(np.uint8), side)
-    return np.asarray(cv2.dilate(wide, side.T) > 0)
-
-
-def shrunk(mask: np.ndarray, by_px: int) -> np.ndarray:
-    """(H, W) bool: what lies deeper than ``by_px`` in the mask; beyond the border it goes on."""
-    return np.asarray(~grown(~mask, by_px))
+    return np.asarray(cv2.morphologyEx(apart, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8)) > 0)

@@ -28,11 +28,9 @@ from masquerade.people.camera import Light
 from masquerade.release.avatar import body, floor, inpaint, refine, render
 from masquerade.release.avatar.diffusion import Diffusion
 from masquerade.release.avatar.merge import merged
-from masquerade.release.avatar.scene import Margins, Scene
-from masquerade.release.avatar.segment import (
-    Edged,
-    PersonMasks,
-)
+from masquerade.release.avatar.outline import Edged
+from masquerade.release.avatar.scene import FilmedScene, Margins
+from masquerade.release.avatar.segment import PersonMasks
 from masquerade.release.avatar.watch import Watchman, blurred
 from masquerade.sight.person_tracks import Track
 from masquerade.sight.pose_landmarks import PoseLandmarks
@@ -54,6 +52,7 @@ class AvatarPlan:
         shadow: whether figures cast a shadow at their feet.
         pose_module: a user's estimator of poses.
         inpaint_module: a user's function that removes people.
+        is_still_wanted: whether all that moves is taken out.
         export: the private file that tracks are written to.
     """
 
@@ -65,6 +64,7 @@ class AvatarPlan:
     shadow: bool = False
     pose_module: Path | None = None
     inpaint_module: Path | None = None
+    is_still_wanted: bool = False
     export: Path | None = None
 
 
@@ -99,7 +99,7 @@ class AvatarStudy:
         self._refined: refine.Refined | None = None
         own = plan.inpaint_module
         self._make = None if own is None else inpaint.from_module(own)
-        self.scene = Scene(
+        self.scene = FilmedScene(
             plan.margins,
             masks=masks,
             landmarks=landmarks,
@@ -108,6 +108,7 @@ class AvatarStudy:
             rate_hz=rate_hz,
             module=plan.pose_module,
             is_empty_wanted=self._make is None,
+            is_still_wanted=plan.is_still_wanted,
         )
         self._figures: list[body.StandIn] = []
         self._made = {name: MaskSpool(shape[1], shape[2]) for name in ("r", "q", "eroded_r")}

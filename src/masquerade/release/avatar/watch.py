@@ -21,7 +21,7 @@ import numpy as np
 
 from masquerade._optional import require
 from masquerade.files.spool import MaskSpool, Spool
-from masquerade.release.avatar.segment import grown, together
+from masquerade.release.avatar.outline import grown, together
 from masquerade.sight.face_detector import Detector
 from masquerade.sight.person_segmenter import PersonSegmenter
 
@@ -80,7 +80,7 @@ class Detected:
         )
 
 
-class _Look(NamedTuple):
+class _Glance(NamedTuple):
     """At one frame: its number, people, the place of their bodies in the spool, and faces."""
 
     number: int
@@ -103,7 +103,7 @@ class Watchman:
         self, segmenter: PersonSegmenter, faces: Detector, *, every: int, size: tuple[int, int]
     ) -> None:
         self._segmenter, self._faces, self._every = segmenter, faces, every
-        self._found: list[_Look] = []
+        self._found: list[_Glance] = []
         self._bodies = MaskSpool(*size)  # of all who were found
         self._missed = MaskSpool(*size)  # and, in the end, what of it the mask misses,
         self._stays = MaskSpool(*size)  # and what of that is a person's for sure
@@ -126,7 +126,7 @@ class Watchman:
             self._bodies.add(self._body(frame, one))
         small = cv2.resize(frame, self._small, interpolation=cv2.INTER_AREA)
         self._remembered.add(small.tobytes())
-        self._found.append(_Look(number, people, first, self._faces(frame)))
+        self._found.append(_Glance(number, people, first, self._faces(frame)))
 
     def _body(self, frame: np.ndarray, person: np.ndarray) -> np.ndarray:
         """(H, W) bool: what the segmenter takes for somebody; half a one is larger than thought."""
@@ -151,7 +151,7 @@ class Watchman:
         for pair in (*pairwise(times), *pairwise(reversed(times))):
             self._carry(*pair)
 
-    def _compare(self, look: _Look, q: np.ndarray) -> None:
+    def _compare(self, look: _Glance, q: np.ndarray) -> None:
         bodies = [self._bodies[look.first + which] for which in range(len(look.people))]
         found = Detected(number=look.number, people=look.people, bodies=bodies, faces=look.faces)
         missed = missed_of(found, q)
