@@ -30,9 +30,10 @@ cv2 = require("cv2", extra="vision")
 _SEEN = 0.5  # how likely a pixel must be a person's, who was found but not posed
 _LEAST = 0.1  # of a found person's inner circle that must be, outside of the mask
 _INNER, _AROUND = 0.4, 1.25  # of the radius: that circle, and how far a body may reach
-_WELL_IN = 1.15  # beyond which half a body may be cut off, and is looked at in
-_WIDER = 1.0, 1.5, 2.2  # times that circle
-_GROWN = 0.05  # of the radius: by which a body that was missed grows
+_WELL_IN = 1.15  # beyond which a body may be cut off, and is looked at in
+_WIDER = 1.0, 1.5, 2.2  # times that circle,
+_SWELLS = 1.5  # unless it becomes so many times as large
+_GROWN = 0.08  # of the radius: by which a body that was missed grows
 _SCORE = 0.5  # of somebody of whom more than half is in the picture
 _AT_EDGE = 0.3  # of the radius: hips so near to the left or the right edge may be of half a body;
 _HALF = 0.6  # of its inner circle so much is theirs, and of the whole one
@@ -129,11 +130,18 @@ class Watchman:
         self._found.append(_Glance(number, people, first, self._faces(frame)))
 
     def _body(self, frame: np.ndarray, person: np.ndarray) -> np.ndarray:
-        """(H, W) bool: what the segmenter takes for somebody; half a one is larger than thought."""
+        """(H, W) bool: what the segmenter takes for somebody, who may be larger than thought.
+
+        What grows by much when more is looked at is a wall or a floor, but for half a body.
+        """
         x, y, radius = person[:3]
-        for times in _WIDER if _is_at_edge(person, frame.shape[1]) else _WIDER[:1]:
+        is_half, body = _is_at_edge(person, frame.shape[1]), np.zeros(frame.shape[:2], bool)
+        for times in _WIDER:
             circle = np.array([x, y, times * radius])
-            body = body_of(circle, self._segmenter.near(frame, circle[None]) > _SEEN)
+            wider = body_of(circle, self._segmenter.near(frame, circle[None]) > _SEEN)
+            if body.any() and not is_half and wider.sum() > _SWELLS * body.sum():
+                break
+            body = wider
             if not (body & ~_disc(body.shape, x, y, _WELL_IN * times * radius)).any():
                 break
         return body
