@@ -13,6 +13,7 @@ from scipy import ndimage
 
 from few_avatars import staged
 from masquerade.data.stage import Stage
+from masquerade.release.avatar import missed as what_is
 from masquerade.release.avatar import watch
 from masquerade.release.avatar.outline import shrunk
 from masquerade.sight.person_segmenter import PersonSegmenter
@@ -37,9 +38,10 @@ class Sees:
         self.seen = seen
 
     def near(self, frame: np.ndarray, people: np.ndarray) -> np.ndarray:
-        ((x, y, radius, *_),) = people
         rows, columns = np.ogrid[: frame.shape[0], : frame.shape[1]]
-        is_shown = np.maximum(abs(rows - y), abs(columns - x)) <= 1.25 * radius
+        is_shown = np.zeros(frame.shape[:2], bool)
+        for x, y, radius, *_ in people:
+            is_shown |= np.maximum(abs(rows - y), abs(columns - x)) <= 1.25 * radius
         return (self.seen & is_shown).astype(np.float32)
 
 
@@ -57,9 +59,9 @@ def test_people_and_faces_outside_of_the_mask_are_missed_and_blurred() -> None:
     people = np.array([[24.0, 50.0, 40.0, 0.9], [90.0, 50.0, 20.0, 0.9], [45.0, 50.0, 30.0, 0.6]])
     faces = np.array([[15.0, 15.0, 25.0, 27.0, 0.9], [60.0, 5.0, 70.0, 17.0, 0.8]])
     seen = box(10, 90, 12, 38) | box(49, 51, 38, 60) | box(35, 68, 82, 98)
-    bodies = [watch.body_of(one, seen) for one in people]
-    found = watch.Detected(number=0, people=people, bodies=bodies, faces=faces)
-    missed = watch.missed_of(found, q)
+    bodies = [what_is.body_of(one, seen) for one in people]
+    found = what_is.Detected(number=0, people=people, bodies=bodies, halves=[], faces=faces)
+    missed = what_is.missed_of(found, q)
     assert missed[36:67, 83:97].all() and missed[5:17, 60:70].all() and not missed[q].any()
     assert not missed[22:, 42:80].any()  # the third is made of the first's pixels
     out = watch.blurred(frame, missed)
@@ -121,6 +123,20 @@ def test_a_doubtful_find_at_the_border_is_nobody_if_the_segmenter_sees_nobody_th
         watched.look(0, np.zeros((*SIZE, 3), np.uint8), np.array([[2.0, 50.0, 30.0, 0.3]]))
         watched.compare(np.zeros((1, *SIZE), bool))
         assert watched.num_missed == 0
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_tall_strip_at_the_border_is_somebody_and_a_wide_or_a_low_one_is_not(side: str) -> None:
+    def strip(top: int, bottom: int, wide: int) -> np.ndarray:
+        return box(top, bottom, 0, wide) if side == "left" else box(top, bottom, 128 - wide, 128)
+
+    frame, nowhere = np.zeros((*SIZE, 3), np.uint8), np.zeros((1, *SIZE), bool)
+    for shape, is_somebody in (((20, 80, 8), True), ((20, 80, 30), False), ((60, 90, 6), False)):
+        with closing(watchman(strip(*shape), every=1)) as watched:
+            watched.look(0, frame, NOBODY)
+            watched.compare(nowhere)
+            assert (watched.missed(0) is not None) == is_somebody
+            assert not is_somebody or watched.missed(0)[strip(*shape)].all()  # type: ignore[index]
 
 
 # Half a body at the border, on Stage.

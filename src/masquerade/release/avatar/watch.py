@@ -5,15 +5,11 @@ CenterFace for faces. Somebody whom they find and whom the mask does not cover w
 segmenter takes for them, or the face, is blurred beyond recognition, in that frame and in those
 around it that nobody looked at. Detectors see somebody now and not then: as long as a place looks
 as it did when somebody was found for sure there, they are there.
-
-Of half a body at the border there is little to see, and what there is suffices: a doubtful find is
-somebody if the segmenter thinks so, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,72 +17,29 @@ import numpy as np
 
 from masquerade._optional import require
 from masquerade.files.spool import MaskSpool, Spool
-from masquerade.release.avatar.outline import grown, together
+from masquerade.release.avatar.borders import at_borders
+from masquerade.release.avatar.missed import Detected, body_of, disc, is_at_edge, missed_of
 from masquerade.sight.face_detector import Detector
 from masquerade.sight.person_segmenter import PersonSegmenter
 
 cv2 = require("cv2", extra="vision")
 
 _SEEN = 0.5  # how likely a pixel must be a person's, who was found but not posed
-_LEAST = 0.1  # of a found person's inner circle that must be, outside of the mask
-_INNER, _AROUND = 0.4, 1.25  # of the radius: that circle, and how far a body may reach
 _WELL_IN = 1.15  # beyond which a body may be cut off, and is looked at in
 _WIDER = 1.0, 1.5, 2.2  # times that circle,
 _SWELLS = 1.5  # unless it becomes so many times as large
-_GROWN = 0.08  # of the radius: by which a body that was missed grows
-_SCORE = 0.5  # of somebody of whom more than half is in the picture
-_AT_EDGE = 0.3  # of the radius: hips so near to the left or the right edge may be of half a body;
-_HALF = 0.6  # of its inner circle so much is theirs, and of the whole one
-_FILLS = 0.4  # no more than this: that is a wall, or a floor;
-_LARGEST = 0.7  # of the frame's shorter side: its radius at most
-_PART = 0.2  # and of it no more may lie outside of the mask
-_SURE = 0.8  # score of somebody who is still there when they are found no more
-_ABOUT = 0.15  # of the radius: hips so near to the mask are covered
-_FACE = 0.5  # of a face's box that the mask must cover
-_MARGIN = 0.3  # of its sides, all around: what is blurred of a face
 _TILES = 5  # of the longer side of what is blurred, that can be told apart
 _SMALL = 192  # pixels of the longer side of a frame that is remembered
 _STILL = 5.0  # shades by which it may differ, in the mean, where nobody moved
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Detected:
-    """What the detectors found in one frame.
-
-    Args:
-        number: of the frame.
-        people: (N, 4) x, y of the hips, radius and score.
-        bodies: N times (H, W) bool, what the segmenter takes for each of them.
-        faces: (M, 5) left, top, right, bottom and score.
-    """
-
-    number: int
-    people: np.ndarray
-    bodies: Sequence[np.ndarray]
-    faces: np.ndarray
-
-    @property
-    def sure(self) -> Detected:
-        """Whoever was found for sure, or is half out of the picture."""
-        kept = [
-            (one, body)
-            for one, body in zip(self.people, self.bodies, strict=True)
-            if one[3] >= _SURE or _is_at_edge(one, body.shape[1])
-        ]
-        return Detected(
-            number=self.number,
-            people=np.array([one for one, _ in kept]).reshape(-1, 4),
-            bodies=[body for _, body in kept],
-            faces=self.faces[self.faces[:, 4] >= _SURE],
-        )
-
-
 class _Glance(NamedTuple):
-    """At one frame: its number, people, the place of their bodies in the spool, and faces."""
+    """At one frame: its number, people, where their bodies and halves are spooled, and faces."""
 
     number: int
     people: np.ndarray
-    first: int
+    bodies: range
+    halves: range
     faces: np.ndarray
 
 
@@ -122,12 +75,18 @@ class Watchman:
         if number % self._every:
             return
         people = self._segmenter.found(frame) if people is None else people
-        first = len(self._bodies)
-        for one in people:
-            self._bodies.add(self._body(frame, one))
+        bodies = self._spooled(self._body(frame, one) for one in people)
+        halves = self._spooled(at_borders(frame, self._segmenter))
         small = cv2.resize(frame, self._small, interpolation=cv2.INTER_AREA)
         self._remembered.add(small.tobytes())
-        self._found.append(_Glance(number, people, first, self._faces(frame)))
+        self._found.append(_Glance(number, people, bodies, halves, self._faces(frame)))
+
+    def _spooled(self, masks: Iterable[np.ndarray]) -> range:
+        """Where some masks are held from now on."""
+        first = len(self._bodies)
+        for mask in masks:
+            self._bodies.add(mask)
+        return range(first, len(self._bodies))
 
     def _body(self, frame: np.ndarray, person: np.ndarray) -> np.ndarray:
         """(H, W) bool: what the segmenter takes for somebody, who may be larger than thought.
@@ -135,14 +94,14 @@ class Watchman:
         What grows by much when more is looked at is a wall or a floor, but for half a body.
         """
         x, y, radius = person[:3]
-        is_half, body = _is_at_edge(person, frame.shape[1]), np.zeros(frame.shape[:2], bool)
+        is_half, body = is_at_edge(person, frame.shape[1]), np.zeros(frame.shape[:2], bool)
         for times in _WIDER:
             circle = np.array([x, y, times * radius])
             wider = body_of(circle, self._segmenter.near(frame, circle[None]) > _SEEN)
             if body.any() and not is_half and wider.sum() > _SWELLS * body.sum():
                 break
             body = wider
-            if not (body & ~_disc(body.shape, x, y, _WELL_IN * times * radius)).any():
+            if not (body & ~disc(body.shape, x, y, _WELL_IN * times * radius)).any():
                 break
         return body
 
@@ -160,8 +119,13 @@ class Watchman:
             self._carry(*pair)
 
     def _compare(self, look: _Glance, q: np.ndarray) -> None:
-        bodies = [self._bodies[look.first + which] for which in range(len(look.people))]
-        found = Detected(number=look.number, people=look.people, bodies=bodies, faces=look.faces)
+        found = Detected(
+            number=look.number,
+            people=look.people,
+            bodies=[self._bodies[at] for at in look.bodies],
+            halves=[self._bodies[at] for at in look.halves],
+            faces=look.faces,
+        )
         missed = missed_of(found, q)
         self._missed.add(missed)
         self._stays.add(missed_of(found.sure, q))
@@ -203,34 +167,6 @@ class Watchman:
         self._remembered.close()
 
 
-def body_of(person: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """(H, W) bool: of what the segmenter takes for people, the one who was found.
-
-    Args:
-        person: (3,) or more: x, y of the hips, and radius.
-        seen: (H, W) bool, what the segmenter takes for people around there.
-    """
-    x, y, radius = person[:3]
-    about = _disc(seen.shape, x, y, _AROUND * radius)
-    return together(seen & about, _disc(seen.shape, x, y, _INNER * radius))
-
-
-def missed_of(found: Detected, q: np.ndarray) -> np.ndarray:
-    """(H, W) bool: people and faces that a mask (H, W) bool does not cover."""
-    missed = np.zeros_like(q)
-    for person, body in zip(found.people, found.bodies, strict=True):
-        if _is_missed(person, body, q):
-            missed |= grown(body, max(1, round(_GROWN * person[2])))
-    for left, top, right, bottom, _ in found.faces:
-        box = np.zeros_like(q)
-        box[_span(top, bottom, 0, len(q)), _span(left, right, 0, q.shape[1])] = True
-        if box.any() and (box & q).sum() < _FACE * box.sum():
-            rows = _span(top, bottom, _MARGIN * (bottom - top), len(q))
-            columns = _span(left, right, _MARGIN * (right - left), q.shape[1])
-            missed[rows, columns] = True
-    return np.asarray(missed & ~q)
-
-
 def blurred(frame: np.ndarray, where: np.ndarray) -> np.ndarray:
     """The frame, of which nothing but a few colours is left ``where`` (H, W) bool."""
     out = frame.copy()
@@ -246,45 +182,7 @@ def blurred(frame: np.ndarray, where: np.ndarray) -> np.ndarray:
     return out
 
 
-def _is_missed(person: np.ndarray, body: np.ndarray, q: np.ndarray) -> bool:
-    """Whether a mask (H, W) does not cover somebody who was found."""
-    x, y, radius, score = person[:4]
-    inner, left = _disc(q.shape, x, y, _INNER * radius), body & ~q
-    num_inner = max(1, inner.sum())
-    if _is_at_edge(person, q.shape[1]) and radius < _LARGEST * min(q.shape):
-        is_body = (body & inner).sum() > _HALF * num_inner
-        is_body &= body.sum() < _FILLS * np.pi * radius**2
-        if is_body and left.sum() > _PART * body.sum():
-            return True
-    is_other = score >= _SCORE and (left & inner).sum() > _LEAST * num_inner
-    return bool(is_other and not _is_covered(x, y, radius, q))
-
-
-def _is_at_edge(person: np.ndarray, columns: int) -> bool:
-    """Whether the hips of somebody lie about at the left or the right edge of the frame."""
-    x, _, radius = person[:3]
-    return bool(min(x, columns - x) < _AT_EDGE * radius)
-
-
 def _smaller(size: tuple[int, int]) -> tuple[int, int]:
     """Width and height of a frame that is remembered, for one of that height and width."""
     times = min(1.0, _SMALL / max(size))
     return max(1, round(times * size[1])), max(1, round(times * size[0]))
-
-
-def _is_covered(x: float, y: float, radius: float, q: np.ndarray) -> bool:
-    about = max(1.0, _ABOUT * radius)
-    near = q[_span(y - about, y + about, 0, len(q)), _span(x - about, x + about, 0, q.shape[1])]
-    return bool(near.any())
-
-
-def _disc(shape: tuple[int, ...], x: float, y: float, radius: float) -> np.ndarray:
-    rows, columns = np.ogrid[: shape[0], : shape[1]]
-    return np.asarray((rows - y) ** 2 + (columns - x) ** 2 <= radius**2)
-
-
-def _span(low: float, high: float, margin: float, end: int) -> slice:
-    """Pixels from ``low`` to ``high`` and a margin around, inside the frame."""
-    return slice(
-        int(np.clip(np.floor(low - margin), 0, end)), int(np.clip(np.ceil(high + margin), 0, end))
-    )
