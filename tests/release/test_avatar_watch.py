@@ -60,7 +60,7 @@ def test_people_and_faces_outside_of_the_mask_are_missed_and_blurred() -> None:
     faces = np.array([[15.0, 15.0, 25.0, 27.0, 0.9], [60.0, 5.0, 70.0, 17.0, 0.8]])
     seen = box(10, 90, 12, 38) | box(49, 51, 38, 60) | box(35, 68, 82, 98)
     bodies = [what_is.body_of(one, seen) for one in people]
-    found = what_is.Detected(number=0, people=people, bodies=bodies, halves=[], faces=faces)
+    found = what_is.Detected(people=people, bodies=bodies, halves=[], faces=faces)
     missed = what_is.missed_of(found, q)
     assert missed[36:67, 83:97].all() and missed[5:17, 60:70].all() and not missed[q].any()
     assert not missed[22:, 42:80].any()  # the third is made of the first's pixels

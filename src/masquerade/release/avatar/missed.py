@@ -33,14 +33,12 @@ class Detected:
     """What the detectors found in one frame.
 
     Args:
-        number: of the frame.
         people: (N, 4) x, y of the hips, radius and score.
         bodies: N times (H, W) bool, what the segmenter takes for each of them.
         halves: (H, W) bool each, people of whom the border leaves a strip.
         faces: (M, 5) left, top, right, bottom and score.
     """
 
-    number: int
     people: np.ndarray
     bodies: Sequence[np.ndarray]
     halves: Sequence[np.ndarray]
@@ -55,7 +53,6 @@ class Detected:
             if one[3] >= _SURE or is_at_edge(one, body.shape[1])
         ]
         return Detected(
-            number=self.number,
             people=np.array([one for one, _ in kept]).reshape(-1, 4),
             bodies=[body for _, body in kept],
             halves=self.halves,

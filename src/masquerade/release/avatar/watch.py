@@ -120,7 +120,6 @@ class Watchman:
 
     def _compare(self, look: _Glance, q: np.ndarray) -> None:
         found = Detected(
-            number=look.number,
             people=look.people,
             bodies=[self._bodies[at] for at in look.bodies],
             halves=[self._bodies[at] for at in look.halves],
