@@ -118,6 +118,17 @@ def test_of_half_a_body_all_is_hidden_though_it_seems_smaller(side: str) -> None
             assert missed is not None and missed[her].all() and missed.sum() < 1.5 * her.sum()
 
 
+@pytest.mark.parametrize(("score", "num_missed"), [(0.6, 0), (0.9, 1)])
+def test_what_fills_the_frame_is_somebody_only_if_that_is_sure(
+    score: float, num_missed: int
+) -> None:
+    floor = box(20, 96, 30, 110)
+    with closing(watchman(floor, every=1)) as watched:
+        watched.look(0, np.zeros((*SIZE, 3), np.uint8), np.array([[70.0, 60.0, 50.0, score]]))
+        watched.compare(np.zeros((1, *SIZE), bool))
+        assert watched.num_missed == num_missed
+
+
 def test_a_doubtful_find_at_the_border_is_nobody_if_the_segmenter_sees_nobody_there() -> None:
     with closing(watchman(box(40, 60, 40, 60), every=1)) as watched:
         watched.look(0, np.zeros((*SIZE, 3), np.uint8), np.array([[2.0, 50.0, 30.0, 0.3]]))

@@ -52,6 +52,7 @@ class StandIn:
         person: both, ready to be drawn.
         posed: (T rows, float32) where the bones are.
         trust: (T,) how well the person was seen, from 0 to 1.
+        hidden: (T, 2) bool, whether something hides the left and the right leg; None if nothing.
     """
 
     start: int
@@ -61,6 +62,13 @@ class StandIn:
     person: figure.Person
     posed: Posed
     trust: np.ndarray
+    hidden: np.ndarray | None = None
+
+    def hidden_at(self, number: int) -> np.ndarray:
+        """(2,) bool: whether the left and the right leg are hidden in a frame of the film."""
+        if self.hidden is None or not self.start <= number < self.stop:
+            return np.zeros(2, bool)
+        return np.asarray(self.hidden[number - self.start])
 
 
 def fitted(

@@ -22,7 +22,8 @@ _HALF = 0.6  # of its inner circle so much is theirs, and of the whole one
 _FILLS = 0.4  # no more than this: that is a wall, or a floor;
 _LARGEST = 0.7  # of the frame's shorter side: its radius at most
 _PART = 0.2  # and of it no more may lie outside of the mask
-_SURE = 0.8  # score of somebody who is still there when they are found no more
+_SURE = 0.8  # score of somebody who is still there when they are found no more,
+_HUGE = 0.25  # and of whoever is more than this of the frame: floors look like people, too
 _ABOUT = 0.15  # of the radius: hips so near to the mask are covered
 _FACE = 0.5  # of a face's box that the mask must cover
 _MARGIN = 0.3  # of its sides, all around: what is blurred of a face
@@ -102,6 +103,7 @@ def _is_missed(person: np.ndarray, body: np.ndarray, q: np.ndarray) -> bool:
         if is_body and left.sum() > _PART * body.sum():
             return True
     is_other = score >= _SCORE and (left & inner).sum() > _LEAST * num_inner
+    is_other &= score >= _SURE or body.mean() < _HUGE
     return bool(is_other and not _is_covered(x, y, radius, q))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from masquerade.people.camera import Camera, Light
 from masquerade.people.figure import Person, skinned
 from masquerade.people.shading import SAMPLES, Dressed, mix
 from masquerade.release.avatar.body import StandIn
+from masquerade.release.avatar.hidden import shown_faces
 
 _DARK = 0.45  # how much of the light a contact shadow takes, at most
 _SHADOW_M = 0.22  # radius of the shadow of a foot,
@@ -53,6 +55,7 @@ def drawn(
     camera: Camera,
     light: Light,
     shadow: bool = False,
+    people: np.ndarray | None = None,
 ) -> Rendered:
     """One frame.
 
@@ -63,6 +66,7 @@ def drawn(
         camera: of the film.
         light: on the figures, see ``light_of``.
         shadow: whether feet darken the floor where they stand.
+        people: (H, W) bool, where people were; hidden legs are drawn nowhere else.
     """
     _check.shape("H W 3", background=background)
     rows, columns = background.shape[:2]
@@ -87,8 +91,12 @@ def drawn(
         for k in here:
             _shade(out, posed[k].heads[0], camera)
     for k in sorted(here, key=lambda each: -far[each]):
-        person = figures[k].person
-        _draw(out, k, person, skinned(person.model, person, posed[k]), camera, light)
+        person, is_hidden = figures[k].person, figures[k].hidden_at(number)
+        vertices, normals = (each[0] for each in skinned(person.model, person, posed[k]))
+        seen, faces = camera.see(vertices.astype(np.float64)), person.model.faces
+        if people is not None and is_hidden.any():
+            faces = shown_faces(person.model, seen, is_hidden, people)
+        _draw(out, k, _SeenFigure(person, seen, normals.astype(np.float64), faces), light)
     return out
 
 
@@ -116,30 +124,30 @@ def light_of(background: np.ndarray, camera: Camera) -> Light:
     )
 
 
-def _draw(
-    out: Rendered,
-    place: int,
-    one: Person,
-    skin: tuple[np.ndarray, np.ndarray],
-    camera: Camera,
-    light: Light,
-) -> None:
+class _SeenFigure(NamedTuple):
+    """A figure as the camera sees it: pixels and depths, normals (V, 3), and triangles (F, 3)."""
+
+    person: Person
+    seen: np.ndarray
+    normals: np.ndarray
+    faces: np.ndarray
+
+
+def _draw(out: Rendered, place: int, one: _SeenFigure, light: Light) -> None:
     """Put one figure over those that are farther away."""
-    vertices, normals = skin
-    seen = camera.see(vertices[0].astype(np.float64))
-    window = _window(seen, out.alpha.shape)
+    window = _window(one.seen, out.alpha.shape)
     if window is None:
         return
     rows, columns = window
     before = np.minimum(out.depth[window], _FAR_M)
     buffer = raster.blank(before.repeat(SAMPLES, 0).repeat(SAMPLES, 1))
     corner = np.array([columns.start, rows.start, 0.0])
-    raster.draw((seen - corner) * [SAMPLES, SAMPLES, 1], one.model.faces, buffer)
+    raster.draw((one.seen - corner) * [SAMPLES, SAMPLES, 1], one.faces, buffer)
     covered = buffer.face >= 0
     share = np.mean(_samples(covered.astype(np.float32)), axis=0)
     nearest = np.max(_samples(np.where(covered, buffer.nearness, 0.0)), axis=0)
     whose = np.empty(share.shape, np.int8)
-    dressed = Dressed(one.model.faces, (one.paint,), (normals[0].astype(np.float64),))
+    dressed = Dressed(one.faces, (one.person.paint,), (one.normals,))
     mix(buffer, dressed, light, out.image[window], whose)
     is_own = share > 0
     out.alpha[window] = 1 - (1 - out.alpha[window]) * (1 - share)

@@ -181,6 +181,10 @@ class FilmedScene:
         """(H, W, 3) the place behind a frame, and (H, W) how many frames say so; read-only."""
         return self._plates.view(self._placed[number])
 
+    def posed(self, number: int) -> np.ndarray:
+        """(H, W) bool: everybody in a frame, by what the networks saw in that frame alone."""
+        return self._people[number]
+
     def people(self, number: int) -> np.ndarray:
         """(H, W) bool: everybody in a frame, by all that is known of the film."""
         mask = steady(self._people, number, reach=self._margins.steady)

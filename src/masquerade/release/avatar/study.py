@@ -11,7 +11,7 @@ import json
 import zipfile
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -27,8 +27,9 @@ from masquerade.people.bodies import Model
 from masquerade.people.camera import Light
 from masquerade.release.avatar import body, floor, inpaint, refine, render
 from masquerade.release.avatar.diffusion import Diffusion
+from masquerade.release.avatar.hidden import hidden_legs
 from masquerade.release.avatar.merge import merged
-from masquerade.release.avatar.outline import Edged
+from masquerade.release.avatar.outline import Edged, grown
 from masquerade.release.avatar.scene import FilmedScene, Margins
 from masquerade.release.avatar.segment import PersonMasks
 from masquerade.release.avatar.watch import Watchman, blurred
@@ -37,6 +38,7 @@ from masquerade.sight.pose_landmarks import PoseLandmarks
 
 MASKS = ".masks.npz"
 BLURRED = "frames_blurred"
+_STEADY = 2  # frames before and after in which somebody is where a hidden leg is drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +147,7 @@ class AvatarStudy:
             fov_deg=plan.fov_deg,
             eye_m=plan.eye_m,
         )
-        self._figures = [
+        made = [
             body.fitted(
                 track,
                 self._camera,
@@ -155,6 +157,10 @@ class AvatarStudy:
                 model=self._model,
             )
             for track in self.scene.tracks
+        ]
+        self._figures = [
+            replace(one, hidden=hidden_legs(track, self.scene.posed, rate_hz=self._rate_hz))
+            for one, track in zip(made, self.scene.tracks, strict=True)
         ]
 
     def _export(self) -> None:
@@ -185,6 +191,7 @@ class AvatarStudy:
                 camera=self._camera,
                 light=light,
                 shadow=self._plan.shadow,
+                people=self._around_legs(number),
             )
             if self._diffusion is not None:
                 drawn = self._refine(self._diffusion, light, noise).over(drawn, number)
@@ -192,6 +199,15 @@ class AvatarStudy:
             for name, mask in (("r", done.r), ("q", q), ("eroded_r", done.eroded_r)):
                 self._made[name].add(mask)
             yield empty, done.image
+
+    def _around_legs(self, number: int) -> np.ndarray | None:
+        """(H, W) bool: where people are for some frames, so that a hidden leg does not flicker."""
+        hidden = [one.hidden_at(number) for one in self._figures]
+        if not np.any(hidden):
+            return None
+        near = range(max(0, number - _STEADY), min(self._shape[0], number + _STEADY + 1))
+        people = np.logical_and.reduce([self.scene.posed(other) for other in near])
+        return grown(people, self._plan.margins.grow_px)
 
     def _refine(self, diffusion: Diffusion, light: Light, noise: Noise) -> refine.Refined:
         """All figures, refined when the first frame is drawn and their light is known."""
