@@ -19,6 +19,7 @@ pytest.importorskip("cv2")
 from masquerade.sight import pose_landmarks
 from masquerade.sight.person_tracks import tracked
 from masquerade.sight.pose_landmarks import NETWORKS, PoseLandmarks
+from masquerade.sight.pose_squares import square_about
 from masquerade.sight.poses import JOINTS, Pose
 
 WALKER = np.s_[480:980, 1000:1500]  # of the frame: a woman walks to the left
@@ -173,7 +174,7 @@ def test_files_that_are_no_such_networks_are_refused(tmp_path: Path, film: np.nd
 
 
 def test_squares_are_turned_about_their_middle() -> None:
-    to_frame = pose_landmarks._square(100.0, 50.0, 80.0, np.pi / 2)  # 100 pixels to each side
+    to_frame = square_about(100.0, 50.0, 80.0, np.pi / 2)  # 100 pixels to each side
     corners = np.array([[128.0, 128.0], [128.0, 0.0], [256.0, 128.0]])  # middle, above, right
     there = corners @ to_frame[:, :2].T + to_frame[:, 2]
     np.testing.assert_allclose(there, [[100, 50], [200, 50], [100, 150]], atol=1e-9)

@@ -24,17 +24,22 @@ from masquerade._optional import require
 from masquerade.sight import network_file
 from masquerade.sight.network_file import NetworkFile
 from masquerade.sight.person_detector import PersonDetector
+from masquerade.sight.pose_squares import (
+    SHOWN_PX,
+    is_alike,
+    is_at_edge,
+    reach,
+    shown_in,
+    square_about,
+)
 from masquerade.sight.poses import (
     NUM_JOINTS,
-    SHOWN_PX,
     Pose,
     SeenPose,
-    corners,
     half_trusted,
     joined,
     num_seen,
     pixels,
-    reach,
     without,
     without_twins,
 )
@@ -44,7 +49,6 @@ from masquerade.sight.tflite import LiteNetwork
 cv2 = require("cv2", extra="vision")
 
 NETWORKS = ("pose_detection", "pose_landmark_full")
-_AROUND = 1.25  # of the circle around a body: what the network is shown
 _POINTS = 39  # that it gives: the joints, two about the whole body, and four that are not used
 _HUB, _RIM = 33, 34  # the middle of the hips, and a point on the circle around the body
 _OUTPUTS = ((1, 5 * _POINTS), (1, 1), (1, 256, 256, 1), (1, 64, 64, _POINTS), (1, 3 * _POINTS))
@@ -52,10 +56,7 @@ _REACH = 3  # cells of the heatmap about a joint that say where it is
 _CLEAR = 0.5  # and how likely the likeliest of them must be
 _LEAST_PX = 8  # a narrower frame shows nobody
 _LEAST_SEEN = 5  # joints in the frame, likelier seen than not, of somebody who counts
-_EDGE = 0.3  # of half the side of a square: so near to an edge half a body may be out
-_ALIKE = 0.15  # of the side of a square: one that is so near shows the same person
 _ROUNDS = 4  # of hiding and searching, at most
-_MOST_TIMES = 4  # as large is a picture first cut out that is then made smaller by means
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,8 +197,8 @@ class PoseLandmarks:
         """Where the detector thinks that somebody is; seen once, each is put right."""
         squares: list[np.ndarray] = []
         for x, y, radius, _, turn in found:
-            square = _square(x, y, radius, turn)
-            if not any(_is_alike(square, one.square) for one in besides):
+            square = square_about(x, y, radius, turn)
+            if not any(is_alike(square, one.square) for one in besides):
                 sight = self._sight(frame, square)
                 if self._is_somebody(sight.pose, frame):
                     squares.append(sight.square)
@@ -213,7 +214,7 @@ class PoseLandmarks:
     def _sight(self, frame: np.ndarray, square: np.ndarray) -> SeenPose:
         """What is in a square of the frame; half a body at its edge is shown with a mirror, too."""
         sight = self._shown(frame, square)
-        if not _is_at_edge(square, frame) or self._is_somebody(sight.pose, frame):
+        if not is_at_edge(square, frame) or self._is_somebody(sight.pose, frame):
             return sight
         half = self._shown(frame, square, beyond=cv2.BORDER_REFLECT)
         return replace(half, pose=half_trusted(half.pose, frame))
@@ -222,14 +223,14 @@ class PoseLandmarks:
         self, frame: np.ndarray, square: np.ndarray, *, beyond: int = cv2.BORDER_CONSTANT
     ) -> SeenPose:
         """What the network says of a square, shown black or a mirror beyond the frame."""
-        raw, score, mask, heat, world = self._look(_cut(frame, square, beyond) / 255.0)
+        raw, score, mask, heat, world = self._look(shown_in(frame, square, beyond) / 255.0)
         points = _sharpened(raw.reshape(_POINTS, 5), heat)
         places = points[:, :2] @ square[:, :2].T + square[:, 2]
         turned = square[:, :2] / np.sqrt(np.linalg.det(square[:, :2]))
         metres = world.reshape(_POINTS, 3)[:NUM_JOINTS].astype(float)
         metres[:, :2] = metres[:, :2] @ turned.T
         (x, y), (right, down) = places[_HUB], places[_RIM] - places[_HUB]
-        again = _square(x, y, np.hypot(right, down), np.arctan2(right, -down))
+        again = square_about(x, y, np.hypot(right, down), np.arctan2(right, -down))
         pose = Pose(
             joints=np.column_stack([places, _sigmoid(points[:, 3:])])[:NUM_JOINTS],
             world=metres,
@@ -252,47 +253,6 @@ def _check_frame(frame: np.ndarray) -> None:
     _check.shape("H W 3", frame=frame)
     if frame.dtype != np.uint8 or not frame.size:
         raise ValueError(f"Expected frame as uint8 pixels, got {frame.shape} {frame.dtype}.")
-
-
-def _square(x: float, y: float, radius: float, turn: float) -> np.ndarray:
-    """(2, 3): from pixels of the network's picture to pixels of the frame."""
-    scale = 2 * max(_AROUND * radius, 1.0) / SHOWN_PX
-    right, down = scale * np.cos(turn), scale * np.sin(turn)
-    middle = SHOWN_PX / 2
-    return np.array(
-        [
-            [right, -down, x - middle * (right - down)],
-            [down, right, y - middle * (down + right)],
-        ]
-    )
-
-
-def _is_alike(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two squares lie so near to each other that they show the same person."""
-    apart = np.linalg.norm(corners(one) - corners(other), axis=1).max()
-    return bool(apart < _ALIKE * SHOWN_PX * np.sqrt(np.linalg.det(one[:, :2])))
-
-
-def _is_at_edge(square: np.ndarray, frame: np.ndarray) -> bool:
-    """Whether the middle of a square lies about at the left or the right edge of the frame."""
-    places = corners(square)
-    middle, half = places[:, 0].mean(), np.ptp(places[:, 0]) / 2
-    return bool(min(middle, frame.shape[1] - middle) < _EDGE * half)
-
-
-def _cut(frame: np.ndarray, to_frame: np.ndarray, beyond: int) -> np.ndarray:
-    """(256, 256, 3): the square, and what OpenCV calls ``beyond`` where it reaches out."""
-    shrunk = np.sqrt(np.linalg.det(to_frame[:, :2]))
-    times = int(np.clip(np.ceil(shrunk), 1, _MOST_TIMES))
-    finer = to_frame / np.array([times, times, 1.0])
-    cut = cv2.warpAffine(
-        np.ascontiguousarray(frame),
-        finer,
-        (times * SHOWN_PX,) * 2,
-        flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
-        borderMode=beyond,
-    )
-    return np.asarray(cv2.resize(cut, (SHOWN_PX,) * 2, interpolation=cv2.INTER_AREA))
 
 
 def _sharpened(points: np.ndarray, heat: np.ndarray) -> np.ndarray:

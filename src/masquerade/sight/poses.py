@@ -20,7 +20,6 @@ JOINTS = tuple(
     left_foot_index right_foot_index""".split()
 )
 HIPS = (23, 24)
-SHOWN_PX = 256  # a side of the picture that the network takes
 _MIRRORED = 0.8  # of what is trusted in a body that is half a mirror's
 _SAME = 0.15  # of the larger body's size: two whose hips are nearer are one,
 _LIKE = 1.6  # if neither is larger than the other by more than this ratio,
@@ -131,22 +130,6 @@ def without(frame: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     out = frame.copy()
     out[hidden] = np.rint(cv2.mean(frame)[:3])
     return out
-
-
-def reach(square: np.ndarray, size: tuple[int, ...]) -> tuple[slice, slice]:
-    """Rows and columns of a frame around what the network is shown."""
-    places = corners(square)
-    (left, top), (right, bottom) = (
-        np.clip(each, 0, size[::-1]).astype(int).tolist()
-        for each in (places.min(axis=0), places.max(axis=0))
-    )
-    return slice(top, bottom), slice(left, right)
-
-
-def corners(square: np.ndarray) -> np.ndarray:
-    """(4, 2) of a square (2, 3), in pixels of the frame."""
-    far = float(SHOWN_PX)
-    return np.asarray(np.array([[0, 0, 1], [far, 0, 1], [0, far, 1], [far, far, 1]]) @ square.T)
 
 
 def is_same(one: Pose, other: Pose) -> bool:

@@ -24,7 +24,8 @@ from masquerade.files.spool import MaskSpool
 from masquerade.release.avatar.outline import around, grown, together
 from masquerade.sight.person_segmenter import PersonSegmenter
 from masquerade.sight.person_tracks import Track
-from masquerade.sight.poses import SHOWN_PX, Pose
+from masquerade.sight.pose_squares import SHOWN_PX
+from masquerade.sight.poses import Pose
 
 cv2 = require("cv2", extra="vision")
 
