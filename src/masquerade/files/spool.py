@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import zlib
 from types import TracebackType
 
@@ -16,7 +17,7 @@ class Spool:
 
     The file has no name from the first moment, so that nobody else can open it, and however the
     process ends nothing is left. It stands where Python's ``tempfile`` puts files: ``TMPDIR``
-    decides, and a disk is better than a folder in memory.
+    decides, and a disk is better than a folder in memory. Several threads may add and read.
 
     Args:
         is_packed: whether pieces are compressed.
@@ -30,6 +31,7 @@ class Spool:
     def __init__(self, *, is_packed: bool = False) -> None:
         self._file = tempfile.TemporaryFile()
         self._is_packed, self._ends = is_packed, [0]
+        self._is_moved = threading.Lock()  # where the file is read or written next
 
     def __enter__(self) -> Spool:
         return self
@@ -48,16 +50,18 @@ class Spool:
     def add(self, piece: bytes) -> int:
         """Put a piece at the end; its number."""
         held = zlib.compress(piece, _FAST) if self._is_packed else piece
-        self._file.seek(self._ends[-1])
-        self._file.write(held)
-        self._ends.append(self._ends[-1] + len(held))
-        return len(self) - 1
+        with self._is_moved:
+            self._file.seek(self._ends[-1])
+            self._file.write(held)
+            self._ends.append(self._ends[-1] + len(held))
+            return len(self) - 1
 
     def __getitem__(self, number: int) -> bytes:
         if not 0 <= number < len(self):
             raise IndexError(f"Expected a number below {len(self)}, got {number}.")
-        self._file.seek(self._ends[number])
-        held = self._file.read(self._ends[number + 1] - self._ends[number])
+        with self._is_moved:
+            self._file.seek(self._ends[number])
+            held = self._file.read(self._ends[number + 1] - self._ends[number])
         return zlib.decompress(held) if self._is_packed else held
 
     def close(self) -> None:
