@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -114,6 +115,14 @@ def test_the_reference_lists_every_public_name_once() -> None:
     listed = re.findall(r"^::: masquerade\.(\w+)$", (REPO / "docs/api.md").read_text(), re.M)
     modules = {"account", "audit", "events", "report"}
     assert sorted(listed) == sorted(set(mq.__all__) - modules - {"__version__"})
+
+
+NAMED = re.findall(r"^::: (masquerade[\w.]*)$", (REPO / "docs/api.md").read_text(), re.M)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_name_in_the_reference_is_one_of_ours(name: str) -> None:
+    assert pkgutil.resolve_name(name) is not None
 
 
 def test_every_page_is_in_the_navigation() -> None:
