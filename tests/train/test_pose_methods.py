@@ -11,11 +11,12 @@ import pytest
 
 from few_photos import FewPhotos
 from masquerade import joints
-from masquerade.doors.models import make_method, sheet_path, train_file
+from masquerade.doors.models import SHEET, make_method, train_file
 from masquerade.doors.receipt import check_receipt
 from masquerade.errors import BadInput
 from masquerade.nets.tiny_vit_small import TinyVitSmall
 from masquerade.noise import Noise
+from masquerade.receipt import along_path
 from masquerade.recordings import Photo
 from masquerade.train import learner
 from masquerade.train.feature_dp import FeatureDp
@@ -66,7 +67,7 @@ def test_a_model_of_poses_says_that_joints_are_public(tmp_path: Path) -> None:
     assert {"psi_sha256", "guide_sha256"} <= set(receipt.fields)
     said = " ".join(receipt.guarantee.assumed_public)
     assert "joints" in said and "5 recordings beside the private ones" in said
-    (sheet,) = reader.frames(sheet_path(path))
+    (sheet,) = reader.frames(along_path(path, SHEET))
     assert sheet.shape == (3 * 256, 3 * 192, 3)
 
 

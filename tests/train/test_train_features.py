@@ -14,13 +14,13 @@ import pytest
 from few_films import Few
 from masquerade.doors.billing import cost_of
 from masquerade.doors.guides import guides_of
-from masquerade.doors.models import make_method, sheet_path, train_file
+from masquerade.doors.models import SHEET, make_method, train_file
 from masquerade.doors.receipt import check_receipt, promise_of
 from masquerade.errors import BadInput
 from masquerade.guarantee import Accountant, Kind, Relation
 from masquerade.ledger import Content
 from masquerade.nets.mvit_small import MvitSmall
-from masquerade.receipt import receipt_path
+from masquerade.receipt import along_path, receipt_path
 from masquerade.recordings import Video
 from masquerade.train import learner, loop
 from masquerade.train.feature_projective import FeatureProjective
@@ -123,8 +123,8 @@ def test_a_model_has_a_receipt_that_names_what_is_public(
 
 
 def test_public_pictures_are_written_to_be_looked_at(models: dict[str, Path]) -> None:
-    assert not sheet_path(models["projected"]).exists()
-    (sheet,) = reader.frames(sheet_path(models["feature_dp"]))
+    assert not along_path(models["projected"], SHEET).exists()
+    (sheet,) = reader.frames(along_path(models["feature_dp"], SHEET))
     method = method_of("feature_dp")
     first = method.made_public()(Few()[0].frames)[0]  # type: ignore[attr-defined]
     assert sheet.shape == (3 * 64, 3 * 64, 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -32,6 +31,8 @@ from masquerade.train.learner import Reading, Tell, Ways
 from masquerade.train.method import Method
 from masquerade.train.units import outputs_of
 from masquerade.video import write as writer
+
+SHEET = ".public.png"  # after a model's name: public pictures that it learned from
 
 
 def make_method(name: str, /, **fields: Any) -> Any:
@@ -98,8 +99,6 @@ def train_file(
             tell=progress,
         ) as reading:
             bill.owe(cost_of(method, [reading.plan], reading.promise.fields()), reading.units)
-            if reading.sheet is not None:
-                write_sheet(reading.sheet, place.target)
             model = _Model(run=reading, network=network, of=collection, bill=bill)
             return publish(model, place, noise=noise, bill=bill)
 
@@ -169,6 +168,24 @@ class _Model:
     def shapes(self) -> Shapes:
         return self.run.shapes
 
+    @property
+    def along(self) -> tuple[str, ...]:
+        """Public pictures to be looked at, where a method has some."""
+        return () if self._sheet is None else (SHEET,)
+
+    @property
+    def _sheet(self) -> np.ndarray | None:
+        return self.run.sheet if isinstance(self.run, Reading) else None
+
+    def write_with(
+        self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
+    ) -> Mapping[str, int]:
+        """Learn, and write the public pictures that were learned from."""
+        assert self._sheet is not None  # or nothing went along
+        self.write(stream, noise)
+        writer.write(others[SHEET], [self._sheet], suffix=".png", rate=Fraction(1))
+        return {}
+
     def write(self, stream: BinaryIO, noise: Noise) -> None:
         learned: dict[str, Any] = {"learned": public_part_of(self.of)}
         run = self.run
@@ -181,23 +198,6 @@ class _Model:
             net = run.student(labels)
         names = outputs_of(self.of, self.network.KIND)
         stream.write(model_file.encoded(net, self.network, names, learned))
-
-
-def sheet_path(target: Path) -> Path:
-    """Where public pictures are, beside the model that learned from them.
-
-    Example:
-        >>> sheet_path(Path("pose.safetensors")).name
-        'pose.safetensors.public.png'
-    """
-    return target.with_name(f"{target.name}.public.png")
-
-
-def write_sheet(sheet: np.ndarray, target: Path) -> None:
-    """Write public pictures (H, W, 3) before anything is learned, for whoever wants to look."""
-    stream = io.BytesIO()
-    writer.write(stream, [sheet], suffix=".png", rate=Fraction(1))
-    atomic.write_whole(sheet_path(target), stream.getvalue())
 
 
 def refuse_standing(target: Path) -> None:

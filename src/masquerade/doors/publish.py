@@ -143,7 +143,7 @@ def placed(
     """
     target = final_name(target, noise)
     check_room(target, source)
-    with atomic.alone(target), heard() as stops:
+    with atomic.alone(target), heard() as stops, atomic.keep_closed(target.parent):
         place = Place(target=target, if_standing=if_standing, stops=stops)
         if place.replaces and target.exists():
             _refuse_stranger(target)
@@ -163,6 +163,7 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
         if not place.replaces:  # a run was stopped before its output had its name
             _forget_receipt(target)
         with (
+            atomic.keep_closed(None),  # it is paid for
             atomic.staged(target, replaces=place.replaces) as output,
             along.staged(thing, target) as others,
         ):

@@ -25,7 +25,7 @@ from masquerade.ledger import Ledger
 from masquerade.nets.lstm import LstmNetwork
 from masquerade.nets.network import Network
 from masquerade.noise import Noise
-from masquerade.receipt import Release, receipt_path
+from masquerade.receipt import Release, along_path, receipt_path
 from masquerade.recordings import Signal
 from masquerade.train import grid, learner, worn
 from masquerade.train.ensemble import teach
@@ -264,7 +264,8 @@ class Train:
     def _answer(self, done: Release[Path], learned: Collection[Any]) -> Answer:
         notes = learned.notes() if isinstance(learned, MaskedVideos) else []
         said = [f"Wrote {done.value} and its receipt.", *notes]
-        if (sheet := models.sheet_path(done.value)).exists():
+        for suffix in done.receipt.along:
+            sheet = along_path(done.value, suffix)
             said.append(f"Look at {sheet}: everything in there is treated as public.")
         return Answer(
             data={

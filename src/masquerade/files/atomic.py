@@ -25,6 +25,7 @@ from pathlib import Path
 from masquerade.errors import BadInput
 
 _RUN: ContextVar[str] = ContextVar("run", default="one")
+_UNPAID: ContextVar[Path | None] = ContextVar("unpaid", default=None)
 _HELD: set[Path] = set()  # locks of this process
 _DAY = 86_400.0  # seconds
 _MOMENT = 2.0
@@ -39,6 +40,20 @@ def named(run: str) -> Iterator[None]:
         yield
     finally:
         _RUN.reset(token)
+
+
+@contextlib.contextmanager
+def keep_closed(folder: Path | None) -> Iterator[None]:
+    """Refuse to write what is not private in a folder, in which nothing was paid for yet.
+
+    Args:
+        folder: of an output; none opens it again.
+    """
+    token = _UNPAID.set(folder and folder.resolve())
+    try:
+        yield
+    finally:
+        _UNPAID.reset(token)
 
 
 class Part:
@@ -96,7 +111,16 @@ class Part:
 
 @contextlib.contextmanager
 def staged(target: Path, *, is_private: bool = False, replaces: bool = True) -> Iterator[Part]:
-    """A new file beside ``target``; if it is never named, nothing is left behind."""
+    """A new file beside ``target``; if it is never named, nothing is left behind.
+
+    Raises:
+        RuntimeError: if it is not private, and its folder is kept closed until it is paid for.
+    """
+    if not is_private and target.parent.resolve() == _UNPAID.get():
+        raise RuntimeError(
+            f"Expected what leaves to be paid for before it is written, got {target.name}; write "
+            "it as part of the output."
+        )
     path, descriptor = _new_part(target, 0o600 if is_private else 0o666)  # less the umask
     try:
         with open(descriptor, "w+b") as stream:  # noqa: PTH123

@@ -14,8 +14,8 @@ from masquerade._round import shown
 from masquerade.attack.interval import bootstrap
 from masquerade.collection import Medium
 from masquerade.data.stage import Stage
-from masquerade.doors.models import sheet_path, train_file
-from masquerade.receipt import Receipt, receipt_path
+from masquerade.doors.models import SHEET, train_file
+from masquerade.receipt import Receipt, along_path, receipt_path
 from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import Chapter, System
 from masquerade.recipes.pose import PoseTables
@@ -92,7 +92,7 @@ def learned(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
         epsilon, clip_norm = (EPSILON, CLIP_NORM) if row == BOTH else (math.inf, 0.0)
         asked = AskedPose(method=row, strategy="head", epsilon=epsilon, clip_norm=clip_norm)
         target = folder / f"pose-{'private' if row == BOTH else 'open'}.safetensors"
-        for path in (target, receipt_path(target), sheet_path(target)):
+        for path in (target, receipt_path(target), along_path(target, SHEET)):
             path.unlink(missing_ok=True)
         aside: Any = public if row == BOTH else ()
         done = train_file(learned_from, target, PLAN.method(asked), network, public=aside)
