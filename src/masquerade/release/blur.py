@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.mechanism import Frames, Shape
 from masquerade.noise import Noise
 from masquerade.release.inside import InsideMasks
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _WIDEST = 4095  # pixels: more than a frame of a film is wide
 _NARROWEST = 0.5

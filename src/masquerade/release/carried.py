@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _FEW = 16  # of so many pixels fewer than one: those are sorted, which no table of all is needed for
 _GOLDEN = np.array([0.7548776662466927, 0.5698402909980532])  # 1/p and 1/p^2 with p^3 = p + 1

@@ -13,9 +13,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _TILES = 4  # at most so many tiles of a scaled mosaic lie across a face
 

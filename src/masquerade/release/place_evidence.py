@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _GAIN = 2.0  # logits of a standard deviation
 _REACH = 7  # pixels over which evidence is gathered

@@ -8,12 +8,12 @@ from enum import StrEnum
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.release import place_evidence, place_mask
 from masquerade.release.place_motion import Follower
 from masquerade.sight.flow import OpticalFlow, warped
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _SMALLEST = 64  # pixels of the shorter side, of a map: motion is not seen in smaller ones
 _EVEN = np.float32(0.5)  # what the field makes of logits that are all 0

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.errors import BadInput
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _TINY = 1e-6  # against division by zero, as in Eq. 3
 _CONSTANT = 0.01  # a mask whose values spread less is the same everywhere

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.release.carried import steps_of
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _REACH = 7  # pixels over which differences are gathered
 _CLEARLY, _SHADES = 1.5, 2.0  # by which factor a motion must explain a picture better, and more

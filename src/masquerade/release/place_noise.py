@@ -9,12 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.noise import Noise
 from masquerade.noise.rough import UNIT, rough_steps
 from masquerade.release.carried import carried
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _BAND = 64  # lines that are worked on at once
 _REDRAWN = 16  # frames after which the fresh part has another canvas

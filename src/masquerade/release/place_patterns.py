@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.nets import place_texture
 from masquerade.noise import Noise
 from masquerade.noise.rough import rough_gaussian
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _MOST, _STEPS = 15.0, 2_048  # of a canvas of variance 1: where it is cut, and steps of one
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.mechanism import Frames, Heuristic, Shape, Value, as_video
 from masquerade.noise import Noise
 from masquerade.recordings import Video
@@ -20,7 +20,7 @@ from masquerade.release.given_masks import given_labels, given_masks
 from masquerade.release.place_maps import Looked, MappedFrame, Mapper, Penalty, Unary
 from masquerade.release.place_noise import Grains, NoiseShape
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _MOST_SIGMA = 255.0
 _HEAVIEST = 100.0  # weight of a class

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from masquerade import _check
+from masquerade._optional import Later
 from masquerade.mechanism import Frames, Heuristic, Shape
-from masquerade.nets import unet
 from masquerade.noise import Noise
+
+if TYPE_CHECKING:
+    from masquerade.nets import unet
+else:
+    unet = Later("masquerade.nets.unet", extra="train")  # what is promised needs no network
 
 _FEWEST, _MOST = 16, 2160  # lines
 _TOO_FEW = "Below, hardly anything is left to see."

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.assets import fetch
 from masquerade.mechanism import Frames, Heuristic, Shape, Value, as_video
 from masquerade.noise import Noise
@@ -23,7 +23,7 @@ from masquerade.sight.face_follow import followed
 from masquerade.sight.face_search import Search
 from masquerade.sight.face_tracks import Tracks
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _BODY = (4.0, 0.7, 8.0)  # of a face: how wide a person is, and how far above and below its top
 _HEAD = 0.3  # of a face's size, on each side

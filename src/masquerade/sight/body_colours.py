@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _NUM_HUES, _NUM_SHADES = 12, 8
 _GREY = 32  # of 255: less colourful pixels have no hue to speak of

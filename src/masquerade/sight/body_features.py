@@ -14,11 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from masquerade import assets
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.sight import efficientnet_lite
 from masquerade.sight.body_colours import check_masks, places
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _SIZE_PX = 224  # of a picture that a network is given
 _GREY = 128  # what a mask leaves out

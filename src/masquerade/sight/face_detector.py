@@ -20,14 +20,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.errors import BadInput
 from masquerade.sight.face_boxes import overlap
 from masquerade.sight.face_regions import num_pixels, regions
 from masquerade.sight.onnx_session import open_session
 from masquerade.sight.onnx_sizes import free_sizes
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _STRIDE = 4  # pixels a cell of CenterFace's heatmap
 _STEP = 32  # a picture's sides are multiples of it

@@ -8,9 +8,9 @@ from enum import StrEnum
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _SMALLEST = 64  # the estimator reads past its buffers on narrower frames
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.compute import device
 from masquerade.errors import BadInput, MissingExtra
 
-onnxruntime = require("onnxruntime", extra="vision")
+onnxruntime = Later("onnxruntime", extra="vision")
 
 _CPU, _GPU = "CPUExecutionProvider", "CUDAExecutionProvider"  # as onnxruntime calls them
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.errors import BadInput
 
-descriptor_pb2 = require("google.protobuf.descriptor_pb2", extra="vision")
-message_factory = require("google.protobuf.message_factory", extra="vision")
-DecodeError = require("google.protobuf.message", extra="vision").DecodeError
+descriptor_pb2 = Later("google.protobuf.descriptor_pb2", extra="vision")
+message_factory = Later("google.protobuf.message_factory", extra="vision")
+reading = Later("google.protobuf.message", extra="vision")
 
 # The part of the public ONNX schema that has to change: message, field, number and type.
 _SCHEMA: dict[str, dict[str, tuple[int, str]]] = {
@@ -45,7 +45,7 @@ def free_sizes(model: bytes) -> bytes:
     """
     try:
         read = _Model.FromString(model)
-    except DecodeError as error:
+    except reading.DecodeError as error:
         raise BadInput(f"Expected an ONNX model, got a file that is none: {error}.") from error
     if not read.HasField("graph"):
         raise BadInput("Expected an ONNX model, got a file that is none: there is no graph.")

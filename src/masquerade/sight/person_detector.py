@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.sight.search_squares import SeenBefore, mirrored, squares
 from masquerade.sight.tflite import LiteNetwork
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _GRIDS = ((28, 2), (14, 2), (7, 6))  # cells a side, and anchors a cell, of the network's outputs
 _SAME = 0.5  # of the larger radius: two people whose hips are nearer are one

@@ -23,14 +23,14 @@ from typing import Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.errors import BadInput
 from masquerade.sight.network_file import NetworkFile, in_words
 from masquerade.sight.person_detector import PersonDetector
 from masquerade.sight.search_squares import squares
 from masquerade.sight.tflite import LiteNetwork
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 NETWORKS = ("selfie_segmentation", "pose_detection")
 _PARTS = (1, 2)  # squares as wide as the frame's shorter side, and half as wide

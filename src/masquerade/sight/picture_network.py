@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from masquerade._optional import Later, require
+from masquerade._optional import Later
 from masquerade.compute import device
 from masquerade.errors import BadInput
 from masquerade.sight.onnx_session import open_session
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     torch = Later("torch", extra="train")
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _ZIP = b"PK\x03\x04"  # how a TorchScript file begins
 _NUMBERS = {"tensor(float)": "f4", "tensor(float16)": "f2", "tensor(uint8)": "u1"}

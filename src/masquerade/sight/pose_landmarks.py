@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.sight import network_file
 from masquerade.sight.network_file import NetworkFile
 from masquerade.sight.person_detector import PersonDetector
@@ -46,7 +46,7 @@ from masquerade.sight.poses import (
 from masquerade.sight.search_squares import SeenBefore
 from masquerade.sight.tflite import LiteNetwork
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 NETWORKS = ("pose_detection", "pose_landmark_full")
 _POINTS = 39  # that it gives: the joints, two about the whole body, and four that are not used
@@ -216,13 +216,14 @@ class PoseLandmarks:
         sight = self._shown(frame, square)
         if not is_at_edge(square, frame) or self._is_somebody(sight.pose, frame):
             return sight
-        half = self._shown(frame, square, beyond=cv2.BORDER_REFLECT)
+        half = self._shown(frame, square, is_mirrored=True)
         return replace(half, pose=half_trusted(half.pose, frame))
 
     def _shown(
-        self, frame: np.ndarray, square: np.ndarray, *, beyond: int = cv2.BORDER_CONSTANT
+        self, frame: np.ndarray, square: np.ndarray, *, is_mirrored: bool = False
     ) -> SeenPose:
         """What the network says of a square, shown black or a mirror beyond the frame."""
+        beyond = cv2.BORDER_REFLECT if is_mirrored else cv2.BORDER_CONSTANT
         raw, score, mask, heat, world = self._look(shown_in(frame, square, beyond) / 255.0)
         points = _sharpened(raw.reshape(_POINTS, 5), heat)
         places = points[:, :2] @ square[:, :2].T + square[:, 2]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 SHOWN_PX = 256  # a side of the picture that the network takes
 _AROUND = 1.25  # of the circle around a body: what the network is shown

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 NUM_JOINTS = 33
 JOINTS = tuple(

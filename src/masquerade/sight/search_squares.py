@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _LARGER = 1.5  # a square over an edge, beside one inside
 _TILES = 28  # a side of a picture that are compared

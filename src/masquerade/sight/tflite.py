@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.errors import BadInput
 
-litert = require("ai_edge_litert.interpreter", extra="masks")
+litert = Later("ai_edge_litert.interpreter", extra="masks")
 
 
 class LiteNetwork:

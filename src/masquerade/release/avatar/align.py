@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _LINES = 360  # of the small picture in which points are sought
 _POINTS, _APART, _QUALITY = 400, 7, 0.01

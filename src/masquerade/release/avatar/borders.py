@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.release.avatar.outline import together
 from masquerade.sight.person_segmenter import PersonSegmenter
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _SIZES = 0.4, 0.24  # radii of what is looked at, of the frame's height,
 _PLACES = 0.35, 0.55, 0.75  # and where: down from its upper edge

@@ -14,12 +14,12 @@ from typing import TypeAlias
 import numpy as np
 
 from masquerade import _own_code
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.errors import BadInput
 from masquerade.release.avatar.outline import Edged
 from masquerade.release.avatar.patches import toned
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 Inpaint: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _MARGIN_PX = 32  # around people, where the light is compared

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _LINES = 240  # of the picture in which pieces are compared
 _RING = 6  # pixels around a hole, of that

@@ -20,12 +20,12 @@ from itertools import groupby
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.files.spool import Spool
 from masquerade.release.avatar.align import Placed
 from masquerade.release.avatar.patches import painted
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _BEYOND = 0.25  # of the sides: how far a plate of a camera that moves reaches out of its first
 _LIKE = 20  # shades by which two sights of one place differ at most

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.files.spool import Spool
 from masquerade.joints import JOINTS
 from masquerade.people import figure, raster
@@ -24,7 +24,7 @@ from masquerade.release.avatar import render
 from masquerade.release.avatar.body import StandIn
 from masquerade.release.avatar.diffusion import Diffusion, FigureCrop
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _GREY = 127
 _MARGIN = 1.25  # of a crop around a figure's joints

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.files.spool import MaskSpool
 from masquerade.release.avatar.outline import around, grown, together
 from masquerade.sight.person_segmenter import PersonSegmenter
@@ -27,7 +27,7 @@ from masquerade.sight.person_tracks import Track
 from masquerade.sight.pose_squares import SHOWN_PX
 from masquerade.sight.poses import Pose
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _OWN = 0.15  # how likely a pixel of a posed person must be
 _SEEN = 0.3  # and one that the segmenter sees near one

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.files.spool import MaskSpool, Spool
 from masquerade.release.avatar.borders import at_borders
 from masquerade.release.avatar.missed import Detected, body_of, disc, is_at_edge, missed_of
 from masquerade.sight.face_detector import Detector
 from masquerade.sight.person_segmenter import PersonSegmenter
 
-cv2 = require("cv2", extra="vision")
+cv2 = Later("cv2", extra="vision")
 
 _SEEN = 0.5  # how likely a pixel must be a person's, who was found but not posed
 _WELL_IN = 1.15  # beyond which a body may be cut off, and is looked at in
