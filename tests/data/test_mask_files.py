@@ -3,6 +3,7 @@ named."""
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,25 @@ def test_truncated_files_are_refused_by_name(tmp_path: Path) -> None:
     last = tmp_path / STEM / "mask_10.png"
     last.write_bytes(last.read_bytes()[:40])
     refused(tmp_path, r"mask_10\.png")
+
+
+def test_an_array_that_does_not_fit_is_refused_by_its_header(tmp_path: Path) -> None:
+    huge = np.zeros((64, 1000, 1000), np.uint8)
+    for suffix, arrays in ((".npz", {"person": huge}), (".masks.npz", {"person": TRUE, "r": huge})):
+        folder = tmp_path / suffix
+        npz(folder, suffix, **arrays)
+        tracemalloc.start()
+        if suffix == ".npz":
+            refused(folder, "4 frames, 30 x 44 pixels upright.* got 1000 x 1000 pixels")
+        else:
+            assert np.array_equal(found(folder), TRUE), "and what nobody needs is not unpacked"
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+        tracemalloc.stop()
+
+
+def test_what_made_a_mask_is_a_few_words(tmp_path: Path) -> None:
+    npz(tmp_path, person=TRUE, segmenter_person=np.zeros(1 << 20, np.uint8))
+    refused(tmp_path, "at most 1000 bytes on what made the mask")
 
 
 def test_a_missing_mask_is_named_and_two_are_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 from fractions import Fraction
 from itertools import cycle, islice
 from pathlib import Path
@@ -103,6 +104,8 @@ def test_a_film_goes_out_with_masks_that_training_reads(
     assert held["person"].any(), "somebody walks there"
     with np.load(tmp_path / NAMES[2]) as masks:
         assert set(masks) == {"r", "q", "eroded_r"}
+        packed = masks.zip.infolist()
+        assert {each.compress_type for each in packed} == {zipfile.ZIP_DEFLATED}
     again = command(*words(film, tmp_path))
     assert again.code == 2 and "--resume" in again.err
     kept = command(*words(film, tmp_path), "--resume", "--json")

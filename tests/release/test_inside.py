@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +53,16 @@ def test_only_what_lies_inside_given_masks_is_changed(
     with pytest.raises(BadInput, match="got none; name a file with --masks"):
         released(mechanism, frames)
     assert by_file.fields()["masks"] is None, "no receipt names a private file"
+
+
+def test_masks_of_another_film_are_refused_by_their_header(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "masks.npz", people=np.zeros((64, 1000, 1000), np.uint8))
+    mechanism = Mosaic(region="given", masks=str(tmp_path / "masks.npz"))
+    tracemalloc.start()
+    with pytest.raises(BadInput, match=r"\(3, 40, 50\), got \(64, 1000, 1000\)"):
+        released(mechanism, some_video(3, 40, 50))
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
 
 
 def test_a_very_large_sigma_is_the_plain_average() -> None:

@@ -19,13 +19,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal, NoReturn
 
 import numpy as np
 
 from masquerade.errors import BadInput
-from masquerade.files import arrays
+from masquerade.files.array_on_disk import array_names, read_array
 from masquerade.video import is_video, read
 
 Side = Literal["background", "person"]
@@ -186,26 +187,24 @@ class MaskFiles:
         return values >= least if self.private == "background" else values > most
 
     def _from_arrays(self, path: Path, wanted: tuple[int, ...]) -> Mask:
-        most = max(arrays.MAX_BYTES, 4 * int(np.prod(wanted)) + 4096)  # four masks of its size
         try:
-            table = arrays.read(path, max_bytes=most, kinds="buif")
+            names = array_names(path)
+            avatar = _AVATAR[self.private]
+            if (_PERSON in names) == (avatar in names):
+                _refuse(
+                    f"Expected one of {_PERSON} and {avatar} (an avatar's, where the "
+                    f"{self.private} is private) in {path}, got {', '.join(names)}; save it again."
+                )
+            key, form = (_PERSON, Form.ARRAY) if _PERSON in names else (avatar, Form.AVATAR)
+            made_by = self._made_by(names, path)
+            held = read_array(path, partial(_check_mask, path, wanted), name=key)
+            return Mask(person=_bits(held, path, wanted), form=form, made_by=made_by)
         except BadInput as error:
             raise BadInput(str(error), is_public=True) from error
-        held = dict(zip(table.names, table.arrays, strict=True))
-        avatar = _AVATAR[self.private]
-        if (_PERSON in held) == (avatar in held):
-            got = ", ".join(held)
-            _refuse(
-                f"Expected one of {_PERSON} and {avatar} (an avatar's, where the {self.private} is "
-                f"private) in {path}, got {got}; save it again."
-            )
-        key, form = (_PERSON, Form.ARRAY) if _PERSON in held else (avatar, Form.AVATAR)
-        made_by = self._made_by(held, path)
-        return Mask(person=_bits(held[key], path, wanted), form=form, made_by=made_by)
 
-    def _made_by(self, held: dict[str, np.ndarray], path: Path) -> str:
+    def _made_by(self, names: tuple[str, ...], path: Path) -> str:
         """The segmenter of a mask; one that leans to the other side is refused."""
-        found = [side for side, key in _MADE.items() if key in held]
+        found = [side for side, key in _MADE.items() if key in names]
         if not found:
             return ""
         if found != [self.private]:
@@ -214,8 +213,8 @@ class MaskFiles:
                 f"segmenter made for {' and '.join(found)} private, so that its doubt falls on the "
                 "wrong side; make it again."
             )
-        said = held[_MADE[self.private]].astype(np.uint8).tobytes()[:_LONGEST]
-        return said.decode("utf-8", "replace")
+        said = read_array(path, partial(_check_words, path), name=_MADE[self.private])
+        return said.tobytes().decode("utf-8", "replace")
 
 
 def packed(mask: np.ndarray, *, private: Side, made_by: str) -> bytes:
@@ -238,18 +237,36 @@ def _stem(path: Path) -> str:
     return path.stem if is_video(path) else ""
 
 
+def _check_mask(
+    path: Path, wanted: tuple[int, ...], shape: tuple[int, ...], dtype: np.dtype[np.generic]
+) -> None:
+    """Refuse what is no mask of these frames, before it is unpacked."""
+    if dtype.kind not in "bu":
+        _refuse(f"Expected bool or uint8 in {path}, got {dtype}; a mask is True or False.")
+    if shape != wanted and not (_is_packed(shape, wanted) and dtype == np.uint8):
+        _misfit(path, shape, wanted)
+
+
+def _check_words(path: Path, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
+    if len(shape) != 1 or shape[0] > _LONGEST or dtype != np.uint8:
+        _refuse(
+            f"Expected at most {_LONGEST} bytes on what made the mask in {path}, got {shape} of "
+            f"{dtype}; make it again."
+        )
+
+
+def _is_packed(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    return shape == (*wanted[:2], -(-wanted[2] // 8)) and shape != wanted
+
+
 def _bits(array: np.ndarray, path: Path, wanted: tuple[int, ...]) -> np.ndarray:
     """A bool array, from bool, from whole numbers 0 and 1 or 255, or from bits packed by lines."""
-    packed = (*wanted[:2], -(-wanted[2] // 8))
-    if array.dtype.kind not in "bu":
-        _refuse(f"Expected bool or uint8 in {path}, got {array.dtype}; a mask is True or False.")
-    if array.shape == packed and array.shape != wanted and array.dtype == np.uint8:
-        return np.unpackbits(array, axis=2, count=wanted[2]).astype(bool)
-    if array.shape != wanted:
-        _misfit(path, array.shape, wanted)
-    if array.dtype.kind == "u" and not np.isin(array, (0, 1)).all():
-        if not np.isin(array, (0, 255)).all():
-            _refuse(f"Expected 0 and 1, or 0 and 255, in {path}, got other values; save bool.")
+    if _is_packed(array.shape, wanted):
+        return np.unpackbits(array, axis=2, count=wanted[2]).view(bool)
+    if array.dtype.kind == "u" and not any(
+        all(np.isin(frame, pair).all() for frame in array) for pair in ((0, 1), (0, 255))
+    ):
+        _refuse(f"Expected 0 and 1, or 0 and 255, in {path}, got other values; save bool.")
     return array.astype(bool)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from masquerade.errors import BadInput
+from masquerade.files.array_on_disk import array_names, read_array
 from masquerade.mechanism import Shape
 
 
@@ -33,38 +34,39 @@ def given_labels(
         raise BadInput(
             f"Expected {name}, got none; name a file with --{name.replace('_', '-')}, or {instead}."
         )
-    found = read_array(Path(path), name)
-    if found.shape != shape[:3]:
-        raise BadInput(
-            f"Expected {name} of shape {shape[:3]}, as the video has frames, height and width, "
-            f"got {found.shape}."
-        )
-    return iter(found)
+    return iter(read_masks(Path(path), name, (shape[:3],)))
 
 
-def read_array(path: Path, name: str) -> np.ndarray:
-    """The one array of a file, of bools or whole numbers.
+def read_masks(path: Path, name: str, shapes: Sequence[Shape]) -> np.ndarray:
+    """The one array of a file, of bools or whole numbers, which stays on disk.
+
+    Args:
+        path: of the file.
+        name: of what it holds, in words.
+        shapes: that fit; what the file's header says is compared before anything is unpacked.
 
     Raises:
         BadInput: if there is none.
     """
     if not path.is_file():
         raise BadInput(f"Expected {name} at {path}; there is no such file.")
-    try:
-        arrays = _arrays(path)
-    except Exception as error:  # NumPy and zipfile raise whatever garbage makes them stumble over
-        raise BadInput(f"Expected a whole .npy or .npz at {path}; it cannot be read.") from error
-    if len(arrays) != 1 or arrays[0].dtype.kind not in "bui":
-        said = ", ".join(f"{array.dtype} {array.shape}" for array in arrays)
-        raise BadInput(f"Expected one array of bools or whole numbers in {path}, got {said}.")
-    return np.asarray(arrays[0])
+    names = array_names(path)
+    if len(names) > 1:
+        raise BadInput(
+            f"Expected one array of bools or whole numbers in {path}, got {', '.join(names)}; save "
+            "the one that counts by itself."
+        )
 
+    def check(shape: Shape, dtype: np.dtype[np.generic]) -> None:
+        if dtype.kind not in "bui":
+            raise BadInput(
+                f"Expected one array of bools or whole numbers in {path}, got {dtype} {shape}."
+            )
+        if shape not in shapes:
+            wanted = " or ".join(map(str, shapes))
+            raise BadInput(
+                f"Expected {name} of shape {wanted}, got {shape} in {path}; give frames, height "
+                "and width of the video as it is read."
+            )
 
-def _arrays(path: Path) -> list[np.ndarray]:
-    """All arrays of a file; that of a .npy is read from disk when it is needed."""
-    with path.open("rb") as stream:
-        if stream.read(2) != b"PK":
-            return [np.load(path, mmap_mode="r", allow_pickle=False)]
-        stream.seek(0)
-        held = np.load(stream, allow_pickle=False)
-        return [held[name] for name in held.files]
+    return read_array(path, check)

@@ -22,7 +22,7 @@ from masquerade.mechanism import Frames, Shape, Shapes, VideoMechanism, as_video
 from masquerade.noise import Noise, Scale, grid_for, rounded_bound, scale_for, to_grid
 from masquerade.release import visible as sight
 from masquerade.release.gaussian_video import PUBLIC, not_protected
-from masquerade.release.given_masks import read_array
+from masquerade.release.given_masks import read_masks
 from masquerade.tradeoff import gaussian_mu
 from masquerade.wording import delta_caveat
 
@@ -224,11 +224,7 @@ class PublicMaskGaussian(VideoMechanism):
             return itertools.repeat(_ONE)
         if self.mask_sha256 is not None and _hash(Path(self.mask)) != self.mask_sha256:
             raise BadInput(f"Expected the mask of that hash at {self.mask}, got another.")
-        found = read_array(Path(self.mask), "a mask")
-        if found.shape not in (shape[:3], shape[1:3]):
-            raise BadInput(
-                f"Expected a mask of shape {shape[1:3]} or {shape[:3]}, got {found.shape}."
-            )
+        found = read_masks(Path(self.mask), "a mask", (shape[1:3], shape[:3]))
         most = 1 + len(self.levels or ())
         if found.min() < 0 or found.max() > most:
             raise BadInput(

@@ -255,9 +255,11 @@ class AvatarStudy:
     def write_along(self, suffix: str, stream: BinaryIO) -> None:
         """The masks r, q and eroded r, as `data.mask_files` reads them."""
         assert suffix == MASKS  # the only one
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+        with zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
             for name, masks in self._made.items():
-                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
+                member = zipfile.ZipInfo(f"{name}.npy")  # its date is fixed: no clock in the file
+                member.compress_type = zipfile.ZIP_DEFLATED
+                with archive.open(member, "w", force_zip64=True) as entry:
                     _write_masks(entry, masks)
 
     def close(self) -> None:
