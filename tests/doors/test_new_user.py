@@ -46,6 +46,26 @@ def test_several_files_and_folders_are_released_to_one_folder(
     assert again.code == 0 and "3 stood there already" in again.out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("release", ".", "s3://bucket/out", "--mechanism", "blur"),
+        ("release", "gs://bucket/in", "out", "--mechanism", "blur"),
+        ("release", ".", "out", "--mechanism", "face_blur", "--export=file:///faces.json"),
+        ("receipt", "check", "https://host/out.mp4"),
+        ("ledger", "show", "--ledger", "s3://bucket/budget.db"),
+    ],
+)
+def test_an_address_is_never_taken_for_a_path(
+    words: tuple[str, ...], command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.png").touch()
+    done = command(*words)
+    assert done.code == 2 and "Expected a path on this machine" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+
+
 def test_folders_are_probed_signed_and_added_as_files_are(
     tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,6 +16,8 @@ from masquerade.guarantee import UnitName, named_unit
 
 _ANYTHING = ("TEXT", "PATH", "VALUE")
 _NUMBERS = {"N": ("a whole number", int), "X": ("a number", float)}
+_ADDRESS = re.compile("[A-Za-z][A-Za-z0-9+.-]*://")
+_SERVERS = ("postgresql://", "postgres://")
 _HAVE_SITES = ("pixels", "tube")
 _OF_FILES = tuple(name for name in UnitName if name is not UnitName.SHARD)
 
@@ -67,6 +70,7 @@ def checked(
     _refuse_count(program, every, given)
     if units and "--unit" not in given.flags:
         named_unit(None, units[0])
+    _refuse_addresses(given)
     _refuse_no_input(every, given)
     return [*_placed(every, given.words), *given.others]
 
@@ -188,6 +192,19 @@ def _refuse_count(program: str, every: Mapping[str, Flag], given: _Given) -> Non
         raise ValueError(
             f"Expected {taken} alone, got {extra!r} as well; {program} --help says what is taken."
         )
+
+
+def _refuse_addresses(given: _Given) -> None:
+    """All files are local; only a ledger may live on a server."""
+    for flag, values in {"": given.words, **given.flags}.items():
+        for word in values:
+            found = _ADDRESS.match(word)
+            if found is None or (flag == "--ledger" and found[0] in _SERVERS):
+                continue
+            raise ValueError(
+                f"Expected a path on this machine{f' after {flag}' * bool(flag)}, got {word}; copy "
+                "an input into a local folder first, or write the output to one and copy it then."
+            )
 
 
 def _refuse_no_input(every: Mapping[str, Flag], given: _Given) -> None:
