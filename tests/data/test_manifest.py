@@ -15,9 +15,10 @@ from masquerade.data.manifest import Manifest
 from masquerade.data.manifest_table import ManifestRow, as_csv
 from masquerade.doors.masks import with_masks
 from masquerade.doors.splits import public_part_of, signals_of
-from masquerade.errors import BadInput
+from masquerade.errors import BadInput, message
 from masquerade.joints import MPII
 from masquerade.recordings import Photo, Signal, Video
+from masquerade.train.faults import private_item
 
 EXACT = video_files.KINDS["ffv1.mkv"]
 FILM = video_files.moving(50, 24, 32)  # two seconds at 25 Hz
@@ -150,8 +151,36 @@ def test_signals_of_a_table_come_in_three_parts_by_the_names_of_people(worn: Any
 def test_signals_without_a_rate_or_with_a_lost_column_are_refused(worn: Any) -> None:
     with pytest.raises(BadInput, match="--rate-hz"):
         worn(rate_hz=None)[0]
-    with pytest.raises(BadInput, match="got no w"):
+    with pytest.raises(BadInput, match=r"one column w in .*a\.csv, got none"):
         worn(columns=("w",))[0]
+
+
+def test_a_column_that_was_not_asked_for_may_hold_anything(worn: Any, tmp_path: Path) -> None:
+    data = worn(columns=("z", "x"))
+    lines = (tmp_path / "b.csv").read_text().splitlines()
+    noted = [
+        f"{line},{word}" for line, word in zip(lines, ["note", *["caf\xe9"] * 20], strict=True)
+    ]
+    (tmp_path / "b.csv").write_bytes("\n".join(noted).encode("latin-1"))
+    assert np.array_equal(data[1].values, data[0].values) and all(
+        each.is_right for each in data.check()
+    )
+    (tmp_path / "a.csv").write_bytes((tmp_path / "b.csv").read_bytes())
+    with pytest.raises(BadInput, match=r"line 2, column 4 \(note\)") as stop:
+        worn()[0]
+    assert "--columns" in message(stop.value) and "--heading" not in message(stop.value)
+
+
+def test_check_names_the_files_without_a_column_that_was_asked_for(
+    worn: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "c.csv").write_text("x,y\n1,2\n")
+    assert worn(columns=("z", "x")).check()[0].missing == ("line 4: column z of c.csv",)
+
+
+def test_without_a_rate_the_flag_is_named_even_where_recordings_are_private(worn: Any) -> None:
+    with pytest.raises(BadInput, match="--rate-hz"):
+        private_item(worn(rate_hz=None), 0)
 
 
 FAULTS = {

@@ -145,6 +145,7 @@ class Manifest(Collection[Video | Photo | Signal]):
             for name, many in sorted(Counter(_said(row, column) for row in rows).items())
             if name
         ]
+        lost += [fault for row in rows for fault in self._lost_columns(row)]
         people = {row.subject for row in rows} - {None}
         return (
             self._count(str(self.kind), len(rows), lost),
@@ -189,6 +190,15 @@ class Manifest(Collection[Video | Photo | Signal]):
         named = [where for where in (row.path, row.mask, row.joints) if where is not None]
         return [where for where in named if not (self.folder / where).exists()]
 
+    def _lost_columns(self, row: ManifestRow) -> list[str]:
+        path = self.folder / row.path
+        if not (self.columns and self.kind is Medium.SIGNALS and _has_heading(path)):
+            return []
+        there = arrays.columns_of(path) if path.is_file() else self.columns
+        return [
+            f"line {row.line}: column {c} of {row.path}" for c in self.columns if c not in there
+        ]
+
     def _find(self) -> Sequence[Labels]:
         lost = [(row, where) for row in self._rows for where in self._lost(row)]
         if lost:
@@ -196,7 +206,7 @@ class Manifest(Collection[Video | Photo | Signal]):
             more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
             raise BadInput(
                 f"Expected every file that {self.table} names below {self.folder}, got none for "
-                f"{shown}{more}; mend the paths, or give --root."
+                f"{shown}{more}; mend the paths, or give the --root that they begin at."
             )
         return [
             Labels(
@@ -278,7 +288,9 @@ class Manifest(Collection[Video | Photo | Signal]):
     def _signal(self, row: ManifestRow, path: Path) -> Signal:
         if self.rate_hz is None:
             raise BadInput(
-                f"Expected the samples a second of the signals in {self.table}; give --rate-hz."
+                f"Expected the samples a second of the signals in {self.table}, got none; give "
+                "--rate-hz.",
+                is_public=True,
             )
         values = self._values(row, path)
         first = ceil((row.start or 0.0) * self.rate_hz)
@@ -302,21 +314,22 @@ class Manifest(Collection[Video | Photo | Signal]):
         if self.columns:
             return self.columns
         first = self.folder / self._table.rows[0].path
-        return arrays.read(first, heading=True).columns if first.suffix.lower() == ".csv" else ()
+        return arrays.columns_of(first) if _has_heading(first) else ()
 
     def _values(self, row: ManifestRow, path: Path) -> np.ndarray:
         """(T, C) float32, the channels in their order."""
-        file = arrays.read(path, heading=path.suffix.lower() == ".csv")
-        (values,) = file.arrays
+        has_heading = _has_heading(path)
+        wanted = self._channels if has_heading else ()
+        try:
+            (values,) = arrays.read(path, heading=has_heading, columns=wanted).arrays
+        except arrays.NotANumber as error:
+            if has_heading:
+                error.add_note("Mend it, or name the columns that are used: --columns.")
+            raise
         values = values.reshape(len(values), -1) if values.ndim == 1 else values
         if values.ndim != 2:
             self._refuse(row, "one line a sample", f"shape {values.shape}")
-        if file.columns:
-            lost = [name for name in self._channels if name not in file.columns]
-            if lost:
-                self._refuse(row, f"the columns {', '.join(self._channels)}", f"no {lost[0]}")
-            values = values[:, [file.columns.index(name) for name in self._channels]]
-        elif self.columns and values.shape[1] != len(self.columns):
+        if self.columns and values.shape[1] != len(self.columns):
             self._refuse(row, f"{len(self.columns)} columns", str(values.shape[1]))
         return values.astype(np.float32)
 
@@ -333,6 +346,10 @@ def _kind_of(path: Path) -> Medium | None:
     if path.suffix.lower() in (".csv", ".npy"):
         return Medium.SIGNALS
     return Medium.VIDEOS if is_video(path) else None
+
+
+def _has_heading(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
 
 
 def _said(row: ManifestRow, column: str) -> str:

@@ -7,7 +7,7 @@ import functools
 import io
 import math
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -37,6 +37,10 @@ class ArrayFile:
     columns: tuple[str, ...] = ()
 
 
+class NotANumber(BadInput):
+    """A cell of a .csv holds something else."""
+
+
 def check_suffix(path: Path) -> str:
     """The file's suffix, if it is one of ours.
 
@@ -53,6 +57,7 @@ def read(
     path: Path,
     *,
     heading: bool = False,
+    columns: Sequence[str] = (),
     max_bytes: int = MAX_BYTES,
     kinds: str = "uif",
     may_lack: bool = False,
@@ -63,6 +68,8 @@ def read(
         path: a .npy, .npz or .csv file.
         heading: whether a .csv begins with names of its columns. They are published; whether a
             file has them must be said, never guessed from its private content.
+        columns: of a .csv with a heading, the ones that are read, in this order; the others may
+            hold anything. All if empty.
         max_bytes: of all its numbers together, as the file's headers tell before they are read.
         kinds: of numbers that are taken, as NumPy's letters.
         may_lack: whether NaN may stand for what is missing.
@@ -77,7 +84,7 @@ def read(
     try:
         if suffix == ".csv":
             _check_bytes(path.stat().st_size, max_bytes, path)
-            table = _read_csv(path, heading=heading)
+            table = _read_csv(path, heading=heading, wanted=columns)
         elif suffix == ".npz":
             table = _read_npz(path, max_bytes)
         else:
@@ -97,6 +104,19 @@ def read(
                 f"Expected {name} without NaN or infinity; fill the gaps by a public rule first."
             )
     return table
+
+
+def columns_of(path: Path) -> tuple[str, ...]:
+    """The heading of a .csv that has one; nothing else of it is read.
+
+    Raises:
+        BadInput: if it is no .csv, or a spreadsheet may run a name.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as stream:
+            return _heading(next(filter(None, csv.reader(stream)), []), path)
+    except csv.Error as error:
+        raise BadInput(f"Expected a whole .csv file at {path}; it cannot be read.") from error
 
 
 def writer(path: Path, table: ArrayFile) -> Callable[[BinaryIO], None]:
@@ -177,8 +197,9 @@ def _check_names(names: tuple[str, ...], path: Path) -> None:
             )
 
 
-def _check_columns(columns: tuple[str, ...], path: Path) -> None:
+def _heading(cells: Sequence[str], path: Path) -> tuple[str, ...]:
     """Headings are published as they are: a spreadsheet must not take one for a formula."""
+    columns = tuple(cell.strip() for cell in cells)
     for number, column in enumerate(columns, 1):
         if not column.isprintable() or column.startswith(_FORMULA):
             raise BadInput(
@@ -186,31 +207,46 @@ def _check_columns(columns: tuple[str, ...], path: Path) -> None:
                 f"may run: it begins with one of {' '.join(_FORMULA)}, or cannot be printed; "
                 "rename it."
             )
+    return columns
 
 
-def _read_csv(path: Path, *, heading: bool) -> ArrayFile:
-    with path.open(newline="", encoding="utf-8-sig") as stream:
+def _read_csv(path: Path, *, heading: bool, wanted: Sequence[str]) -> ArrayFile:
+    with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as stream:
         rows = [(number, row) for number, row in enumerate(csv.reader(stream), 1) if row]
     columns: tuple[str, ...] = ()
     if heading and rows:
-        columns, rows = tuple(cell.strip() for cell in rows[0][1]), rows[1:]
-        _check_columns(columns, path)
+        columns, rows = _heading(rows[0][1], path), rows[1:]
     if not rows:
         raise BadInput(f"Expected at least one row of numbers in {path}.")
     width = len(columns or rows[0][1])
-    values = np.empty((len(rows), width))
-    for place, (number, row) in enumerate(rows):
+    places = _places(columns, wanted, path) if wanted else range(width)
+    values = np.empty((len(rows), len(places)))
+    for line, (number, row) in enumerate(rows):
         if len(row) != width:
             raise BadInput(f"Expected {width} columns in line {number} of {path}, got {len(row)}.")
-        for column, cell in enumerate(row):
+        for column, place in enumerate(places):
             try:
-                values[place, column] = float(cell)
+                values[line, column] = float(row[place])
             except ValueError:
-                remedy = " If that line has the names of columns, say so: --heading." * (place == 0)
-                raise BadInput(
-                    f"Expected a number in line {number}, column {column + 1} of {path}.{remedy}"
+                name = f" ({columns[place]})" if columns else ""
+                is_heading = line == 0 and not heading
+                remedy = " If that line has the names of columns, say so: --heading." * is_heading
+                raise NotANumber(
+                    f"Expected a number in line {number}, column {place + 1}{name} of "
+                    f"{path}.{remedy}"
                 ) from None
-    return ArrayFile(arrays=(values,), columns=columns)
+    return ArrayFile(arrays=(values,), columns=tuple(wanted) or columns)
+
+
+def _places(columns: Sequence[str], wanted: Sequence[str], path: Path) -> list[int]:
+    """Where the columns that are wanted stand."""
+    for name in wanted:
+        if (count := columns.count(name)) != 1:
+            raise BadInput(
+                f"Expected one column {name} in the heading of {path}, got {count or 'none'}; mend "
+                "the heading, or name others."
+            )
+    return [columns.index(name) for name in wanted]
 
 
 def _write_npy(table: ArrayFile, stream: BinaryIO) -> None:

@@ -15,7 +15,8 @@ from masquerade.errors import BadInput
 
 _FAULT = (
     "Expected private recordings that can be used, got at least one that cannot; nothing was "
-    "charged or written. To see which, for your eyes alone: masquerade data check NAME --recordings"
+    "charged or written. To see which, for your eyes alone, with what follows --data here: "
+    "masquerade data check NAME --recordings"
 )
 
 
