@@ -54,6 +54,49 @@ def test_check_counts_and_says_what_is_missing(command: Any, tmp_path: Path) -> 
     assert done.code == 4 and "nowhere" in done.err
 
 
+def test_a_fault_that_many_recordings_share_is_said_once(command: Any, tmp_path: Path) -> None:
+    for number in range(13):
+        cells = {11: "1\n2", 12: "1\nlate"}.get(number, "early\n2")
+        (tmp_path / f"{number}.csv").write_text(f"x\n{cells}\n")
+    rows = "".join(f"{number}.csv\n" for number in range(13))
+    (tmp_path / "t.csv").write_text(f"path\n{rows}")
+    asked = ("data", "check", "manifest", "--recordings", "--kind", "signals")
+    done = command(*asked, "--rate-hz", "1", "--table", tmp_path / "t.csv")
+    _, first, *names, other, last = done.out.splitlines()
+    assert first.startswith("! 11 recordings: Expected a number in line 2, column 1 (x) of FILE")
+    assert [name.strip() for name in names[:2]] == ["0.csv", "1.csv"] and "and 3 more" in names[-1]
+    assert other.startswith("! 12.csv: Expected a number in line 3, column 1 (x) of ")
+    assert done.code == 4 and last == "1 of 13 recordings can be used."
+    done = command(*asked, "--table", tmp_path / "t.csv")
+    assert "! all 13 recordings: " in done.out and "0.csv" not in done.out and done.code == 4
+
+
+def test_probe_names_every_file_that_is_broken_and_describes_the_others(
+    command: Any, tmp_path: Path
+) -> None:
+    root = of_folder(tmp_path / "set")
+    (root / "b.mp4").write_text("no film")
+    (root / "c.png").touch()
+    done = command("data", "probe", root, tmp_path / "nowhere.mp4")
+    assert done.code == 4 and done.out.count("4 frames of 48 x 32") == 2
+    assert done.out.count("! Expected") == 3 and done.out.endswith("2 of 5 files can be read.\n")
+    faults = [
+        each["error"]
+        for each in command("data", "probe", root, "--json").json["files"].values()
+        if "error" in each
+    ]
+    assert len(faults) == 2 and "empty file" in faults[1]
+
+
+def test_probe_of_a_folder_without_videos_is_refused(command: Any, tmp_path: Path) -> None:
+    (tmp_path / ".hidden.mp4").touch()
+    done = command("data", "probe", tmp_path)
+    assert done.code == 4 and "none among its 1 file" in done.err and "hidden" in done.err
+    (tmp_path / "a.csv").touch()
+    done = command("data", "probe", tmp_path)
+    assert done.code == 4 and "Expected videos or pictures" in done.err
+
+
 def test_an_unknown_or_missing_name_lists_the_data_sets(command: Any) -> None:
     done = command("data", "check", "ucf11")
     assert done.code == 2 and "did you mean ucf101" in done.err

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from masquerade.doors.data_sample import Sample
 from masquerade.doors.data_writing import WriteData
 from masquerade.doors.folder_plan import named_files
 from masquerade.doors.mask_making import MakeMasks
+from masquerade.errors import BadInput, exit_code, message
 from masquerade.people import bodies
 from masquerade.recordings import Video
 from masquerade.video import MAX_PIXELS, is_video, probe, read
@@ -112,8 +114,10 @@ class CheckData:
             return _read_all(entry)
         counts = entry.check()
         is_right = all(count.is_right for count in counts)
-        lines = [line for count in counts for line in _said(count, is_own=not entry.ABOUT.home)]
-        lines.append("Complete." if is_right else "NOT complete, or not the published version.")
+        is_own = not entry.ABOUT.home
+        lines = [line for count in counts for line in _said(count, is_own=is_own)]
+        bad = "NOT complete." if is_own else "NOT complete, or not the published version."
+        lines.append("Complete." if is_right else bad)
         data = {
             "is_right": is_right,
             "counts": [vars(count) | {"is_right": count.is_right} for count in counts],
@@ -131,17 +135,44 @@ def _read_all(entry: Collection[Any]) -> Answer:
             faults += [{"name": labels.name, "fault": fault}] if fault else []
             progress.advance(task)
     lines = ["PRIVATE: this is about what is in the recordings; do not publish it."]
-    lines += [f"! {each['name']}: {each['fault']}" for each in faults]
-    lines.append(f"{len(entry) - len(faults)} of {len(entry)} recordings can be used.")
+    alike: dict[str, list[dict[str, str]]] = {}
+    for each in faults:
+        alike.setdefault(_without_names(each), []).append(each)
+    for fault, several in alike.items():
+        names = [each["name"] for each in several]
+        if len(names) == 1:
+            lines.append(f"! {names[0]}: {several[0]['fault']}")
+        elif len(names) == len(entry):
+            lines.append(f"! all {len(names)} recordings: {fault}")
+        else:
+            lines += [f"! {len(names)} recordings: {fault}", *_shown(names)]
+    lines.append(_usable(len(entry), len(faults), "recordings", "used"))
     data = {"private": True, "recordings": len(entry), "faults": faults}
     return Answer(data=data, lines=lines, exit_code=4 if faults else 0)
+
+
+def _without_names(each: Mapping[str, str]) -> str:
+    """A fault without the file and the row that it is in: what many may have alike."""
+    file = each["name"].partition("#")[0]
+    said = re.sub(rf"\S*{re.escape(file)}", "FILE", each["fault"])
+    return re.sub(r"(FILE \(.*), line \d+\)", r"\1)", said)
+
+
+def _usable(many: int, faults: int, what: str, done: str) -> str:
+    return f"{many - faults} of {many} {what} can be {done}."
+
+
+def _shown(names: Sequence[str]) -> list[str]:
+    more = len(names) - _SHOWN_MISSING
+    lines = [f"    {name}" for name in names[:_SHOWN_MISSING]]
+    return [*lines, f"    and {more} more (--json names all)"] if more > 0 else lines
 
 
 def _fault(entry: Collection[Any], index: int) -> str:
     try:
         recording = entry[index]
     except (ValueError, TypeError, OSError) as error:
-        return str(error)
+        return message(error)
     is_strange = isinstance(recording, Video) and recording.activity not in entry.activities
     if entry.activities and is_strange:
         return f"Expected an activity of the list, got {recording.activity!r}."
@@ -155,10 +186,7 @@ def _said(count: Count, *, is_own: bool) -> list[str]:
         told = f" of {count.published} (source: {count.source})"
     mark = " " if count.is_right else "!"
     lines = [f"{mark} {count.what}: {count.found}{told}"]
-    lines += [f"    missing: {name}" for name in count.missing[:_SHOWN_MISSING]]
-    if (more := len(count.missing) - _SHOWN_MISSING) > 0:
-        lines.append(f"    and {more} more")
-    return lines
+    return lines + _shown([f"missing: {name}" for name in count.missing])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,10 +251,31 @@ class Probe:
 
     def run(self) -> Answer:
         """Decode all of it and describe it."""
-        files = self.files
-        if len(files) != 1 or files[0].is_dir():
-            files = tuple(path for path in named_files(files)[1] if is_video(path))
-        return Answer.of_each({str(path): self._one(path) for path in files})
+        files: dict[Path, None] = {}  # each once, in order
+        for path in self.files:
+            inside = named_files([path])[1] if path.is_dir() else [path]
+            files |= dict.fromkeys(one for one in inside if is_video(one) or one == path)
+        if not files:
+            raise BadInput(
+                f"Expected videos or pictures in {self.files[0]}, got files of other kinds alone; "
+                "give another folder."
+            )
+        if len(files) == 1:
+            return self._one(*files)
+        answers = {str(path): self._tried(path) for path in files}
+        answer, faults = (
+            Answer.of_each(answers),
+            sum(each.exit_code > 0 for each in answers.values()),
+        )
+        return replace(answer, lines=[*answer.lines, _usable(len(files), faults, "files", "read")])
+
+    def _tried(self, path: Path) -> Answer:
+        """One that cannot be read is said, and the others are looked into all the same."""
+        try:
+            return self._one(path)
+        except (BadInput, OSError) as error:
+            said = message(error)
+            return Answer(data={"error": said}, lines=[f"! {said}"], exit_code=exit_code(error))
 
     def _one(self, path: Path) -> Answer:
         inside = probe_file(path, max_pixels=self.max_pixels)

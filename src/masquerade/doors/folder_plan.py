@@ -159,9 +159,11 @@ def named_files(several: Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
         BadInput: if one is no recording, or a folder among them cannot be looked into.
     """
     found: list[Path] = []
+    others = hidden = 0
     for path in several:
         place = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
-        every, lost, _ = _everything(place) if path.is_dir() else ([place], [], 0)
+        every, lost, unseen = _everything(place) if path.is_dir() else ([place], [], 0)
+        others, hidden = others + len(every), hidden + unseen
         if lost:
             raise BadInput(f"{lost[0].source}: {lost[0].error}")
         if not path.is_dir() and not _is_recording(place):
@@ -170,7 +172,7 @@ def named_files(several: Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
             )
         found += [one for one in every if _is_recording(one)]
     if not found:
-        raise BadInput(f"Expected recordings in {several[0]}; there are none.")
+        raise BadInput(f"Expected recordings in {several[0]}; {_instead(others, hidden)}")
     return Path(os.path.commonpath([one.parent for one in found])), tuple(sorted(set(found)))
 
 
