@@ -143,9 +143,12 @@ def test_the_watch_data_are_split_by_people(command: Any, tmp_path: Path) -> Non
         (("--public-subjects", "1,2", "--test-subjects", "2"), "subjects in one part each"),
         (("--public-subjects", "1,2,3,4,5"), "some that are private"),
         (("--public-subjects", "1", "--grid", "epsilon=1,2"), "no --grid with a teacher ensemble"),
-        (("--public-subjects", "1", "--shards", "5"), "5 pieces to deal out for 5 shards"),
-        (("--public-subjects", "1", "--windows", "61"), "at least 61 samples|window of 61 samples"),
-        (("--public-subjects", "1", "--queries", "999"), "at least 999 public windows"),
+        (("--public-subjects", "1", "--shards", "5"), "give --shards "),
+        (
+            ("--public-subjects", "1", "--windows", "61"),
+            "at least 61 samples|windows of 61 samples",
+        ),
+        (("--public-subjects", "1", "--queries", "999"), "; give --queries "),
     ],
 )
 def test_who_is_public_must_be_said_and_be_enough(
@@ -213,7 +216,7 @@ def test_signals_that_do_not_fit_each_other_are_refused(
         (FewSignals(classes=("sit",)), "at least two activities"),
         (FewSignals(subjects=tuple("abcdx")), "of other people, got 1 who are in both"),
         (FewSignals(subjects=()), "at least one recording, got none"),
-        (FewSignals(length=15), "window of 20 samples"),
+        (FewSignals(length=15), "windows of 10 and 20 samples"),
     ],
 )
 def test_private_signals_that_nobody_could_learn_from_are_refused(

@@ -137,11 +137,7 @@ def test_who_is_dealt_what_hangs_on_places_in_the_list_and_not_on_names() -> Non
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(shards=5), r"at least 5 pieces to deal out for 5 shards by subject, got 4; use few"),
-        (dict(shards=5, by="record"), r"at least 5 pieces .* 5 shards by record, got 4"),
-        (dict(shards=100, by="time"), r"data for 100 teachers.* window of 5 samples.*use fewer"),
-        (dict(shards=2, windows=(31,)), r"window of 31 samples for teacher 0; .*shorter windows"),
-        (dict(shards=4, windows=(5, 16)), r"8 teachers.*window of 16 samples for teacher 1"),
+        (dict(shards=2, windows=(31,)), r"windows of 31 samples.* 30 samples at most; .*shorter"),
         (dict(shards=0), "shards to be a whole number >= 1"),
         (dict(shards=1.5), "shards"),
         (dict(windows=()), "at least one window length"),
@@ -155,13 +151,32 @@ def test_more_teachers_than_data_and_wrong_numbers_are_refused(
     how: dict[str, Any] = dict(shards=1, windows=(5,), by="subject") | change
     with pytest.raises(ValueError, match=message) as stop:
         partition(held, **how)
-    is_data = how["windows"] and min(how["windows"]) and how["shards"] in (1, 2, 4, 5, 100)
-    assert isinstance(stop.value, BadInput) == bool(is_data)
+    assert isinstance(stop.value, BadInput) == ("samples" in message)
+
+
+@pytest.mark.parametrize(
+    ("change", "works"),
+    [
+        (dict(shards=50), 4),
+        (dict(shards=5, by="record"), 4),
+        (dict(shards=50, windows=(5, 6, 7)), 4),
+        (dict(shards=4, windows=(5, 16)), 2),
+        (dict(shards=100, by="time"), 24),
+    ],
+)
+def test_too_many_shards_are_refused_with_a_number_that_works(
+    change: dict[str, Any], works: int
+) -> None:
+    held = [Extent(length=30, subject=str(number)) for number in range(4)]
+    how: dict[str, Any] = dict(windows=(5,), by="subject") | change
+    with pytest.raises(BadInput, match=f"--shards {how['shards']} .*; give --shards {works}\\.$"):
+        partition(held, **how)
+    assert partition(held, **how | {"shards": works})
 
 
 @each_way
 def test_nothing_recorded_is_refused(by: Any) -> None:
-    with pytest.raises(BadInput, match=r"pieces|data for 1 teachers"):
+    with pytest.raises(BadInput, match="got 0 recordings of 0 people"):
         partition([], shards=1, windows=(5,), by=by)
 
 

@@ -16,7 +16,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 
@@ -89,28 +89,48 @@ def partition(
         raise ValueError("Expected at least one window length, got none.")
     for window in windows:
         _check.count(window=window)
-    whole = [Stretch(number, 0, held.length) for number, held in enumerate(recordings)]
-    if by == "time":
-        first = _cut(whole, shards)
-    else:
-        first = _dealt(_groups(recordings, whole, by), shards, f"shards by {by}")
-    parts = len(windows)
-    groups = [_groups(recordings, shard, by) for shard in first]
-    if by != "time" and all(len(held) >= parts for held in groups):
-        teachers = [each for held in groups for each in _dealt(held, parts, "windows")]
-    else:
-        teachers = [each for shard in first for each in _cut_each(shard, parts, by)]
-    lengths = tuple(windows) * shards
-    for number, (held, window) in enumerate(zip(teachers, lengths, strict=True)):
-        if not any(len(stretch) >= window for stretch in held):
-            raise BadInput(
-                f"Expected data for {len(teachers)} teachers, got none long enough for a window of "
-                f"{window} samples for teacher {number}; use fewer teachers or shorter windows."
-            )
+    teachers, lengths = _shared(recordings, shards, windows, by), tuple(windows) * shards
+    if not _is_enough(teachers, windows):
+        _refuse(recordings, shards, windows, by)
     return Partition(
         teachers=tuple(map(tuple, teachers)),
         windows=lengths,
         max_teachers_per_subject=_reach(recordings, teachers),
+    )
+
+
+def _shared(
+    recordings: Sequence[Extent], shards: int, windows: Sequence[int], by: By
+) -> list[list[Stretch]]:
+    """The stretches of each teacher; some may have none."""
+    whole = [Stretch(number, 0, held.length) for number, held in enumerate(recordings)]
+    first = _cut(whole, shards) if by == "time" else _dealt(_groups(recordings, whole, by), shards)
+    parts = len(windows)
+    groups = [_groups(recordings, shard, by) for shard in first]
+    if by != "time" and all(len(held) >= parts for held in groups):
+        return [each for held in groups for each in _dealt(held, parts)]
+    return [each for shard in first for each in _cut_each(shard, parts, by)]
+
+
+def _is_enough(teachers: Sequence[Sequence[Stretch]], windows: Sequence[int]) -> bool:
+    return all(
+        any(len(stretch) >= windows[number % len(windows)] for stretch in held)
+        for number, held in enumerate(teachers)
+    )
+
+
+def _refuse(recordings: Sequence[Extent], shards: int, windows: Sequence[int], by: By) -> NoReturn:
+    """Name a number of shards that works; all that is looked at is public."""
+    people, lengths = {held.subject for held in recordings}, [held.length for held in recordings]
+    most = {"subject": len(people), "record": len(lengths), "time": sum(lengths) // sum(windows)}
+    fewer = min(shards - 1, most[by])
+    while fewer and not _is_enough(_shared(recordings, fewer, windows, by), windows):
+        fewer = 7 * fewer // 8
+    raise BadInput(
+        f"Expected enough for --shards {shards} by {by}, {shards * len(windows)} teachers with "
+        f"windows of {' and '.join(map(str, windows))} samples, got {len(lengths)} recordings of "
+        f"{len(people)} people, {max(lengths, default=0)} samples at most; "
+        + (f"give --shards {fewer}." if fewer else "give shorter --windows.")
     )
 
 
@@ -168,13 +188,8 @@ def _groups(
     return list(held.values())
 
 
-def _dealt(groups: list[list[Stretch]], hands: int, what: str) -> list[list[Stretch]]:
+def _dealt(groups: list[list[Stretch]], hands: int) -> list[list[Stretch]]:
     """Group i goes to hand i modulo ``hands``."""
-    if len(groups) < hands:
-        raise BadInput(
-            f"Expected at least {hands} pieces to deal out for {hands} {what}, got {len(groups)}; "
-            "use fewer."
-        )
     found: list[list[Stretch]] = [[] for _ in range(hands)]
     for place, group in enumerate(groups):
         found[place % hands] += group

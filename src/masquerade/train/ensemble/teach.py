@@ -179,8 +179,8 @@ def read(
     windows = worn.public_windows(known, max(method.windows), overlap=method.overlap)
     if len(windows) < method.queries:
         raise BadInput(
-            f"Expected at least {method.queries} public windows to ask, got {len(windows)}; lower "
-            "--queries or give more public signals."
+            f"Expected at least {method.queries} public windows to ask, got {len(windows)}; give "
+            f"--queries {len(windows)}, or more public signals."
         )
     owners = [
         owner_of(signal, index, "subject", private.labels[index].name)
