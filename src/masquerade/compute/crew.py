@@ -1,4 +1,4 @@
-"""Work on many files at a time; a worker that is killed takes nobody else along."""
+"""Work on many files at a time; in loky a worker that is killed takes nobody else along."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class Crew(Generic[Task, Done]):
         Args:
             tasks: begun in this order.
             jobs: at a time; by default as many as there are processors.
-            backend: loky (processes of this machine), threading, dask or ray.
+            backend: loky (processes of this machine), threading, dask or ray. Only with loky is
+                a task mourned whose worker was killed; the others may end the run, or do it twice.
         """
         jobs = min(jobs or joblib.cpu_count(), len(tasks))
         if not tasks:

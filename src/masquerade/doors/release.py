@@ -53,7 +53,9 @@ class ReleaseFile:
         ledger: charge this ledger (a path, or postgresql://...) before anything is released.
         device: cpu or cuda.
         jobs: files of a folder at a time; by default one for each processor.
-        backend: where the files of a folder are worked on: loky, threading, dask or ray.
+        backend: where the files of a folder are worked on: loky, threading, dask or ray. Where a
+            worker of dask or ray dies, files in work may be lost, or charged twice; only loky
+            names them.
         suffix: of all outputs of a folder; by default that of each input, where it can be written.
         keep_names: publish the names of a folder's files as they are; otherwise outputs get opaque
             names, and a private list beside the source folder tells which is which.
