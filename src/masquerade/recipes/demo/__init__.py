@@ -47,23 +47,27 @@ class Demo:
     def run(self) -> Answer:
         """Print one table, write ``report.html`` with everything else."""
         self.out.mkdir(parents=True, exist_ok=True)
+        work: dict[str, Callable[[bench.Told], Chapter]] = {
+            "clip": partial(clip.released, self.out),
+            "papers": claims.judged,
+            "audits": claims.played,
+            "noise": steps.noise,
+            "steps": lambda _: steps.released(self.out, seed=self.seed),
+            "people": lambda _: _people(self.out),
+            "places": partial(places.hidden, self.out),
+            "avatars": partial(avatars.replaced, self.out),
+            "videos": video_model.learned,
+            "poses": partial(pose.learned, self.out),
+            "sensors": sensor_model.learned,
+        }
+        if "avatar" not in catalog.names("release"):
+            del work["avatars"]
+        timed = {}
         with bench.telling() as told:
-            work: dict[str, Callable[[], Chapter]] = {
-                "clip": partial(clip.released, self.out, told),
-                "papers": partial(claims.judged, told),
-                "audits": partial(claims.played, told),
-                "noise": partial(steps.noise, told),
-                "steps": partial(steps.released, self.out, seed=self.seed),
-                "people": partial(_people, self.out),
-                "places": partial(places.hidden, self.out, told),
-                "avatars": partial(avatars.replaced, self.out, told),
-                "videos": partial(video_model.learned, told),
-                "poses": partial(pose.learned, self.out, told),
-                "sensors": partial(sensor_model.learned, told),
-            }
-            if "avatar" not in catalog.names("release"):
-                del work["avatars"]
-            timed = {name: _timed(chapter) for name, chapter in work.items()}
+            for place, (name, chapter) in enumerate(work.items(), 1):
+                called = f"{name} (part {place} of {len(work) + 1})"
+                told(called, 0, 1)
+                timed[name] = _timed(partial(chapter, _within(called, told)))
         timed["account"] = _timed(partial(budget.spent, self.out))  # forks, so without a bar
         return self._told(timed)
 
@@ -99,6 +103,10 @@ class Demo:
                 f"Pictures and the rest: {report}",
             ],
         )
+
+
+def _within(called: str, told: bench.Told) -> bench.Told:
+    return lambda what, done, total: told(f"{called}: {what}", done, total)
 
 
 def _timed(chapter: Callable[[], Chapter]) -> tuple[Chapter, float]:
