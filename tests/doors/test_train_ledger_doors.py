@@ -90,8 +90,6 @@ def test_enrolling_needs_an_account_and_people_where_they_are_the_unit(
     book: Path, command: Any, tmp_path: Path
 ) -> None:
     assert command("ledger", "enroll", "nobody", "--ledger", book, *TINY).code == 2
-    photos = command("ledger", "enroll", "ward", "--ledger", book, *TINY, "--kind", "photos")
-    assert photos.code == 4 and "got photos" in photos.err
     command("ledger", "open", "people", "--ledger", book, *OPEN, "--unit", "subject")
     assert command("ledger", "enroll", "people", "--ledger", book, *TINY).code == 0
     held = Ledger(book).book().holders

@@ -122,7 +122,7 @@ def test_the_cap_is_kept_and_a_refusal_spends_nothing(address: str) -> None:
         ledger.reserve(values(0), MECHANISM)
     assert ledger.entries() == before
     book = ledger.book()
-    fixed = summary_of(book, book.accounts["ward"])["fixed_list_epsilon"]
+    fixed = summary_of(book, book.accounts["ward"], set())["fixed_list_epsilon"]
     assert fixed == pytest.approx(gaussian_epsilon(gaussian_mu(1, DELTA) * 3**0.5, DELTA), abs=2e-4)
 
 

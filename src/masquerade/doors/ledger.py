@@ -18,6 +18,7 @@ from masquerade.doors import Answer, source
 from masquerade.doors.folder_plan import named_files
 from masquerade.doors.recording import make_mechanism
 from masquerade.doors.source import Limits
+from masquerade.doors.splits import photos_of
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
 from masquerade.files import atomic
@@ -146,7 +147,7 @@ class Add:
         shown = [(value, self.subject) for value in values]
         members = ledger.add_all(self.account, shown, same_as=twin, remake=make_mechanism)
         said = f"In {self.account}: {counted(len(members), 'file')}."
-        return _added({"account": self.account, "members": members}, said, warnings)
+        return _added(ledger, self.account, members, said, warnings)
 
     def _read(self, path: Path) -> Content:
         limits = Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes)
@@ -162,7 +163,7 @@ def _inside(path: Path) -> tuple[Path, ...]:
 class Enroll:
     """Put every recording of a data set into an account, all of them or none.
 
-    Where the unit is a subject, each recording goes to the subject that the data set names.
+    A photo of several people is one recording. Where the unit is a subject, each recording goes to the subject that the data set names.
 
     Args:
         account: the account's name.
@@ -176,9 +177,8 @@ class Enroll:
 
     def run(self, data: Collection[Any]) -> Answer:
         """Read and hash all of them, then add them."""
-        if data.kind == Medium.PHOTOS:
-            raise BadInput("Expected a data set of videos or signals, got photos.")
-        data = data.unless_chosen("train")
+        is_photos = data.kind is Medium.PHOTOS
+        data = photos_of(data, "train") if is_photos else data.unless_chosen("train")
         ledger = Ledger(self.ledger)
         accounts = ledger.book().accounts
         if self.account not in accounts:
@@ -197,7 +197,7 @@ class Enroll:
         members = ledger.add_all(self.account, found, remake=make_mechanism)
         split = getattr(data, "split", "all")
         said = f"{len(members)} recordings of the split {split} are in {self.account}."
-        return _added({"account": self.account, "members": len(members)}, said, warnings)
+        return _added(ledger, self.account, len(members), said, warnings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,8 +329,11 @@ class Export:
         )
 
 
-def _added(data: dict[str, Any], said: str, warnings: list[str]) -> Answer:
+def _added(ledger: Ledger, account: str, members: Any, said: str, warnings: list[str]) -> Answer:
     """What stands in an account now, what to look at, and what no ledger knows."""
+    if unlinked := ledger.count_unlinked(account):
+        warnings.append(words.about_unlinked(unlinked))
+    data = {"account": account, "members": members}
     return Answer(
         data=data | {"warnings": warnings, "note": NOT_COUNTED},
         lines=[said, *(f"Warning: {warning}" for warning in warnings), NOT_COUNTED],

@@ -20,7 +20,7 @@ from masquerade.ledger.tables import BALANCE, GROWN
 FIRST = 256  # entries of a ledger that gets its first balance; a smaller one is always walked whole
 EVERY = 16  # entries after which there is a new one
 # names are known by keys that Python's Unicode makes: under another, everything is walked anew
-FORM = f"1, Unicode {unicodedata.unidata_version}"
+FORM = f"2, Unicode {unicodedata.unidata_version}"
 
 
 @dataclass(frozen=True, kw_only=True)

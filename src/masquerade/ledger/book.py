@@ -138,7 +138,8 @@ class Book:
             before = self._known(_MEMBERS, str(old))
             before["files"] -= 1
             if not before["files"]:  # it is one with another now
-                before["held"] = {}
+                before["held"], before["became"] = {}, name
+                member["is_released"] |= before["is_released"]
         held = member["held"].setdefault(payload["account"], [])
         holder = self.call(payload["account"], payload["holder"])
         if holder not in held:
@@ -250,6 +251,11 @@ class Book:
         """Whether anything was ever released of a member, outside of runs."""
         found = self.pages.hashed(_MEMBERS, member).get(member)
         return found is not None and bool(found["is_released"])
+
+    def current(self, member: str) -> str:
+        """The member that one has become: itself, unless it is one with another now."""
+        found = self.pages.hashed(_MEMBERS, member).get(member)
+        return self.current(found["became"]) if found and "became" in found else member
 
     def held(self, member: str) -> dict[str, list[str]]:
         """The accounts that hold a member, with who pays in each."""

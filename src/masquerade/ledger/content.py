@@ -1,9 +1,14 @@
-"""How a ledger knows a recording: by a hash of what it holds, in any file format."""
+"""How a ledger knows a recording: by one fingerprint, whatever file or data set it comes from.
+
+The fingerprint is of the decoded numbers: whole ones from 0 to 255, such as pixels, as bytes, all
+others rounded to little-endian float32. Axes of length 1 do not count, so that a photo is a film of
+one frame and a column a list. Two recordings that differ by less are charged as one.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,21 +16,23 @@ import numpy as np
 from masquerade.ledger.looks import Looker
 from masquerade.mechanism import Shape, Shapes, Value, arrays_of, shapes_of
 
+_PIXELS, _NUMBERS = "u1", "<f4"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
     """What a ledger needs to know of a recording: its shape, and a hash that never leaves it.
 
-    The hash is of the decoded numbers, the same for every file format.
-
     Args:
         shapes: of the arrays.
         fingerprint: the hash.
+        former: those by which earlier versions may know it.
         look: of a film or picture (see `ledger.looks`); it stays in the ledger, too.
     """
 
     shapes: Shapes
     fingerprint: bytes
+    former: tuple[bytes, ...] = field(default=(), compare=False, repr=False)
     look: bytes = field(default=b"", compare=False, repr=False)
 
     @classmethod
@@ -33,14 +40,14 @@ class Content:
         """Of a value in memory; of a content, itself."""
         if isinstance(value, Content):
             return value
-        arrays, shapes = arrays_of(value), shapes_of(value)
-        if len(shapes) == 1 and len(shapes[0]) == 4:
-            return cls.of_frames(shapes[0], arrays[0])
-        digest = hashlib.sha256()
-        for array in arrays:
-            digest.update(repr(array.shape).encode())
-            digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
-        return cls(shapes=shapes, fingerprint=digest.digest())
+        arrays, shapes = [_canonical(array) for array in arrays_of(value)], shapes_of(value)
+        if len(arrays) == 1 and _is_film(arrays[0]):
+            return cls.of_frames(shapes[0], arrays[0] if arrays[0].ndim == 4 else arrays[0][None])
+        return cls(
+            shapes=shapes,
+            fingerprint=_digest(arrays),
+            former=tuple({_former(arrays_of(value)): None, _former(arrays): None}),
+        )
 
     @classmethod
     def of_frames(cls, shape: Shape, frames: Iterable[np.ndarray]) -> Content:
@@ -52,19 +59,65 @@ class Content:
 
 
 class Watcher:
-    """Makes the `Content` of a video whose frames pass by one at a time."""
+    """Makes the `Content` of a video whose frames pass by one at a time: (H, W, 3) uint8."""
 
     def __init__(self, shape: Shape) -> None:
-        self._shape, self._digest = shape, hashlib.sha256(repr(shape).encode())
-        self._looker = Looker(shape)
+        self._shape, self._digest = shape, hashlib.sha256(_heading(shape, _PIXELS))
+        film = shape if len(shape) == 4 else (1, *shape)
+        known = [film, film[1:]] if film[0] == 1 else [film]
+        self._former = [hashlib.sha256(repr(each).encode()) for each in known]
+        self._looker = Looker(film)
 
     def add(self, frame: np.ndarray) -> None:
         """The next frame."""
-        self._digest.update(np.ascontiguousarray(frame, dtype="<f8").tobytes())
+        self._digest.update(np.ascontiguousarray(frame).tobytes())
+        wide = np.ascontiguousarray(frame, dtype="<f8").tobytes()
+        for digest in self._former:
+            digest.update(wide)
         self._looker.add(frame)
 
     def content(self) -> Content:
         """Of the frames so far."""
         return Content(
-            shapes=(self._shape,), fingerprint=self._digest.digest(), look=self._looker.look()
+            shapes=(self._shape,),
+            fingerprint=self._digest.digest(),
+            former=tuple(digest.digest() for digest in self._former),
+            look=self._looker.look(),
         )
+
+
+def _is_film(array: np.ndarray) -> bool:
+    """Whether these are frames, or one picture."""
+    return array.dtype == np.uint8 and array.ndim in (3, 4) and array.shape[-1] == 3
+
+
+def _canonical(array: np.ndarray) -> np.ndarray:
+    """The same numbers as bytes if they are pixels', and otherwise as float32; no minus zero."""
+    if array.dtype == np.uint8:
+        return array
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.asarray(array.astype(_NUMBERS) + np.float32(0))
+        as_pixels = rounded.astype(np.uint8)
+    return as_pixels if np.array_equal(as_pixels, rounded) else rounded
+
+
+def _heading(shape: Shape, kind: str) -> bytes:
+    return repr((*(int(size) for size in shape if size != 1), kind)).encode()
+
+
+def _digest(arrays: Sequence[np.ndarray]) -> bytes:
+    found = hashlib.sha256()
+    for array in arrays:
+        kind = _PIXELS if array.dtype == np.uint8 else _NUMBERS
+        found.update(_heading(array.shape, kind))
+        found.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+    return found.digest()
+
+
+def _former(arrays: Sequence[np.ndarray]) -> bytes:
+    """As earlier versions did: the shape as it was, and every number in float64."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(repr(array.shape).encode())
+        found.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
+    return found.digest()

@@ -10,10 +10,15 @@ from typing import Any
 
 import sqlalchemy as sql
 
+from masquerade.errors import BadInput
 from masquerade.ledger.book import Book
+from masquerade.ledger.content import Content
 from masquerade.ledger.damage import Tampered, reading
 from masquerade.ledger.store import Session
 from masquerade.ledger.tables import CONTENTS, LOOKS
+
+_FORM = "2:"  # before the names of contents; those of earlier versions have nothing before them
+_LENGTH = 64
 
 
 class Desk:
@@ -38,15 +43,24 @@ class Desk:
         found = map(self.session.entry_at, self.book.runs())
         return [entry.payload for entry in found if entry is not None]
 
-    def member_of(self, content: bytes) -> str | None:
+    def member_of(self, content: Content) -> str | None:
         """The member that a file's content belongs to."""
         row = self._row(content)
         return None if row is None else str(row.member)
 
-    def token_of(self, content: bytes) -> str | None:
+    def members_of(self, content: Content) -> list[str]:
+        """The members that a content belongs to: of an earlier version there may be two."""
+        return list(dict.fromkeys(str(row.member) for row in self._rows(content)))
+
+    def token_of(self, content: Content) -> str | None:
         """The random token of a file's content: this very content, not its member's others."""
         row = self._row(content)
         return None if row is None else str(row.token)
+
+    def unlinked(self) -> set[str]:
+        """Members by a fingerprint that only an earlier version made, and not seen since."""
+        rows = self.session.connection.execute(sql.select(CONTENTS.c.content, CONTENTS.c.member))
+        return {str(row.member) for row in rows if not row.content.startswith(_FORM)}
 
     def move(self, old: str, new: str) -> list[str]:
         """Tie every content of a member to another; return their tokens, for the chain to name."""
@@ -54,13 +68,11 @@ class Desk:
         connection = self.session.connection
         rows = list(connection.execute(sql.select(CONTENTS).where(CONTENTS.c.member == old)))
         for row in rows:
-            mac = self.session.mac("member", row.content, new, row.token)
-            change = sql.update(CONTENTS).where(CONTENTS.c.token == row.token)
-            connection.execute(change.values(member=new, mac=mac))
+            self._write(row, member=new)
             self._moving.add(row.token)
         return [str(row.token) for row in rows]
 
-    def remember(self, content: bytes, member: str) -> str:
+    def remember(self, content: Content, member: str) -> str:
         """Tie a file's content to a member; return the random token that the chain must name.
 
         The chain never holds anything computed from the content.
@@ -75,22 +87,50 @@ class Desk:
             self._moving.add(token)
         return str(token)
 
-    def _row(self, content: bytes) -> Any:
-        where = CONTENTS.c.content == self._name_of(content)
-        row = self.session.connection.execute(sql.select(CONTENTS).where(where)).one_or_none()
-        if row is None:
+    def _row(self, content: Content) -> Any:
+        """The one row of a content; what an earlier version wrote is linked to it."""
+        rows = self._rows(content)
+        if len({row.member for row in rows}) > 1:
+            raise BadInput(
+                "Expected one member for a recording, got two, which an earlier version did not "
+                "know to be one; make them one, with what both have spent: masquerade ledger add"
+            )
+        for place, row in enumerate(rows):
+            if not row.content.startswith(_FORM):
+                own = self._name_of(content) if place == 0 else _FORM + row.content[len(_FORM) :]
+                rows[place] = self._write(row, content=own)
+        return rows[0] if rows else None
+
+    def _rows(self, content: Content) -> list[Any]:
+        """The rows of a content in every form, its own first, each checked."""
+        own = self._name_of(content)
+        former = [self.session.mac("content", each.hex()) for each in content.former]
+        where = CONTENTS.c.content.in_([own, *former])
+        rows = list(self.session.connection.execute(sql.select(CONTENTS).where(where)))
+        if not rows:
             self._check_all()
-        elif row.token not in self._moving:
-            self.session.check_content(row, self.book.member_of(row.token))
-        return row
+        for row in rows:
+            if row.token not in self._moving:
+                self.session.check_content(row, self.book.member_of(row.token))
+        return sorted(rows, key=lambda row: row.content != own)
+
+    def _write(self, row: Any, **changes: str) -> Any:
+        """A row with other values, sealed anew."""
+        values = {**row._mapping, **changes}
+        mac = self.session.mac("member", values["content"], values["member"], row.token)
+        where = CONTENTS.c.token == row.token
+        connection = self.session.connection
+        connection.execute(sql.update(CONTENTS).where(where).values(**values | {"mac": mac}))
+        return connection.execute(sql.select(CONTENTS).where(where)).one()
 
     def _check_all(self) -> None:
         if not self._is_checked:
             self.session.check_contents(self.book.tokens())
         self._is_checked = True
 
-    def _name_of(self, content: bytes) -> str:
-        return self.session.mac("content", content.hex())
+    def _name_of(self, content: Content) -> str:
+        name = _FORM + self.session.mac("content", content.fingerprint.hex())
+        return name[:_LENGTH]
 
     def keep_look(self, token: str, look: bytes) -> None:
         """Keep how a content looks, sealed, apart from the chain; an empty look is none."""

@@ -37,7 +37,7 @@ def of_looks(desk: Desk, contents: list[tuple[str, Content]]) -> list[str]:
     new: list[str] = []  # of the files themselves, which come after the members
     equal = {content.fingerprint: (name, content) for name, content in reversed(contents)}
     for name, content in reversed(equal.values()):
-        if desk.member_of(content.fingerprint) is not None:
+        if desk.members_of(content):
             continue
         places = alike(content.look, known)
         if places:

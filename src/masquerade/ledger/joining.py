@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from masquerade.events import DpEvent
-from masquerade.ledger import runs
 from masquerade.ledger.book import PEOPLE, WHOLE, Account, Book
 from masquerade.ledger.content import Content
 from masquerade.ledger.desk import Desk
 from masquerade.ledger.names import key_of
+from masquerade.ledger.runs import current_run, earlier_event
 from masquerade.mechanism import Mechanism, Shapes
 
 Remake = Callable[..., Mechanism]  # a mechanism of its name and its fields
@@ -35,6 +36,16 @@ def holder_of(account: Account, member: str, subject: str | None) -> str:
     return " ".join(subject.split()) if subject else member
 
 
+class _Coming(NamedTuple):
+    """A file on its way into an account, and what it owes there."""
+
+    account: Account
+    member: str
+    holder: str
+    token: str
+    events: tuple[DpEvent, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Joining:
     """Contents on their way into accounts.
@@ -50,64 +61,102 @@ class Joining:
 
     def member_of(self, content: Content, same_as: Content | None) -> tuple[str, str]:
         """The member of a content (its own, that of its twin, or a new one) and its token."""
-        known = self.desk.member_of(content.fingerprint)
-        twin = None if same_as is None else self.desk.member_of(same_as.fingerprint)
+        own = self._member_of(content)
+        twin = None if same_as is None else self._member_of(same_as)
         if same_as is not None and twin is None:
             raise ValueError("Expected the other file to be a member already; add it first.")
-        if known is not None and twin is not None and known != twin:
-            self._unite(known, twin)
-        member = twin or known or secrets.token_hex(8)
-        token = self.desk.remember(content.fingerprint, member)
+        if own is not None and twin is not None and own != twin:
+            book = self.desk.book
+            is_learned = any(own in payload["members"] for payload in self.desk.runs)
+            if is_learned or book.is_released(own):
+                raise ValueError(
+                    "Expected a file of which nothing was released yet; both are members of their "
+                    "own already, and this one was charged. Say what shows the same footage before "
+                    "that."
+                )
+            self._unite(own, twin)
+        member = twin or own or secrets.token_hex(8)
+        token = self.desk.remember(content, member)
         self.desk.keep_look(token, content.look)
         return member, token
+
+    def _member_of(self, content: Content) -> str | None:
+        """The one member of a content; what an earlier version took for several is made one."""
+        members = self.desk.members_of(content)
+        for other in members[1:]:
+            self._unite(other, members[0])
+        return members[0] if members else None
 
     def _unite(self, old: str, new: str) -> None:
         """Make the files of a member those of another, in every account that holds either.
 
-        Raises:
-            ValueError: if the old one was charged before: what was spent apart stays apart.
+        What one of them cost before is owed wherever only the other was, and by whoever pays for
+        it as a file of its own.
         """
-        book = self.desk.book
-        is_learned = any(old in payload["members"] for payload in self.desk.runs)
-        if is_learned or book.is_released(old):
-            raise ValueError(
-                "Expected a file of which nothing was released yet; both are members of their "
-                "own already, and this one was charged. Say what shows the same footage before "
-                "that."
-            )
-        held = [(name, list(who)) for name, who in book.held(old).items()]
+        book, ways = self.desk.book, {}
+        for name in dict.fromkeys((*book.held(old), *book.held(new))):
+            holders = (*book.held(old).get(name, ()), *book.held(new).get(name, ()))
+            people = [new if each == old else book.name_of(name, each) for each in holders]
+            ways[name] = [(new, "", each) for each in dict.fromkeys(people)]
+        owed = [
+            each
+            for name, given in ways.items()
+            for each in self._owed(book.accounts[name], given, was=old)
+        ]
         for token in self.desk.move(old, new):
-            for name, holders in held:
-                people = [new if each == old else book.name_of(name, each) for each in holders]
-                self.add(book.accounts[name], [(new, token, each) for each in people])
+            self._write([each._replace(token=token) for each in owed])
+            owed = [each._replace(events=()) for each in owed]
 
     def add(self, account: Account, given: list[tuple[str, str, str]]) -> None:
-        """Write the entries that put (member, token, name) into an account, with what is owed.
+        """Write the entries that put (member, token, name) into an account, with what is owed."""
+        self._write(self._owed(account, given))
 
-        What was released of a member before is charged with its entry; what runs cost a holder
-        before, once, with the holder's last entry, for all that came together.
+    def _owed(
+        self, account: Account, given: list[tuple[str, str, str]], *, was: str = ""
+    ) -> list[_Coming]:
+        """What (member, token, name) owe when they come into an account.
+
+        What was released of a member before is owed with its entry; what runs cost a holder before,
+        once, with the holder's last entry, for all that came together.
+
+        Args:
+            account: that they come into.
+            given: who comes.
+            was: another member that each of them is one with from then on.
         """
         book = self.desk.book
         now = book.members_by_holder(account.name)
         holders = [book.call(account.name, name) for _, _, name in given]
         had = {holder: set(now[holder]) for holder in holders}
         last = {holder: place for place, holder in enumerate(holders)}
+        runs = [current_run(book, payload) for payload in self.desk.runs]
+        found = []
         for place, ((member, token, _), holder) in enumerate(zip(given, holders, strict=True)):
+            members = [each for each in (member, was) if each]
             events: list[DpEvent] = []
-            if member not in now[holder]:
-                events += self._released(account, member)
-            now[holder].add(member)
+            for each in members:
+                if each not in now[holder]:
+                    events += self._released(account, each)
+            now[holder].update(members)
             if last[holder] == place:
-                events += self._learned(account, had[holder], now[holder])
-            carried = book.charge(account, holder, events) if events else []
+                earlier = (earlier_event(run, account, had[holder], now[holder]) for run in runs)
+                events += [event for event in earlier if event is not None]
+            found.append(_Coming(account, member, holder, token, tuple(events)))
+        return found
+
+    def _write(self, coming: Iterable[_Coming]) -> None:
+        book = self.desk.book
+        for each in coming:
+            account, events = each.account, list(each.events)
+            carried = book.charge(account, each.holder, events) if events else []
             # an entry also where the file was in it: no sequence number tells that two are equal
             entry = self.desk.session.append(
                 "add",
                 {
                     "account": account.name,
-                    "member": member,
-                    "holder": book.name_of(account.name, holder),
-                    "token": token,
+                    "member": each.member,
+                    "holder": book.name_of(account.name, each.holder),
+                    "token": each.token,
                     "carried": carried,
                 },
             )
@@ -121,7 +170,9 @@ class Joining:
         session = self.desk.session
         for entry in session.since(session.origin):  # slow if there are many, and rarely needed
             payload = entry.payload
-            if entry.kind != "reserve" or payload.get("member") != member:
+            if entry.kind != "reserve" or "member" not in payload:
+                continue
+            if self.desk.book.current(payload["member"]) != member:
                 continue
             shapes = tuple(tuple(shape) for shape in payload["shapes"])
             # old entries do not say whether the sound of a video went along: it may have
@@ -141,11 +192,6 @@ class Joining:
             mechanism = self.remake(payload["mechanism"], **payload["fields"])
             found.append(event_for(mechanism, shapes, account, with_sound=False))
         return found
-
-    def _learned(self, account: Account, before: set[str], after: set[str]) -> list[DpEvent]:
-        """What runs cost a holder of these members before they came into the account."""
-        found = [runs.earlier_event(payload, account, before, after) for payload in self.desk.runs]
-        return [event for event in found if event is not None]
 
 
 def event_for(

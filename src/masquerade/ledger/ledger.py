@@ -198,7 +198,7 @@ class Ledger:
                 "reserve",
                 {
                     "member": member,
-                    "token": desk.token_of(content.fingerprint),
+                    "token": desk.token_of(content),
                     "mechanism": mechanism.name,
                     "fields": mechanism.fields(),
                     "shapes": [list(shape) for shape in content.shapes],
@@ -256,13 +256,18 @@ class Ledger:
         """Whether a receipt's spend was recorded here, for this very content."""
         with self._desk() as desk:
             entry = _entry_of(desk.session, receipt)
-            token = desk.token_of(Content.of(value).fingerprint)
+            token = desk.token_of(Content.of(value))
         return entry is not None and token is not None and entry.payload.get("token") == token
 
     def count_members(self, contents: Iterable[Content]) -> int:
         """How many of these are in an account, and so not to be used as if they were public."""
         with self._desk() as desk:
-            return sum(desk.member_of(each.fingerprint) is not None for each in contents)
+            return sum(bool(desk.members_of(each)) for each in contents)
+
+    def count_unlinked(self, account: str) -> int:
+        """How many members of an account an earlier version made, and nobody has seen since."""
+        with self._desk() as desk:
+            return len(words.unlinked_in(desk.book, desk.unlinked(), account))
 
     def accept_clock(self) -> LedgerEntry:
         """Go on with the present time although the last entry is of a later one.
@@ -314,7 +319,8 @@ class Ledger:
             if account and account not in accounts:
                 raise ValueError(_check.unknown("account", account, list(accounts)))
             shown = [each for each in accounts.values() if account in ("", each.name)]
-            return [words.summary_of(desk.book, each) for each in shown]
+            unlinked = desk.unlinked()
+            return [words.summary_of(desk.book, each, unlinked) for each in shown]
 
     def strangers(self, receipts: list[Receipt]) -> list[Receipt]:
         """Receipts whose entry is missing, is another release, or has another output already."""
@@ -366,7 +372,7 @@ def _charges(
     desk: Desk, content: Content, mechanism: Mechanism, *, with_sound: bool
 ) -> tuple[str, list[dict[str, Any]]]:
     """Who is charged what for a release of this content; all of it fits."""
-    member, accounts = desk.member_of(content.fingerprint), desk.book.accounts
+    member, accounts = desk.member_of(content), desk.book.accounts
     held = {} if member is None else desk.book.held(member)
     if member is None or not held:
         raise BadInput(

@@ -73,7 +73,7 @@ def payload_of(desk: Desk, run: Run) -> dict[str, Any]:
     told, book = _told(desk, run), desk.book
     held = _held(book, told["members"])
     if told["masks"]:
-        _check_masks(desk.runs, told)
+        _check_masks([current_run(book, payload) for payload in desk.runs], told)
     charges: list[dict[str, Any]] = []
     for (name, holder), places in held.items():
         account = book.accounts[name]
@@ -97,6 +97,11 @@ def standing(desk: Desk, run: Run) -> LedgerEntry | None:
             "settings, or a run that has ended; choose another output."
         )
     return entry
+
+
+def current_run(book: Book, payload: dict[str, Any]) -> dict[str, Any]:
+    """A run with the members that its recordings belong to now."""
+    return payload | {"members": [book.current(member) for member in payload["members"]]}
 
 
 def earlier_event(
@@ -147,15 +152,14 @@ def _check_masks(earlier: Iterable[dict[str, Any]], told: dict[str, Any]) -> Non
 
 def _told(desk: Desk, run: Run) -> dict[str, Any]:
     """What a run is, as the ledger keeps it."""
-    prints = [content.fingerprint for content in run.contents]
     return {
         "mechanism": run.method,
         "fields": run.fields,
         "run": run.run_id,
         "public": run.public,
         "events": {str(name): event_to_json(event) for name, event in run.events.items()},
-        "members": [desk.member_of(found) for found in prints],
-        "tokens": [desk.token_of(found) for found in prints],
+        "members": [desk.member_of(found) for found in run.contents],
+        "tokens": [desk.token_of(found) for found in run.contents],
         "masks": [desk.session.mark(mask) for mask in run.masks] if run.public != PUBLIC[0] else [],
         "units": list(run.units),
     }

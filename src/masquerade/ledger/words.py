@@ -11,8 +11,14 @@ from masquerade.events import ComposedDpEvent, SelfComposedDpEvent
 from masquerade.ledger.book import Account, Book
 
 
-def summary_of(book: Book, account: Account) -> dict[str, Any]:
-    """What is left of an account, for machines."""
+def summary_of(book: Book, account: Account, unlinked: set[str]) -> dict[str, Any]:
+    """What is left of an account, for machines.
+
+    Args:
+        book: what the entries say.
+        account: which.
+        unlinked: members that an earlier version made and nobody has seen since.
+    """
     holders, spent = sorted(book.members_by_holder(account.name)), book.spent
     least = max(holders, key=lambda each: spent.get((account.name, each), 0), default=None)
     allowance = account.cap.allowance
@@ -26,6 +32,7 @@ def summary_of(book: Book, account: Account) -> dict[str, Any]:
         "epsilon": account.cap.epsilon,
         "delta": account.cap.delta,
         "holders": len(holders),
+        "unlinked": len(unlinked_in(book, unlinked, account.name)),
         "releases_of_the_busiest": 0 if least is None else book.count_of(account, least),
         "left_share": max(remaining, 0) / allowance,
         "epsilon_that_fits": int(account.cap.epsilon_that_fits(remaining) * 1e4) / 1e4,
@@ -65,10 +72,25 @@ def sentences(summary: dict[str, Any]) -> list[str]:
             f"  Cost of its {summary['releases_of_the_busiest']} releases, had the list been fixed "
             f"in advance: epsilon {shown(summary['fixed_list_epsilon'])}."
         )
+    if summary["unlinked"]:
+        lines.append(f"  {about_unlinked(summary['unlinked'])}")
     lines += [
         f"  {', '.join(names)}: one person, who pays for all." for names in summary["one_person"]
     ]
     return lines
+
+
+def unlinked_in(book: Book, unlinked: set[str], account: str) -> set[str]:
+    """Those of the unlinked members that are in an account."""
+    return unlinked & set().union(*book.members_by_holder(account).values())
+
+
+def about_unlinked(count: int) -> str:
+    """What to do about members that an earlier version made."""
+    return (
+        f"{counted(count, 'recording')} of an earlier version, not seen since: in another form the "
+        "same could come in again and be charged apart. Add the files once more."
+    )
 
 
 def gist(payload: dict[str, Any]) -> str:

@@ -1,0 +1,186 @@
+"""One recording is one member, whatever file, data set or version of the ledger it came in by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import video_files as maker
+from masquerade.doors.ledger import Enroll
+from masquerade.doors.models import make_method, train_file
+from masquerade.doors.recording import make_mechanism, release_file, release_value
+from masquerade.doors.source import find
+from masquerade.errors import BadInput, BudgetExceeded
+from masquerade.guarantee import Unit, UnitName
+from masquerade.ledger import Content, Ledger
+from masquerade.ledger.filter import FilterName
+from masquerade.mechanism import Value
+from masquerade.recordings import Photo, Signal, Video
+from masquerade.video import read
+
+HALF = make_mechanism("gaussian_noise", epsilon=3.5, delta=1e-5, unit="value", low=-9, high=9)
+TABLE = arrays.arrays(
+    np.float64, st.tuples(st.integers(2, 6), st.integers(1, 3)), elements=st.floats(-9, 9)
+)
+
+
+def in_files(folder: Path, value: np.ndarray) -> Iterator[Content]:
+    """A table as every file that can hold it."""
+    np.save(folder / "a.npy", value)
+    np.savez(folder / "a.npz", value)
+    np.savetxt(folder / "a.csv", value, delimiter=",", fmt="%.17g")
+    for name in ("a.npy", "a.npz", "a.csv"):
+        yield find(folder / name).content
+
+
+def prints(contents: Iterator[Content] | list[Content]) -> set[bytes]:
+    return {content.fingerprint for content in contents}
+
+
+@settings(max_examples=25)
+@given(TABLE)
+def test_a_signal_is_one_in_memory_in_every_file_and_in_every_type_of_number(
+    tmp_path_factory: pytest.TempPathFactory, value: np.ndarray
+) -> None:
+    folder, rounded = tmp_path_factory.mktemp("a"), value.astype(np.float32)
+    ways: list[Value] = [value, rounded, rounded.astype(">f8"), np.asfortranarray(value)]
+    ways += [(value,), value[None], Signal(values=rounded, rate_hz=20)]
+    found = prints([*map(Content.of, ways), *in_files(folder, value), *in_files(folder, rounded)])
+    assert len(found) == 1
+    other = value.copy()
+    other[0, 0] += 0.01
+    assert Content.of(other).fingerprint not in found
+
+
+@pytest.mark.parametrize("kind", [bool, "u1", "i2", ">i4", "i8", "f2", "f4", "f8"])
+def test_whole_numbers_are_the_same_in_every_type(kind: Any) -> None:
+    value = np.array([[0, 1, 1], [1, 0, 1]])
+    assert len(prints([Content.of(value), Content.of(value.astype(kind))])) == 1
+    assert Content.of(-0.0 * value).fingerprint == Content.of(0.0 * value).fingerprint
+
+
+def test_a_film_is_one_as_a_file_in_memory_and_frame_by_frame(tmp_path: Path) -> None:
+    frames = maker.moving(5, 24, 32)
+    path = maker.make(tmp_path / "a.mkv", frames, maker.KINDS["ffv1.mkv"])
+    decoded = np.stack(list(read.frames(path)))
+    np.save(tmp_path / "a.npy", decoded.astype(np.float64))
+    ways = [find(path), find(path, is_charged=True), find(tmp_path / "a.npy")]
+    inside: list[Value] = [decoded, decoded.astype(np.float32), Video(frames=decoded, rate_hz=25)]
+    assert len(prints([*(each.content for each in ways), *map(Content.of, inside)])) == 1
+
+
+def test_a_photo_is_one_as_a_picture_a_film_of_one_frame_and_in_a_data_set(tmp_path: Path) -> None:
+    image = maker.moving(1, 24, 32)[0]
+    kind = maker.Kind(suffix=".png", codec="png", pixel_format="rgb24")
+    path = maker.make(tmp_path / "a.png", image[None], kind)
+    box = (3.0, 3.0, 9.0, 9.0)
+    values: list[Value] = [image, image[None], Photo(image=image), Photo(image=image, box=box)]
+    assert len(prints([find(path, is_charged=True).content, *map(Content.of, values)])) == 1
+    looks = {find(path, is_charged=True).content.look, *(Content.of(v).look for v in values)}
+    assert len(looks) == 1 and b"" not in looks
+
+
+def opened(path: Path, **other: Any) -> Ledger:
+    ledger = Ledger(path / "b.db")
+    given: dict[str, Any] = {"unit": Unit(name=UnitName.VALUE), "epsilon": 4.0, "delta": 1e-5}
+    ledger.open_account("ward", **(given | other))
+    return ledger
+
+
+def spends(ledger: Ledger) -> list[str]:
+    """Who paid for each reservation."""
+    found = [entry for entry in ledger.entries() if entry.kind == "reserve"]
+    return [charge["holder"] for entry in found for charge in entry.payload["charges"]]
+
+
+def test_what_was_enrolled_in_one_type_and_added_in_another_has_one_budget(tmp_path: Path) -> None:
+    value = np.random.default_rng(0).uniform(-9, 9, (50, 3))
+    np.save(tmp_path / "a.npy", value)
+    signal = Signal(values=value.astype(np.float32), rate_hz=20)
+    ledger = opened(tmp_path)
+    members = ledger.add_all("ward", [(Content.of(signal), None)])
+    members += ledger.add_all("ward", [(find(tmp_path / "a.npy").content, None)])
+    assert len(set(members)) == 1
+    release_value(signal, HALF, ledger=ledger)
+    with pytest.raises(BudgetExceeded):
+        release_file(tmp_path / "a.npy", tmp_path / "b.npy", HALF, ledger=ledger)
+    assert ledger.count_members([Content.of(value[None])]) == 1
+    assert spends(ledger) == members[:1]
+
+
+def test_photos_are_enrolled_trained_on_and_known_when_they_are_tested_on(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from few_photos import FewPhotos
+    from masquerade.nets.tiny_vit_small import TinyVitSmall
+
+    unit = Unit(name=UnitName.RECORD)
+    ledger = opened(tmp_path, unit=unit, epsilon=20.0, rule=FilterName.RENYI)
+    done = Enroll(account="ward", ledger=ledger.address).run(FewPhotos())
+    assert done.data["members"] == 8
+    method = make_method("dp_sgd", epsilon=8.0, unit="record", batch=4, epochs=1.0)
+    train_file(FewPhotos(), tmp_path / "m.safetensors", method, TinyVitSmall(), ledger=ledger)
+    assert len(set(spends(ledger))) == 8
+    assert ledger.count_members(map(Content.of, FewPhotos())) == 8
+
+
+def written_before(ledger: Ledger, content: Content, former: bytes) -> None:
+    """Write a content's row as an earlier version did, or would have another form of it."""
+    with ledger._desk() as desk:
+        (row,) = desk._rows(content)
+        desk._write(row, content=desk.session.mac("content", former.hex()))
+
+
+def test_a_recording_of_an_earlier_version_is_linked_when_it_is_seen_again(tmp_path: Path) -> None:
+    value = np.random.default_rng(0).uniform(-9, 9, (50, 3))
+    content, ledger = Content.of(value), opened(tmp_path)
+    ledger.add("ward", value)
+    first = release_value(value, HALF, ledger=ledger).receipt
+    written_before(ledger, content, content.former[0])
+    assert ledger.summaries()[0]["unlinked"] == ledger.count_unlinked("ward") == 1
+    assert ledger.count_members([content]) == 1 and ledger.vouches_for(first, value)
+    assert ledger.count_unlinked("ward") == 0 and ledger.verify().entries == 4
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(value.astype(np.float32), HALF)
+
+
+def twice_before(folder: Path, epsilon: float) -> tuple[Ledger, np.ndarray]:
+    """A ledger in which one recording is two members, each of which has paid."""
+    value = np.random.default_rng(0).uniform(-9, 9, (50, 3))
+    ledger, content = opened(folder, epsilon=epsilon), Content.of(value)
+    for number, former in enumerate(content.former):
+        ledger.add("ward", value + number)
+        ledger.reserve(value + number, HALF)
+        written_before(ledger, Content.of(value + number), former)
+    return ledger, value
+
+
+def test_one_recording_that_was_two_members_pays_for_nothing_until_it_is_one(
+    tmp_path: Path,
+) -> None:
+    ledger, value = twice_before(tmp_path, epsilon=4.0)
+    with pytest.raises(BadInput, match="got two, which an earlier version"):
+        ledger.reserve(value, HALF)
+    with pytest.raises(BudgetExceeded, match="ward"):  # both together went beyond the cap
+        ledger.add("ward", value, remake=make_mechanism)
+    assert len(ledger.entries()) == 5 and ledger.verify()
+
+
+def test_two_members_become_one_that_has_paid_for_both(tmp_path: Path) -> None:
+    ledger, value = twice_before(tmp_path, epsilon=6.0)
+    member = ledger.add("ward", value, remake=make_mechanism)
+    book, entries = ledger.book(), ledger.entries()
+    assert book.held(member) == {"ward": [member]}
+    paid = [int(each.payload["charges"][0]["cost"]) for each in entries if each.kind == "reserve"]
+    assert book.spent["ward", member] == sum(paid) and len(paid) == 2
+    assert ledger.verify().entries == len(entries) and ledger.count_unlinked("ward") == 0
+    assert ledger.add("ward", value.astype(np.float32)) == member
+    assert ledger.book().spent["ward", member] == sum(paid), "nothing is owed twice"
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(value, HALF)
