@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
+from masquerade._round import shown_below
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,6 +42,7 @@ class Evidence:
         trials: plays in each world.
         attack: who played.
         assumes: what the bound takes for granted beyond independent trials.
+        most: the bound that as many trials would give, had each been decided rightly.
     """
 
     epsilon_at_least: float
@@ -49,6 +51,7 @@ class Evidence:
     trials: int
     attack: str
     assumes: str
+    most: float | None = None
 
     def __post_init__(self) -> None:
         _check.not_negative(epsilon_at_least=self.epsilon_at_least, delta=self.delta)
@@ -58,6 +61,24 @@ class Evidence:
     def refutes(self, claimed_epsilon: float) -> bool:
         """Whether a claim of ``claimed_epsilon`` cannot be true."""
         return self.epsilon_at_least > claimed_epsilon
+
+    def can_refute(self, claimed_epsilon: float) -> bool:
+        """Whether as many trials could refute a claim of ``claimed_epsilon`` at all."""
+        return self.most is None or self.most > claimed_epsilon
+
+    @property
+    def limit(self) -> str:
+        """What as many trials could show, in words."""
+        most = "an unknown most" if self.most is None else f"at most {shown_below(self.most, 4)}"
+        return f"{self.trials} trials show {most}"
+
+    def verdict(self, claimed_epsilon: float) -> str:
+        """In a sentence or two."""
+        if self.refutes(claimed_epsilon):
+            return "REFUTED: more leaks than is claimed."
+        if not self.can_refute(claimed_epsilon):
+            return f"Cannot refute this claim: {self.limit}."
+        return "Not refuted. An audit can only refute; it never proves."
 
 
 @dataclass(frozen=True, kw_only=True)

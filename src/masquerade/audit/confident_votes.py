@@ -61,4 +61,3 @@ class ConfidentVotes(VoteGame):
 
 
 EXAMPLE = ConfidentVotes()
-SOUND = EXAMPLE  # a claim of ours, at which a quarter of the noise is caught

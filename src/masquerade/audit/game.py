@@ -17,6 +17,7 @@ from masquerade.scores import Evidence, Scores
 
 _NUMBERS = (6, 3)
 _FRAMES = (4, 6, 6, 3)
+_GAUSSIAN = (Accountant.ANALYTIC_GAUSSIAN, Accountant.GAUSSIAN_RANDOM_PROJECTION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +124,7 @@ class MechanismGame(Game):
     def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """The Gaussian bound for Gaussian mechanisms, the assumption-free one otherwise."""
         accountant = self.mechanism.guarantee(self.input_shape).accountant
-        is_gaussian = accountant is Accountant.ANALYTIC_GAUSSIAN and self.sees == "numbers"
+        is_gaussian = accountant in _GAUSSIAN and self.sees == "numbers"
         bound = gaussian_tradeoff if is_gaussian else clopper_pearson
         return bound(scores, delta=self.claim().delta, confidence=confidence)
 

@@ -44,4 +44,3 @@ class GnmaxVotes(VoteGame):
 
 
 EXAMPLE = GnmaxVotes()
-SOUND = EXAMPLE  # a claim of ours, at which a quarter of the noise is caught

@@ -24,7 +24,6 @@ class GumbelVotes(VoteGame):
     """
 
     gamma: float = 0.04
-    trials: int = 20_000
 
     aggregator = "gumbel"
 
@@ -41,8 +40,7 @@ class GumbelVotes(VoteGame):
         """How often the second class won: all that the released labels say."""
         every = np.broadcast_to(counts, (size * self.queries, 2))
         labels = noise.gumbel_argmax(every, 1 / self.gamma)
-        return np.asarray(labels.reshape(size, self.queries).sum(axis=1), dtype=np.float64)
+        return np.asarray(labels.reshape(size, self.queries).mean(axis=1))
 
 
 EXAMPLE = GumbelVotes()
-SOUND = EXAMPLE  # a claim of ours, at which a quarter of the noise is caught

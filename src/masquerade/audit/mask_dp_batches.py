@@ -11,7 +11,7 @@ from masquerade import _check
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.compose import epsilon
 from masquerade.account.renyi import renyi_epsilon
-from masquerade.audit.bounds import clopper_pearson, poisson_tradeoff
+from masquerade.audit.bounds import clopper_pearson, gaussian_tradeoff, poisson_tradeoff
 from masquerade.audit.game import Claim, Game, in_chunks
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise
@@ -87,7 +87,7 @@ class MaskDpBatches(Game):
         return in_chunks(scores, (-1.0, 1.0), trials, chunk=chunk, attack="likelihood ratio")
 
     def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
-        """Inverted in z where the form is Poisson sampling; assumption-free otherwise."""
+        """Inverted in z where a number of ours depends on it; assumption-free otherwise."""
         if self.form == "sound":
             return poisson_tradeoff(
                 scores,
@@ -97,9 +97,9 @@ class MaskDpBatches(Game):
                 relation=Relation.REPLACE_ONE,
                 confidence=confidence,
             )
+        if self.form == "revealed":  # how often the record takes part is public
+            return gaussian_tradeoff(scores, delta=self.delta, confidence=confidence)
         return clopper_pearson(scores, delta=self.delta, confidence=confidence)
 
 
 EXAMPLE = MaskDpBatches()
-# a quarter of the noise is caught here
-SOUND = MaskDpBatches(form="sound", noise_multiplier=1.0, steps=300)

@@ -30,7 +30,7 @@ from masquerade import _check
 from masquerade.account.calibrate import sampled_gaussian
 from masquerade.account.compose import epsilon as epsilon_of
 from masquerade.account.power import coin_curve
-from masquerade.audit.bounds import as_evidence
+from masquerade.audit.bounds import as_evidence, with_most
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.scores import Evidence, Scores
@@ -139,6 +139,7 @@ def is_refuted(guesses: Guesses, curve: Curve, *, doubt: float) -> bool:
     return right + wrong > made / canaries
 
 
+@with_most
 def one_run_coins(
     scores: Scores,
     *,
@@ -181,6 +182,7 @@ def epsilon_at_least(guesses: Guesses, *, delta: float, confidence: float) -> fl
     return _largest(is_too_small, _MOST_EPSILON)
 
 
+@with_most
 def one_run_gaussian(
     scores: Scores,
     *,
@@ -211,6 +213,7 @@ def mu_at_least(guesses: Guesses, *, confidence: float) -> float:
     return _largest(is_too_small, _MOST_MU)
 
 
+@with_most
 def one_run_poisson(
     scores: Scores,
     *,

@@ -44,4 +44,9 @@ def least(found: Sequence[Evidence], *, confidence: float) -> Evidence:
                 "them at confidence_each of the number of runs."
             )
     lowest = min(found, key=lambda one: one.epsilon_at_least)
-    return replace(lowest, confidence=confidence, trials=sum(one.trials for one in found))
+    return replace(
+        lowest,
+        confidence=confidence,
+        trials=sum(one.trials for one in found),
+        most=min((one.most for one in found if one.most is not None), default=None),
+    )

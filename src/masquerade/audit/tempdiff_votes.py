@@ -28,7 +28,7 @@ class TempdiffVotes(VoteGame):
     gamma: float = PAPER.gamma
     queries: int = PAPER.queries
     delta: float = field(default=PAPER.delta, init=False)
-    trials: int = 4_000
+    trials: int = 1_000
 
     aggregator = "lnmax"
     counts = ((0, 0), (2, 0))
@@ -48,9 +48,7 @@ class TempdiffVotes(VoteGame):
     def score(self, counts: np.ndarray, size: int, noise: Noise) -> np.ndarray:
         """How often the first class won: all that the released labels say."""
         seen = noise.laplace(1 / self.gamma, (size, self.queries, 2)) + counts
-        return np.asarray((seen[..., 0] > seen[..., 1]).sum(axis=1), dtype=np.float64)
+        return np.asarray((seen[..., 0] > seen[..., 1]).mean(axis=1))
 
 
 EXAMPLE = TempdiffVotes()
-# a quarter of the noise is caught here
-SOUND = TempdiffVotes(form="sound", gamma=0.01, trials=20_000)

@@ -11,9 +11,10 @@ import numpy as np
 from masquerade.account.calibrate import gaussian_sigma
 from masquerade.account.published.video_dprp import VideoDprpClaim
 from masquerade.account.sensitivity import fresh_projection_factor
+from masquerade.audit.bounds import clopper_pearson, gaussian_tradeoff
 from masquerade.audit.game import Claim, Game, in_chunks
 from masquerade.noise import Noise
-from masquerade.scores import Scores
+from masquerade.scores import Evidence, Scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +58,10 @@ class VideoDprpValue(Game):
     def play(self, trials: int, noise: Noise) -> Scores:
         """The changed row of R is public: project the noisy row on it."""
         k, sigma = self._paper().columns, self.sigma()
+        public = np.random.default_rng(noise.public_seed())
 
         def scores(changed: float, size: int) -> np.ndarray:
-            row = noise.gaussian(1 / math.sqrt(k), (size, k))  # fresh R, its row j
+            row = public.normal(0, 1 / math.sqrt(k), (size, k))  # fresh R, its row j
             seen = changed * row + noise.gaussian(sigma, (size, k))
             # log likelihood ratio of 255 against 0 in units of its own deviation
             norm = np.linalg.norm(row, axis=1)
@@ -67,6 +69,10 @@ class VideoDprpValue(Game):
 
         return in_chunks(scores, (0.0, 255.0), trials, chunk=20_000, attack="likelihood ratio")
 
+    def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
+        """Gaussian where the claim is ours, which holds for any R but a few; else free of that."""
+        bound = gaussian_tradeoff if self.form == "sound" else clopper_pearson
+        return bound(scores, delta=self.delta, confidence=confidence)
+
 
 EXAMPLE = VideoDprpValue()
-SOUND = VideoDprpValue(form="sound")  # a quarter of the noise is caught here

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from masquerade import _check
-from masquerade.audit.bounds import clopper_pearson, gaussian_tradeoff
+from masquerade.audit.bounds import coins_composed, gaussian_tradeoff
 from masquerade.audit.game import Claim, Game, in_chunks
 from masquerade.noise import Noise
 from masquerade.scores import Evidence, Scores
@@ -32,7 +32,7 @@ class VoteGame(Game):
 
     aggregator: ClassVar[str]
     attack: ClassVar[str] = "label counts"
-    is_gaussian: ClassVar[bool] = False  # all that is seen
+    is_gaussian: ClassVar[bool] = False  # all that is seen; else labels, like coins
     counts: ClassVar[tuple[tuple[int, int], ...]] = ((25, 24), (24, 25))  # of the two worlds
 
     def __post_init__(self) -> None:
@@ -63,6 +63,7 @@ class VoteGame(Game):
         return in_chunks(score, worlds, trials, chunk=chunk, attack=self.attack)
 
     def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
-        """Gaussian where all that is seen is."""
-        bound = gaussian_tradeoff if self.is_gaussian else clopper_pearson
-        return bound(scores, delta=self.delta, confidence=confidence)
+        """Gaussian where all that is seen is; else scores are shares of labels, which compose."""
+        if self.is_gaussian:
+            return gaussian_tradeoff(scores, delta=self.delta, confidence=confidence)
+        return coins_composed(scores, coins=self.queries, delta=self.delta, confidence=confidence)

@@ -12,6 +12,7 @@ from tyro.conf import Positional
 
 from masquerade import _check, _json, catalog
 from masquerade._round import shown, shown_below
+from masquerade.audit.bounds import flawless
 from masquerade.audit.game import Game, MechanismGame
 from masquerade.compute.progress import bars, teller, waiting
 from masquerade.doors import Answer
@@ -26,6 +27,7 @@ _METHODS = (  # canaries know these
     "tempdiff",
 )
 _MODEL = ".safetensors"
+_FEASIBLE = 10**6  # trials in each world
 
 
 def games() -> dict[str, str]:
@@ -62,6 +64,19 @@ def audit_game(
     """
     scores = game.play(game.trials if trials is None else trials, noise or Noise())
     return game.evidence(scores, confidence=confidence)
+
+
+def find_trials(game: Game, evidence: Evidence) -> int | None:
+    """Trials in each world that could refute the game's claim, were each decided rightly.
+
+    Twice, four times, ... as many as were played; None where a million could not.
+    """
+    claim, trials = game.claim().epsilon, evidence.trials
+    while (trials := 2 * trials) <= _FEASIBLE:
+        best = flawless(trials, trials)
+        if game.evidence(best, confidence=evidence.confidence).refutes(claim):
+            return trials
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,33 +158,33 @@ class Audit:
 
     def _played(self, game: Game) -> Answer:
         if self.form is not None and self.name not in _METHODS:
-            game = _in_form(game, self.form)
+            game = in_form(game, self.form)
         if isinstance(game, MechanismGame):
             game = dataclasses.replace(game, sees=self.sees)
-            if game.mechanism.guarantee(game.input_shape).published_claim is not None:
+            is_published = game.mechanism.guarantee(game.input_shape).published_claim is not None
+            if is_published and self.sees == "video":
                 game = dataclasses.replace(game, trials=60_000)  # what refuting 8 takes
         claim = game.claim()
         with waiting(f"playing {self.name}", seconds=0.0):
             evidence = audit_game(game, trials=self.trials, confidence=self.confidence)
-        is_refuted = evidence.refutes(claim.epsilon)
-        verdict = (
-            "REFUTED: more leaks than is claimed."
-            if is_refuted
-            else "Not refuted. An audit can only refute; it never proves."
-        )
+        is_refuted, verdict = evidence.refutes(claim.epsilon), evidence.verdict(claim.epsilon)
+        if not evidence.can_refute(claim.epsilon):
+            needed = find_trials(game, evidence)
+            verdict += f" Give --trials {needed}." if needed else " Nor could a million trials."
         return Answer(
             data={
                 "game": self.name,
                 "claim": _json.encode(claim),
                 "evidence": _json.encode(evidence),
                 "refuted": is_refuted,
+                "can_refute": evidence.can_refute(claim.epsilon),
             },
             lines=[
                 f"Claim:    epsilon {shown(claim.epsilon)} at delta {shown(claim.delta)} for one "
                 f"{claim.unit} ({claim.source})",
                 f"Evidence: epsilon is at least {shown_below(evidence.epsilon_at_least, 4)} with "
                 f"confidence {evidence.confidence:g} ({evidence.trials} trials a world, "
-                f"{evidence.attack})",
+                f"{evidence.attack}); {evidence.limit}",
                 f"Assumes:  {evidence.assumes}",
                 verdict,
             ],
@@ -177,7 +192,8 @@ class Audit:
         )
 
 
-def _in_form(game: Game, form: str) -> Game:
+def in_form(game: Game, form: str) -> Game:
+    """The same game, or the mechanism that is played, in another form."""
     if isinstance(game, MechanismGame):
         return dataclasses.replace(game, mechanism=_formed(game.mechanism, form))
     return _formed(game, form)

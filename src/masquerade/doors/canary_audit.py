@@ -210,7 +210,8 @@ def answer(
         f"Claim:    epsilon {shown(claim.epsilon)} at delta {shown(claim.delta)} for one "
         f"{claim.unit} ({claim.source})",
         f"Evidence: epsilon is at least {shown_below(deciding.epsilon_at_least, 4)} with "
-        f"confidence {deciding.confidence:g} ({_counted(repeats)}, {deciding.attack})",
+        f"confidence {deciding.confidence:g} ({_counted(repeats)}, {deciding.attack}); "
+        f"{deciding.limit}",
         f"Assumes:  {deciding.assumes}",
     ]
     for bounds in evidence.values():
@@ -220,11 +221,6 @@ def answer(
         ]
         attack = next(iter(bounds.values())).attack
         lines.append(f"  {attack}: {', '.join(said)}")
-    verdict = (
-        "REFUTED: more leaks than is claimed."
-        if is_refuted
-        else "Not refuted. An audit can only refute; it never proves."
-    )
     return Answer(
         data={
             "game": name,
@@ -236,7 +232,7 @@ def answer(
             "is_private": False,
             "refuted": is_refuted,
         },
-        lines=[*lines, _NO_RECORDING, verdict],
+        lines=[*lines, _NO_RECORDING, deciding.verdict(claim.epsilon)],
         exit_code=5 if is_refuted else 0,
     )
 

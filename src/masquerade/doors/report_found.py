@@ -22,7 +22,6 @@ from masquerade.scores import Attacked, Evidence
 Audited: TypeAlias = tuple[str, Claim, Evidence]  # which game, its claim, what was shown
 
 _TRIALS = 4_000  # as `masquerade audit` plays a film's mechanism
-_TO_REFUTE = 60_000  # and what a paper claims
 _AUDITED = (
     "An audit plays the best attack that is known against the claim, on made-up data. What it "
     "shows is a lower bound: it can prove a claim wrong, and never right. The figures are epsilon, "
@@ -74,9 +73,7 @@ def played(receipt: Receipt) -> Audited | None:
     """The receipt's own mechanism against its worst case; None where there is nothing to play."""
     if receipt.guarantee.epsilon is None or receipt.mechanism not in catalog.names("release"):
         return None
-    is_published = receipt.guarantee.published_claim is not None
-    trials = _TO_REFUTE if is_published else _TRIALS
-    game = MechanismGame(mechanism=promise_of(receipt), trials=trials)
+    game = MechanismGame(mechanism=promise_of(receipt), trials=_TRIALS)
     return receipt.mechanism, game.claim(), audit_game(game)
 
 
@@ -85,17 +82,15 @@ def audits(found: Sequence[Audited]) -> Section:
     parts = [page.paragraphs([_AUDITED])]
     for name, claim, evidence in found:
         drawn = claims.svg(claim.epsilon, evidence.epsilon_at_least)
-        is_refuted = evidence.refutes(claim.epsilon)
-        verdict = "REFUTED: more leaks than is claimed." if is_refuted else "Not refuted."
         said = (
             f"Claim: epsilon {shown(claim.epsilon)} at delta {shown(claim.delta)} for one "
             f"{claim.unit} ({claim.source}). Evidence: at least "
             f"{shown_below(evidence.epsilon_at_least, 4)} with confidence "
             f"{evidence.confidence:g}, {evidence.trials} trials in each of two worlds, "
-            f"{evidence.attack}. {evidence.assumes}"
+            f"{evidence.attack}; {evidence.limit}. {evidence.assumes}"
         )
         parts += [
-            page.heading(f"{name}: {verdict}"),
+            page.heading(f"{name}: {evidence.verdict(claim.epsilon)}"),
             page.captioned(drawn, ""),
             page.folded("The same, exactly", page.paragraphs([said])),
         ]

@@ -24,7 +24,10 @@ from masquerade.recipes import bench
 from masquerade.scores import Evidence
 
 SECTION = "## Training, with canaries"  # which benchmarks/audit_one_run.py writes
-HEADING = ("game", "claim", "evidence: at least", "trials a world", "verdict", "assumes")
+HEADING = (
+    *("game", "claim", "evidence: at least", "so many show at most", "trials a world"),
+    *("verdict", "assumes"),
+)
 
 
 def _noise(epsilon: float, trials: int) -> Game:
@@ -101,10 +104,11 @@ def play_all(
 
 def row(name: str, claim: Claim, evidence: Evidence) -> tuple[str, ...]:
     """One line of the table."""
-    verdict = "REFUTED" if evidence.refutes(claim.epsilon) else "not refuted"
+    verdict = evidence.verdict(claim.epsilon).partition(":")[0].partition(".")[0]
     claimed = f"({shown(claim.epsilon)}, {shown(claim.delta)}) for one {claim.unit}: {claim.source}"
     measured = shown_below(evidence.epsilon_at_least, 4)
-    return name, claimed, measured, str(evidence.trials), verdict, evidence.assumes
+    most = "-" if evidence.most is None else shown_below(evidence.most, 4)
+    return name, claimed, measured, most, str(evidence.trials), verdict, evidence.assumes
 
 
 def markdown(found: dict[str, tuple[Claim, Evidence]]) -> str:

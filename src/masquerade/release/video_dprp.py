@@ -340,6 +340,29 @@ class VideoDprp(GaussianVideo):
         for start in range(0, chunk.length, size):
             yield drawn.frames(rows[start : start + size], middle=self._middle())
 
+    def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+        """One unit black or white; in grey videos where black ones would be clipped to the same."""
+        black, white = super().worst_case(shape)
+        if self._tails():
+            return black, white
+        grey = np.where(black == white, 127, 0).astype(np.uint8)
+        return black + grey, white + grey
+
+    def worlds_given(
+        self, worlds: tuple[np.ndarray, np.ndarray], chunks: list[Chunk]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The unit in black and white along R, where the bound holds for every R.
+
+        sign(R R^T u) is stretched by no less than u = 1 is, as |u R|^2 is convex.
+        """
+        if self._tails():
+            return worlds
+        drawn = self._projection(chunks[0].seed, chunks[0].shape)
+        is_seen = fetch(drawn.backward(drawn.forward(worlds[1], middle=127.5))) > 0
+        is_turned = (worlds[0] != worlds[1]) & ~is_seen
+        black, white = (np.where(is_turned, 255 - world, world) for world in worlds)
+        return black, white
+
     def _kept(self, shape: Shape) -> int:
         """Directions of the covariance; it has no more than frames."""
         k = self.k(shape)
