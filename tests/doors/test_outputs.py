@@ -263,7 +263,7 @@ def test_a_dry_run_adds_up_what_the_files_of_one_person_cost(tmp_path: Path, com
     )
     subject = "--mechanism gaussian_noise --epsilon 1 --delta 1e-5 --unit subject --low 0 --high 1"
     words = ["release", tmp_path / "in", tmp_path / "out", *subject.split(), *ONE]
-    words += ["--ledger", ledger]
+    words += ["--ledger", ledger, "--yes"]
     quoted = command(*words, "--dry-run", "--json")
     entries = Ledger(ledger).entries()
     assert [entry.kind for entry in entries] == ["open", *["add"] * 4], "nothing was spent"

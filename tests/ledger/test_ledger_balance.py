@@ -106,7 +106,7 @@ def do_something(ledger: Ledger, rng: np.random.Generator) -> None:
     elif deed == 3:
         ledger.reserve_run(run_of(int(rng.integers(5)), sorted({seed, other})))
     elif deed == 4:
-        release_value(values(seed), WHOLE, ledger=ledger)
+        release_value(values(seed), WHOLE, ledger=ledger, accept_grey=True)
     else:
         ledger.reserve(values(seed), MECHANISM)
 

@@ -55,7 +55,7 @@ def test_a_random_projection_shows_nothing(form: str) -> None:
 
 def test_noise_on_every_pixel_is_judged_as_it_is_shown() -> None:
     found = [visible("gaussian_noise", "value", epsilon=epsilon) for epsilon in (1, 8, 64)]
-    assert found == list(Sight)
+    assert found == [Sight.GREY, Sight.SHAPES, Sight.SCENE]
 
 
 @pytest.mark.parametrize("name", ["cosine_gaussian", "pooled_gaussian"])
@@ -85,15 +85,44 @@ def _share(film: np.ndarray, out: np.ndarray) -> float:
     return float(1 - np.sum((one - other) ** 2) / np.sum(one**2))
 
 
-def test_heuristics_arrays_and_signals_have_no_such_sentence(tmp_path: Path, command: Any) -> None:
+def test_heuristics_and_numbers_that_mean_something_have_no_such_sentence(
+    tmp_path: Path, command: Any
+) -> None:
     assert expected(catalog.example("release", "blur"), Path("a.mp4"), (MOVIE,)) is None
-    noise = mq.make_mechanism("gaussian_noise", epsilon=1, delta=1e-4, unit="video")
-    assert noise.visible((5, 3)) is None
-    assert expected(noise, Path("a.npy"), (MOVIE,)) is None
     np.save(tmp_path / "in.npy", FILM[:2])
-    words = "--mechanism gaussian_noise --epsilon 1 --delta 1e-4 --unit video --json".split()
+    words = "--mechanism gaussian_noise --epsilon 1 --delta 1e-4 --unit value --json".split()
     done = command("release", tmp_path / "in.npy", tmp_path / "out.npy", *words)
     assert done.code == 0 and done.json["expect"] is None
+
+
+@pytest.mark.parametrize(
+    ("unit", "epsilon", "remedy"), [("subject", 8, "--unit frame"), ("frame", 0.2, "--epsilon")]
+)
+def test_numbers_that_are_noise_alone_are_refused_before_anything_is_spent(
+    unit: str, epsilon: float, remedy: str, tmp_path: Path, command: Any
+) -> None:
+    heart, out = tmp_path / "heart.csv", tmp_path / "out.csv"
+    heart.write_text("70\n" * 240)
+    how = f"--mechanism gaussian_noise --delta 1e-5 --unit {unit} --low 30 --high 220 --epsilon"
+    words = ["release", heart, out, *how.split(), epsilon]
+    done = command(*words)
+    assert done.code == 2 and "as wide as the public range" in done.err and not out.exists()
+    assert "--yes" in done.err and f"Choose {remedy}" in done.err
+    said = done.err.partition("--epsilon ")[2].split()[0]
+    assert command(*words[:-1], said, "--dry-run", "--json").json["expect"] is None
+    told = command(*words, "--dry-run")
+    assert told.code == 0 and "would be refused" in told.out
+    assert "Expect numbers that are noise alone." in told.out
+    assert command(*words, "--yes", "--json").json["expect"] == "numbers that are noise alone"
+
+
+def test_numbers_that_are_noise_alone_are_refused_from_python() -> None:
+    mechanism = mq.make_mechanism(
+        "gaussian_noise", epsilon=8, delta=1e-5, unit="subject", low=30, high=220
+    )
+    with pytest.raises(ValueError, match="accept_grey=True"):
+        mq.release_value(np.full(240, 70.0), mechanism)
+    assert mq.release_value(np.full(240, 70.0), mechanism, accept_grey=True).receipt
 
 
 def test_grey_is_refused_before_anything_is_spent(clip: Path, command: Any) -> None:

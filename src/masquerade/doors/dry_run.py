@@ -164,9 +164,9 @@ class DryRun:
         sight = expecting.expected(mechanism, source, shapes)
         first, *others = explain(guarantee)
         lines = [first, *expecting.said(sight)]
-        if sight is expecting.Sight.GREY and not options.accept_grey and not is_rehearsal:
+        if sight in expecting.USELESS and not options.accept_grey and not is_rehearsal:
             lines.append(
-                "A release would be refused: nothing is to be seen in it. Give --yes for it."
+                "A release would be refused: there is nothing in it but noise. Give --yes for it."
             )
         lines += others
         if error is not None:

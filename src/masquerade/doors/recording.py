@@ -39,6 +39,7 @@ from masquerade.receipt import (
     receipt_path,
     write_receipt,
 )
+from masquerade.recordings import Photo, Video
 from masquerade.release import expecting
 from masquerade.video import audio, write
 
@@ -54,7 +55,7 @@ class Options:
         device: cpu or cuda.
         is_watched: whether a progress bar is shown.
         limits: on the size of a file when it is unpacked.
-        accept_grey: write a video even where nothing is to be seen in it.
+        accept_grey: write what is grey, or noise alone, all the same.
     """
 
     heading: bool = False
@@ -87,6 +88,7 @@ def release_value(
     *,
     noise: Noise | None = None,
     ledger: ledgers.Ledger | None = None,
+    accept_grey: bool = False,
 ) -> Release[Value]:
     """Release an array, a tuple of arrays (jointly), a `Signal` or a `Video`.
 
@@ -95,10 +97,16 @@ def release_value(
         mechanism: what to do with it.
         noise: where the noise comes from; by default the operating system.
         ledger: charged before the mechanism runs, if one is given.
+        accept_grey: give what is grey, or noise alone, all the same.
+
+    Raises:
+        ValueError: if nothing but noise would be left, and that is not accepted.
     """
     noise, shapes = noise or Noise(), shapes_of(value)
     mechanism.guarantee(shapes)
     mechanism.check(value)
+    if not (accept_grey or noise.is_rehearsal):
+        expecting.refuse_useless(mechanism, isinstance(value, Video | Photo), shapes)
     bill = bill_of(ledger, noise, partial(Content.of, value), mechanism)
     bill.reserve()
     try:
@@ -144,7 +152,7 @@ def release_file(
         BadInput: if the source cannot be used.
         BudgetExceeded: if the ledger cannot afford it.
         FileExistsError: if the target stands there without a receipt of this very release.
-        ValueError: if nothing is to be seen in the output and ``options`` do not accept that.
+        ValueError: if nothing but noise would be left, and ``options`` do not accept that.
     """
     atomic.sweep(Path(target).parent)
     return release_swept(
@@ -176,7 +184,7 @@ def release_swept(
         )
         made = released(found, mechanism, place.target, options)
         if not (place.stands or options.accept_grey or noise.is_rehearsal):
-            expecting.refuse_grey(mechanism, source, found.shapes)
+            expecting.refuse_useless(mechanism, isinstance(found, Film), found.shapes)
         bill = made.bill(ledger, noise)
         with device.on(options.device):
             return publish(made, place, noise=noise, bill=bill)

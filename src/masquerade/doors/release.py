@@ -46,7 +46,7 @@ class ReleaseFile:
         keep_audio: copy the sound of a video along; it is not protected, and the receipt says so.
         resume: keep an output of the same mechanism that stands there; nothing is spent.
         overwrite: replace an output that stands there; this spends again.
-        yes: write a video or picture even where plain grey or noise is to be expected.
+        yes: write even what is plain grey or noise alone.
         dry_run: print guarantee, expected error, time and size, and write nothing; of a video only
             the header is read, unless a ledger is asked.
         person_height: pixels; with dry_run, how many sites a person of that height covers.

@@ -1,22 +1,31 @@
-"""What someone will see in a released video or picture, said before it is made.
+"""What a release will be good for, said before it is made: what there is to see, or noise alone.
 
 It follows from mechanism, unit, epsilon and size alone. The bounds between the words were chosen
 by looking at releases of generated clips beside `Mechanism.visible`; docs/video.md has the table.
+A number is noise alone if its noise is wider than the public range: a guess is as good. Where rows
+are protected one by one, means of many may be wanted, and ten times as much passes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import fields, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from masquerade import video
 from masquerade._printed import counted
+from masquerade.guarantee import WHOLE_FILE
 from masquerade.mechanism import Mechanism, Shapes
 
 _SHAPES = 0.1  # share of a picture's variation below which nothing of it was to be seen
 _SCENE = 0.7  # above which people and things could be told
+_WIDEST = 1.0  # public ranges that noise on a number may be wide,
+_WIDEST_AVERAGED = 10.0  # if many rows can be averaged
+_UNITS = ("frame", "value")  # that are tried instead, the widest first
+_MOST_TIMES = 14  # so often an epsilon is doubled
 
 
 class Sight(StrEnum):
@@ -25,21 +34,40 @@ class Sight(StrEnum):
     GREY = "plain grey or noise"
     SHAPES = "blurred shapes or noisy ones"
     SCENE = "a readable scene"
+    NOISE = "numbers that are noise alone"
+
+
+USELESS = (Sight.GREY, Sight.NOISE)  # not written unasked
 
 
 def expected(mechanism: Mechanism, path: Path, shapes: Shapes) -> Sight | None:
-    """What to expect of a release; None for anything but videos and pictures with noise."""
+    """What to expect of a release; None where there is nothing to say."""
     return expected_of(mechanism, video.is_video(path), shapes)
 
 
 def expected_of(mechanism: Mechanism, is_video: bool, shapes: Shapes) -> Sight | None:
     """The same by what the file is: equal for all files of one shape."""
-    share = mechanism.visible(shapes) if is_video else None
+    if not is_video:
+        return Sight.NOISE if _is_noise(mechanism, shapes) else None
+    share = mechanism.visible(shapes)
     if share is None:
         return None
     if share < _SHAPES:
         return Sight.GREY
     return Sight.SHAPES if share < _SCENE else Sight.SCENE
+
+
+def _is_noise(mechanism: Mechanism, shapes: Shapes) -> bool:
+    is_whole = mechanism.guarantee(shapes).unit.name in WHOLE_FILE
+    return _ranges_off(mechanism, shapes) > (_WIDEST if is_whole else _WIDEST_AVERAGED)
+
+
+def _ranges_off(mechanism: Mechanism, shapes: Shapes) -> float:
+    """The noise's standard deviation on a number, in public ranges; 0 where nobody can say."""
+    unit, error = mechanism.guarantee(shapes).unit, mechanism.expected_error(shapes)
+    if error is None or unit.low is None or unit.high is None:
+        return 0.0
+    return error / (unit.high - unit.low)
 
 
 def said(sight: Sight | None) -> list[str]:
@@ -57,18 +85,42 @@ def tally(sights: Iterable[Sight | None]) -> list[str]:
     ]
 
 
-def refuse_grey(mechanism: Mechanism, path: Path, shapes: Shapes) -> None:
-    """Stop before anything is spent on a picture in which there is nothing to see.
+def refuse_useless(mechanism: Mechanism, is_video: bool, shapes: Shapes) -> None:
+    """Stop before anything is spent on what would be grey, or noise alone.
 
     Raises:
-        ValueError: if plain grey or noise is to be expected.
+        ValueError: if that is to be expected.
     """
-    if expected(mechanism, path, shapes) is not Sight.GREY:
+    sight = expected_of(mechanism, is_video, shapes)
+    if sight not in USELESS:
         return
-    share, unit = mechanism.visible(shapes), mechanism.guarantee(shapes).unit
+    unit = mechanism.guarantee(shapes).unit
+    if sight is Sight.NOISE:
+        rule = "numbers that mean something"
+        why = f"noise {_ranges_off(mechanism, shapes):.3g} times as wide as the public range"
+        remedy = _remedy(mechanism, shapes)
+    else:
+        rule = "a release in which something can be seen"
+        why = f"about {100 * (mechanism.visible(shapes) or 0.0):.2g} % of the picture is left"
+        remedy = "Choose a smaller unit or a larger epsilon"
     raise ValueError(
-        f"Expected a release in which something can be seen, got {Sight.GREY.value}: about "
-        f"{100 * (share or 0.0):.2g} % of the picture is left for the unit {unit}. Nothing was "
-        "written or spent. Choose a smaller unit or a larger epsilon and try --dry-run, or write "
-        "it all the same with --yes (in Python, Options(accept_grey=True))."
+        f"Expected {rule}, got {sight.value}: {why} for the unit {unit}. Nothing was written or "
+        f"spent. {remedy} and try --dry-run, or write it all the same with --yes (in Python, "
+        "accept_grey=True)."
     )
+
+
+def _remedy(mechanism: Any, shapes: Shapes) -> str:
+    """Units and epsilons that would leave something of numbers."""
+
+    def leaves_something(**changes: Any) -> bool:
+        return not _is_noise(replace(mechanism, **changes), shapes)
+
+    known, found = {each.name for each in fields(mechanism)}, list[str]()
+    if {"unit", "pixels"} <= known:
+        units = (unit for unit in _UNITS if leaves_something(unit=unit, pixels=None))
+        found += [f"--unit {unit}" for unit in units][:1]
+    if "epsilon" in known:
+        several = (mechanism.epsilon * 2**times for times in range(1, _MOST_TIMES))
+        found += [f"--epsilon {each:g}" for each in several if leaves_something(epsilon=each)][:1]
+    return f"Choose {' or '.join(found) or 'a smaller unit or a larger epsilon'}"
