@@ -7,22 +7,25 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
+from masquerade.collection import Medium
 from masquerade.data.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.recipes import bench
+from masquerade.recordings import Photo
 from masquerade.scores import Success
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-from masquerade.recipes.pose import PoseTables  # noqa: E402
+from few_photos import FewPhotos  # noqa: E402
+from masquerade.recipes.pose import PoseTables, photos  # noqa: E402
 from masquerade.recipes.pose import page as pages  # noqa: E402
 from masquerade.recipes.pose import run as runs  # noqa: E402
 from masquerade.recipes.pose.classroom import AskedPose  # noqa: E402
@@ -198,13 +201,43 @@ def test_impossible_plans_are_refused() -> None:
             PoseTables(**fields)
 
 
-def test_a_data_set_in_one_part_is_refused() -> None:
-    from masquerade.data.vispr import Vispr
-    from masquerade.recipes.pose import photos
+@dataclass(frozen=True, kw_only=True)
+class TwoParts(FewPhotos):
+    split: Literal["train", "test"] | None = None
+    lacks: tuple[str, ...] = ()
 
-    data = Vispr(root=Path("nowhere"), split="train")
-    with pytest.raises((BadInput, OSError)):
-        photos.albums(data, most=1, tested=1, public=1)
+    def _load(self, index: int) -> Photo:
+        return replace(super()._load(index), **dict.fromkeys(self.lacks))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (FewPhotos(), "got no parts of Few photos"),
+        (
+            TwoParts(lacks=("head_px",)),
+            "size of the head.* got none among the first 8 of Few photos",
+        ),
+        (TwoParts(lacks=("joints", "visible")), "with joints .* got none among the first 8"),
+        (TwoParts(), "first 8 people.*got 8 people in all; lower --public-records"),
+    ],
+)
+def test_photos_that_cannot_be_learned_from_and_measured_are_refused(
+    data: FewPhotos, message: str
+) -> None:
+    with pytest.raises(BadInput, match=message):
+        photos.albums(data, most=None, tested=None, public=8)
+
+
+def test_a_world_too_small_for_its_parts_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"photos in the part train of Stage.*give more photos"):
+        photos.albums(Stage(photos=3).of_kind(Medium.PHOTOS), most=None, tested=None, public=1)
+
+
+def test_people_without_names_are_not_named(tmp_path: Path) -> None:
+    plan = PoseTables(quick=True, out=tmp_path, blocks=(8,), **TINY, **GUIDED)
+    with pytest.raises(BadInput, match="--no-named"):
+        plan.measure(TwoParts(lacks=("subject",)), journal=bench.Journal())
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,8 +147,19 @@ def test_pairs_are_of_one_place_and_distractors_of_others(room: PlaceRoom) -> No
 @pytest.mark.usefixtures("small")
 def test_too_few_places_are_refused_with_the_remedy() -> None:
     wanted = scenes.Wanted(candidates=8, pairs=7, gallery=8, frames=2, learning=4)
-    with pytest.raises(BadInput, match=r"at least 9 places .* got 8; give more"):
+    with pytest.raises(BadInput, match=r"at least 9 places .* got 8; give more .*--pairs 6 "):
         scenes.found(Rooms(), wanted, Eye("anchor").embed, bench.quiet)
+
+
+class Unmasked(Rooms):
+    def _load(self, index: int) -> Video:
+        return replace(super()._load(index), person_mask=None)
+
+
+def test_films_without_masks_of_people_are_refused_before_anything_is_looked_at() -> None:
+    wanted = scenes.Wanted(candidates=8, pairs=2, gallery=5, frames=2, learning=3)
+    with pytest.raises(BadInput, match=r"mask of the people.*--data stage"):
+        scenes.found(Unmasked(), wanted, Eye("anchor").embed, bench.quiet)
 
 
 def test_every_table_is_made_of_what_was_measured(found: PlaceFindings) -> None:

@@ -28,6 +28,7 @@ from masquerade.train.psi import Psi
 _TAUGHT = ("train", "training")  # parts to learn from, the first there is
 _TESTED = ("valid", "val", "validation", "test")  # parts with joints, the first there is
 _TOGETHER = 64  # crops whose public pictures are made at once
+_LOOKED_AT = 100  # photos, for one that can be measured
 KEPT = "albums-"  # how the names of files with drawn photos begin
 _WORLD: dict[str, Any] = {"photo_px": 128, "subjects": 84, "photos": 5_184}
 
@@ -138,7 +139,13 @@ def albums(
     first = next((name for name in _TAUGHT if name in photos.parts), None)
     other = next((name for name in _TESTED if name in photos.parts), None)
     if first is None or other is None:
-        raise BadInput("Expected photos with a train and a test part, got one part; see data.")
+        raise BadInput(
+            f"Expected photos with one of the parts {', '.join(_TAUGHT)} and one of "
+            f"{', '.join(_TESTED)}, got {', '.join(photos.parts) or 'no parts'} of "
+            f"{data.ABOUT.title}; choose another data set, or give a manifest a column split."
+        )
+    if not isinstance(photos, Stage):
+        _check_measured(photos.part(other))
     learned = _album(photos.part(first), most, device, told)
     exam = _album(photos.part(other), tested, device, told)
     if "public" in photos.parts:
@@ -146,11 +153,30 @@ def albums(
         return PoseAlbums(private=learned, public=aside, tested=exam)
     known = set(learned.prints[:public])
     is_public = np.array([one in known for one in learned.prints])
+    if is_public.all():
+        raise BadInput(
+            f"Expected photos to learn from beside those of the first {public} people, which are "
+            f"taken as public, got {len(learned)} people in all; lower --public-records."
+        )
     numbers = np.arange(len(learned))
     return PoseAlbums(
         private=learned.some(numbers[~is_public]),
         public=learned.some(numbers[:public]),
         tested=exam,
+    )
+
+
+def _check_measured(photos: Collection[Any]) -> None:
+    """PCKh measures by the size of the head: without any the tables would be empty."""
+    count = min(len(photos), _LOOKED_AT)
+    for photo in _each(photos, range(count)):
+        if photo.joints is not None and photo.head_px:
+            return
+    raise BadInput(
+        "Expected photos to test on with joints and the size of the head, by which PCKh measures, "
+        f"got none among the first {count} of {photos.ABOUT.title}, {photos.part_name}; take "
+        "--data stage, --data mpii --form json with its gt_valid.mat, or --data manifest with the "
+        "columns joints and head_px."
     )
 
 
@@ -165,12 +191,15 @@ def first_private(
 
 def _album(photos: Collection[Any], most: int | None, device: str, told: bench.Told) -> PersonAlbum:
     count, names = min(len(photos), most or len(photos)), photos.joint_names
+    if not count:
+        raise BadInput(
+            f"Expected photos in the part {photos.part_name} of {photos.ABOUT.title}, got none; "
+            "give more photos."
+        )
     found: list[_Cut] = []
     for photo in _photos(photos, count, device):
         found.append(_cut(photo, len(names)))
         told("reading", len(found), count)
-    if not found:
-        raise BadInput(f"Expected photos in the part {photos.part_name}, got none.")
     crops, targets, places, heads, regions, prints, subjects = zip(*found, strict=True)
     return PersonAlbum(
         crops=np.stack(crops),

@@ -54,6 +54,11 @@ def measure(
             device=plan.device,
             told=told,
         )
+        if coarse and plan.named and not held.private.subjects:
+            raise BadInput(
+                f"Expected photos of people with names for --blocks, got {data.ABOUT.title} "
+                "without; give --no-named as well."
+            )
         jobs = plan.jobs or len(os.sched_getaffinity(0))
         lessons = [(plan, one) for one in missing]
         crew = trained(held, lessons, workers=plan.workers, jobs=jobs)

@@ -70,15 +70,21 @@ def found(data: Collection[Any], wanted: Wanted, embed: Embed, told: Told) -> Sc
     """Pair, and choose distractors.
 
     Raises:
-        BadInput: if there are too few places with two recordings.
+        BadInput: if there are too few places with two recordings, or no masks of people.
     """
     data = _sized(data, wanted)
+    if not isinstance(data, Stage) and getattr(data[0], "person_mask", None) is None:
+        raise BadInput(
+            "Expected films with a mask of the people in every frame, who stay as they are, got "
+            f"none in {data.ABOUT.title}; take --data stage."
+        )
     takes = _by_place(data)
     names = [name for name in sorted(takes, key=_turn) if len(takes[name]) > 1][: wanted.candidates]
     if len(names) < wanted.pairs + 2:
         raise BadInput(
             f"Expected at least {wanted.pairs + 2} places with two recordings each, got "
-            f"{len(names)}; give more recordings, or ask for fewer pairs."
+            f"{len(names)}; give more recordings"
+            + (f", or --pairs {len(names) - 2} without --quick." if len(names) > 2 else ".")
         )
     looked = names + [name for name in sorted(takes, key=_turn) if name not in set(names)]
     looked = looked[: max(wanted.gallery, len(names))]
