@@ -46,17 +46,38 @@ def method_of(name: str, **fields: Any) -> Method:
     return method
 
 
-def test_psi_is_of_the_crop_and_of_nothing_else() -> None:
-    """Two people cut out alike, who differ within blocks alone."""
+def rows_of(image: np.ndarray, box: Any = None, name: str = "feature_dp", **fields: Any) -> Any:
+    body = np.full((16, 2), 50.0)
+    photo = Photo(image=image, joints=body, visible=np.ones(16, bool), box=box)
+    return Poses(method_of(name, **fields), joints.MPII).rows(photo)[0]
+
+
+@pytest.mark.parametrize("box", [None, (30.0, 40.0, 12.0, 16.0)])
+def test_psi_is_of_the_photos_own_pixels_and_of_nothing_else(box: Any) -> None:
+    """Two photos that differ within blocks alone, whoever is cut out of them."""
     one = np.random.default_rng(0).integers(0, 256, (256, 192, 3), np.uint8)
     other = one.reshape(16, 16, 12, 16, 3)[:, ::-1, :, ::-1].reshape(one.shape)
-    body = np.full((16, 2), 50.0)
-    photos = [Photo(image=each, joints=body, visible=np.ones(16, bool)) for each in (one, other)]
-    rows = [Poses(method_of("feature_dp"), joints.MPII).rows(photo)[0] for photo in photos]
+    rows = [rows_of(image, box) for image in (one, other)]
     assert torch.equal(rows[0]["public"], rows[1]["public"])
     assert not torch.equal(rows[0]["private"], rows[1]["private"])
-    alone = Poses(method_of("public_features"), joints.MPII).rows(photos[0])[0]
+    alone = rows_of(one, box, "public_features")
     assert torch.equal(alone["private"], rows[0]["public"])
+
+
+def test_many_small_boxes_rebuild_no_more_of_a_photo_than_its_blocks() -> None:
+    """Thirty-six boxes of 16 x 12 pixels, each of which was a picture of its own once."""
+    photo = np.random.default_rng(0).integers(0, 256, (24, 18, 3), np.uint8)
+    photo = photo.repeat(4, axis=0).repeat(4, axis=1)
+    grid = np.mgrid[0:96:16, 0:72:12].reshape(2, -1).T
+    seen = [rows_of(photo, (x, y, 12, 16), block=16, bits=8)["public"] for y, x in grid]
+    scale = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+    mean = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+    rebuilt = np.zeros(photo.shape)
+    for (y, x), crop in zip(grid, seen, strict=True):
+        shown = ((crop[0] * scale + mean) * 255)[:, 26:230, 19:173]  # the box within its crop
+        small = torch.nn.functional.adaptive_avg_pool2d(shown, (16, 12))
+        rebuilt[y : y + 16, x : x + 12] = small.permute(1, 2, 0).numpy()
+    assert np.abs(rebuilt - photo).mean() > 50, "64 is all that there is; 21 where crops had blocks"
 
 
 def test_a_model_of_poses_says_that_joints_are_public(tmp_path: Path) -> None:
@@ -68,7 +89,7 @@ def test_a_model_of_poses_says_that_joints_are_public(tmp_path: Path) -> None:
     said = " ".join(receipt.guarantee.assumed_public)
     assert "joints" in said and "5 recordings beside the private ones" in said
     (sheet,) = reader.frames(along_path(path, SHEET))
-    assert sheet.shape == (3 * 256, 3 * 192, 3)
+    assert sheet.shape == (3 * 80, 3 * 90, 3), "whole photos"
 
 
 def test_a_photo_that_shows_a_public_one_is_refused(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_under_a_ledger_one_psi_is_public_for_ever() -> None:
     cost = partial(cost_of(method, [planned(method, 8)], {}), run_id="r", units=(0,))
     content = Content.of(Few()[0])
     run = cost(contents=(content,), masks=(b"",))
-    assert run.public == "features" and run.masks == (method.made_public().mark,)  # type: ignore[attr-defined]
+    assert run.public == "features" and run.masks == (method.made_public().mark(is_photo=False),)  # type: ignore[attr-defined]
 
 
 def test_worn_sensors_have_no_such_methods() -> None:

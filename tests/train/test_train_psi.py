@@ -143,9 +143,11 @@ def test_what_hides_nothing_is_refused_and_a_blur_is_warned_of() -> None:
         with pytest.raises(ValueError, match=rule):
             Psi(**fields)
     assert "sharpened" in Psi(kind="blur").warning and not Psi().warning
+    assert "the picture itself" in Psi(block=1, bits=7).warning
     assert f"{KERNEL_PX} x {KERNEL_PX}" in Psi(kind="blur").said
-    marks = {psi.mark for psi in (Psi(), Psi(bits=3), Psi(block=8), Psi(kind="blur"))}
-    assert len(marks) == 4
+    rules = (Psi(), Psi(bits=3), Psi(block=8), Psi(kind="blur"))
+    marks = {psi.mark(is_photo=is_photo) for psi in rules for is_photo in (False, True)}
+    assert len(marks) == 8
 
 
 def test_what_is_public_can_be_looked_at_and_has_a_fingerprint() -> None:

@@ -29,7 +29,7 @@ from masquerade.ledger.store import OutOfReach
 from masquerade.mechanism import Value
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
-from masquerade.recordings import Video
+from masquerade.recordings import Photo, Video
 from masquerade.train import views
 from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.faults import private_item
@@ -39,6 +39,7 @@ from masquerade.train.plan import Plan
 from masquerade.train.units import owner_of, units_of
 
 _SLIP = ".private-run"
+_PHOTO = b"photo"  # has no mask, and psi of it is its own
 _RELATIONS = (Relation.ZERO_OUT, Relation.REPLACE_ONE)
 Cost: TypeAlias = Callable[..., Run]  # a run, but for its name and its recordings
 
@@ -205,7 +206,8 @@ def cost_of(method: Method, plans: Sequence[Plan], fields: dict[str, Any]) -> Co
 
 def _with_features(cost: Cost, method: Featured, **given: Any) -> Run:
     """What is public of each recording is decided by psi, whatever masks there are."""
-    marks = (method.made_public().mark,) * len(given["contents"])
+    psi = method.made_public()
+    marks = tuple(psi.mark(is_photo=mask == _PHOTO) for mask in given["masks"])
     return cost(**given | {"masks": marks})
 
 
@@ -248,6 +250,8 @@ def _refuse_protected(ledger: Ledger, public: Sequence[Content]) -> None:
 
 def mask_of(recording: Any) -> bytes:
     """A hash of what is public in a recording; empty where nothing is."""
+    if isinstance(recording, Photo):
+        return _PHOTO
     return views.mark(recording) if isinstance(recording, Video) else b""
 
 

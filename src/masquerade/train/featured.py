@@ -79,8 +79,8 @@ class Featured(Method):
     def _public(self, plan: Plan) -> tuple[str, ...]:
         return (
             *super()._public(plan),
-            f"psi: {self.made_public().said}. Look at them: everything in them is treated as "
-            "public",
+            f"psi: {self.made_public().said}, of its own pixels (a photo is cut around people "
+            "only afterwards). Look at them: everything in them is treated as public",
             "labels, joints, visibility and boxes: they are part of psi, and joints are how "
             "somebody stands",
         )

@@ -1,6 +1,7 @@
 """Photos of people as rows: a crop around each person, and where the joints are in it.
 
-The crop follows from the record's own box and nothing else. A photo of which no joint is known, or
+The crop follows from the record's own box and nothing else; a public one is cut out of psi of the
+whole photo, so that no number of boxes shows more than that. A photo of which no joint is known, or
 all are outside the crop, adds exactly nothing.
 """
 
@@ -47,8 +48,9 @@ class Poses:
             crop, target = taught(photo, len(self._names))
         seen = {"private": pose_crops.as_inputs(crop[None])}
         if isinstance(self.method, Featured) and self.shown is not None:
-            public = self.shown.made(self.method.made_public(), crop)
-            seen["public"] = pose_crops.as_inputs(public[None])
+            region = pose_crops.region_of(photo.image, photo.box)
+            whole = self.shown.made(self.method.made_public(), photo.image, cut=repr(region))
+            seen["public"] = pose_crops.as_inputs(pose_crops.cropped(whole, region)[None])
             if not self.method.HAS_PRIVATE:
                 seen["private"] = seen["public"]
         return seen, [target]

@@ -4,6 +4,10 @@ A public picture must hide by being many-to-one, which means by rounding. A blur
 nothing: over the real numbers it can be undone, so no two pictures would share their public one and
 a promise for such pairs would be empty. Psi is therefore always whole numbers: means of blocks in a
 few bits, or a blur rounded to 8 bits, of which the rounding alone protects anything.
+
+A picture's blocks lie on its own pixels. Of a photo psi is made before anybody is cut out of it:
+crops are enlarged, so that blocks of theirs would show more the smaller a box is, and all of the
+photo where there are many boxes.
 """
 
 from __future__ import annotations
@@ -13,13 +17,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.ndimage import correlate1d
 
 from masquerade import _check
 
 KERNEL_PX = 25  # [sivangi2025, Sec. 4.1]: 25 x 25, sigma 10
 SIGMA_PX = 10.0
 _LEVELS = 256
-_SHEET = 36  # pictures that are shown to whoever wants to look
+_SHEET, _SHOWN_PX = 36, 320  # pictures that are shown to whoever wants to look, and their size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,16 +101,22 @@ class Psi:
             "a channel"
         )
 
-    @property
-    def mark(self) -> bytes:
-        """A hash of the rule: of one recording two rules could together show more than each."""
-        return hashlib.sha256(repr(self).encode()).digest()
+    def mark(self, *, is_photo: bool) -> bytes:
+        """A hash of the rule: of one recording two rules could together show more than each.
+
+        Photos had blocks on their crops once, which is another rule.
+        """
+        where = " on whole photos, cut afterwards" if is_photo else ""
+        return hashlib.sha256(f"{self!r}{where}".encode()).digest()
 
     @property
     def warning(self) -> str:
-        """What a reader must know of it; empty for means of blocks."""
+        """What a reader must know of it; empty for means of blocks of several pixels."""
         if self.kind == "pool":
-            return ""
+            alone = (
+                "Blocks of one pixel are the picture itself, in fewer shades: everybody is seen."
+            )
+            return alone * (self.block == 1)
         return (
             "A blur can be sharpened again, but for what rounding to 8 bits lost: only that much "
             "of a picture is protected. Means of blocks (psi pool) hide more, and how much is seen."
@@ -119,14 +130,21 @@ class PublicPictures:
         self._digest = hashlib.sha256()
         self._kept: list[np.ndarray] = []
 
-    def made(self, psi: Psi, pictures: np.ndarray) -> np.ndarray:
-        """Psi of a recording's pictures (..., H, W, 3), taken in as well."""
+    def made(self, psi: Psi, pictures: np.ndarray, *, cut: str = "") -> np.ndarray:
+        """Psi of a recording's pictures (..., H, W, 3), taken in as well.
+
+        Args:
+            psi: the rule.
+            pictures: whole, on their own pixels.
+            cut: what is cut out of them afterwards, which is public too.
+        """
         levels = psi.levels(pictures)
         found = psi.pictures(levels, (pictures.shape[-3], pictures.shape[-2]))
-        self._digest.update(repr(levels.shape).encode())
+        self._digest.update(f"{levels.shape}{cut}".encode())
         self._digest.update(np.ascontiguousarray(levels).tobytes())
         if len(self._kept) < _SHEET:
-            self._kept.append(found.reshape(-1, *found.shape[-3:])[0])
+            step = -(-max(found.shape[-3:-1]) // _SHOWN_PX)
+            self._kept.append(found.reshape(-1, *found.shape[-3:])[0, ::step, ::step])
         return found
 
     @property
@@ -165,10 +183,5 @@ def _blurred(pictures: np.ndarray) -> np.ndarray:
     weights /= weights.sum()
     found = pictures.astype(np.float64)
     for axis in (-3, -2):
-        size = found.shape[axis]
-        room = [(0, 0)] * found.ndim
-        room[axis] = (reach, reach)
-        wide = np.moveaxis(np.pad(found, room, mode="edge"), axis, 0)
-        total = sum(weight * wide[step : step + size] for step, weight in enumerate(weights))
-        found = np.moveaxis(np.asarray(total), 0, axis)
+        found = correlate1d(found, weights, axis=axis, mode="nearest")
     return np.asarray(np.clip(np.rint(found), 0, 255), np.uint8)

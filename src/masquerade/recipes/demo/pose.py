@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,9 @@ WORLD = Stage(
     joints="mpii",
     photo_roll_deg=40.0,
 )
-PLAN = PoseTables(quick=True, jobs=1).settled()
+_PLAN = PoseTables(quick=True, jobs=1).settled()
+# blocks of its crops, which are twice as large as the photos' own pixels
+PLAN = replace(_PLAN, block=(_PLAN.block or 1) // 2)
 _TOGETHER = 16  # photos that a network sees at once
 _SHOWN = (0, 7, 21, 40)  # tested photos that are drawn
 _NEAR = 0.5  # of a head
