@@ -8,9 +8,12 @@ largest norm, and opposite for replace_one. So the pair
 
     sum_j Bin(j; k, q) N(j, z^2)   against   N(0, z^2), or its mirror image for replace_one,
 
-dominates, and is reached. Where k is large, neighbouring j are taken together, at the larger one,
-which only moves them further. Where the batch is revealed, J is known and the bound is looser:
-k for each J >= 1. With `--unit subject` a person is one unit and nothing of this is paid.
+dominates, and is reached. Rare j, and where k is large the others too, are taken together with
+their neighbours, at the larger one. The likelihood ratio rises with x, so the best tests are those
+of x against a threshold; a larger J only moves what they see further, so the bound stays above the
+truth, and close to it: up to 400 likely j stay as they are. Where the batch is revealed, J is known
+and the bound is looser: k for each J >= 1. With `--unit subject` a person is one unit and nothing
+of this is paid.
 """
 
 from __future__ import annotations
@@ -33,8 +36,9 @@ from masquerade.events import (
     SelfComposedDpEvent,
 )
 
-_MOST = 40  # shifts of a mixture
-_RARE, _RARE_LOG = 1e-40, 92.0
+# shifts of a mixture, at most, for the j beyond which there is less chance than that
+_SHIFTS = {1e-40: 16, 1e-16: 400}
+_RARE_LOG = 92.0  # of e^-92 = 1e-40
 
 
 def group_event(event: DpEvent, units: int) -> DpEvent:
@@ -62,17 +66,18 @@ def group_event(event: DpEvent, units: int) -> DpEvent:
 
 
 def _mixture(q: float, units: int, z: float) -> DpEvent:
-    """How many of the units are drawn, as a mixture of at most about `_MOST` shifts."""
+    """How many of the units are drawn, as a mixture whose shifts are few."""
     if q >= 1:
         return group_event(GaussianDpEvent(z), units)
     drawn, mean = scipy.stats.binom(units, q), units * q
     # Bernstein: more than this from the mean is rarer than e^-92; the law itself says where
     far = _RARE_LOG / 3 + math.sqrt(_RARE_LOG**2 / 9 + 2 * _RARE_LOG * mean * (1 - q))
     near = np.arange(max(0, math.floor(mean - far)), min(units, math.ceil(mean + far)) + 1)
-    likely = near[(drawn.sf(near - 1) > _RARE) & (drawn.cdf(near) > _RARE)]
-    least, most = int(likely[0]), int(likely[-1])
-    places = np.unique(np.linspace(least, most, min(most - least + 1, _MOST)).round())
-    tops = np.unique(np.concatenate([[0.0], places, [units]]))
+    rarer, places = np.minimum(drawn.sf(near - 1), drawn.cdf(near)), [np.array([0.0, units])]
+    for rare, most in _SHIFTS.items():
+        likely = near[rarer > rare]
+        places.append(np.linspace(likely[0], likely[-1], min(len(likely), most)).round())
+    tops = np.unique(np.concatenate(places))
     above = drawn.sf(tops[:-1]) * (1 + 1e-10)  # chance of more than each; rounded up
     chances = -np.diff(np.concatenate([[1.0], np.minimum(above, 1.0), [0.0]]))
     kept = (chances > 0) | (tops == units)
