@@ -51,11 +51,18 @@ def run(words: list[str], env: dict[str, str]) -> str:
 
 
 def test_the_page_has_a_file_for_each_kind_of_entry() -> None:
-    assert {name.split("/")[0] for name in FILES} >= {"release", "train", "nets", "data", "audit"}
+    assert {name.split("/")[0] for name in FILES} >= {
+        "release",
+        "train",
+        "nets",
+        "data",
+        "audit",
+        "attack",
+    }
 
 
 def test_every_file_of_the_page_passes_the_tests_of_its_kind(extended: dict[str, str]) -> None:
-    names = [Path(name).stem for name in FILES if not name.startswith("nets/")]
+    names = [Path(name).stem for name in FILES if not name.startswith(("nets/", "attack/"))]
     words = ["-m", "pytest", "-p", "no:cacheprovider", "-vv", *CONTRACTS, "-k", " or ".join(names)]
     said = run(words, extended)
     for name in names:
@@ -104,6 +111,21 @@ mq.train_file(Few(), target, method, network)
 print(mq.check_receipt(target).mechanism, mq.evaluate_file(target, Few(), private=True).recordings)
 """
     assert run(["-c", code], extended) == "dp_sgd 8\n"
+
+
+def test_an_attack_of_the_page_is_run(extended: dict[str, str]) -> None:
+    code = """
+import numpy as np, masquerade as mq
+from masquerade.attack.case import Case
+films = [
+    mq.Video(frames=np.full((2, 16, 16, 3), 40 * n, np.uint8), rate_hz=10, subject=str(n))
+    for n in range(6)
+]
+case = Case(known=films, targets=[films[0]] * 6, raw=films)
+(found,) = mq.make_attack("mean_colour").run(case, told=lambda what, done, total: None)
+print(*(round(each[0].value, 2) for each in (found.ceiling, found.published)))
+"""
+    assert run(["-c", code], extended) == "1.0 0.17\n"
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if not block.startswith("# src/")])
