@@ -12,7 +12,7 @@ one that promises nothing, and its type says so.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias, runtime_checkable
@@ -93,6 +93,15 @@ class Mechanism(ABC):
         """Share of a video's or picture's variation that is left to see, known before data.
 
         None where nobody can say: for anything else, and where no noise is added.
+        """
+        return None
+
+    def looks_released(
+        self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
+    ) -> bool | None:
+        """Whether frames of a film of this shape look like an output; None where nobody can say.
+
+        It is a hint for whoever checks a receipt: looks can be forged.
         """
         return None
 

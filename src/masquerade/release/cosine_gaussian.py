@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -32,6 +32,7 @@ _POOLED = 1 << 17  # sites of a frame from which on it is pooled where that lose
 _LITTLE = 8  # times the signal that is expected
 _SIDES = (16, 12, 10, 8, 6, 5, 4, 3, 2)  # of cells, in sites
 _ROOM = 0.9  # of the cells' frequencies that the kept band may fill
+_STRAY = 0.2  # of the expected error: what lies above the band of outputs; of films there is more
 _LARGEST = 255 * math.sqrt(3) / 2  # of a colour component, about mid-grey
 _WHOLE = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
 _FACTORS = (3**-0.5, 2**-0.5, 6**-0.5)  # make (1,1,1), (1,0,-1) and (1,-2,1) orthonormal
@@ -134,6 +135,19 @@ class CosineGaussian(GaussianVideo):
                 chunk.size, band.spectrum * is_picture, band.clarity**2
             )
         return total / as_video(shape)[0]
+
+    def looks_released(
+        self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
+    ) -> bool:
+        """Whether little lies above the kept band; the local step and dark corners leave some."""
+        plan = self.plan(self.chunks(shape)[0])
+        sides = zip(shape[1:3], plan.size[1:], plan.bands[0].shape[1:], strict=True)
+        bases = [
+            enlarge.matrix(places, plan.side, "cubic") @ cosine.matrix(cells, kept).T
+            for places, cells, kept in sides
+        ]
+        most = max(sight.ENCODED, _STRAY * self.expected_error(shape))
+        return sight.beyond(frames, *bases) <= most
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The coefficients that are released, each in units of its noise."""

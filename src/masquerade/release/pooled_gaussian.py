@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,6 +23,7 @@ from masquerade.release.gaussian_video import Chunk, GaussianVideo, check_frames
 from masquerade.release.prior import Size
 
 _FRAMES = 256  # a chunk holds about this many
+_STRAY = 0.07  # of the expected error: how far outputs are from that; films are further
 _MOST_BLOCKS = 5 << 19  # of a chunk, so that large frames fit into memory
 _BASIS = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]], np.float32) / np.sqrt(
     np.array([[3], [2], [6]], np.float32)
@@ -125,6 +126,15 @@ class PooledGaussian(GaussianVideo):
         size = min(video[0], self._together(video)), video[1], video[2]
         low = _low(size, pooling.grid(size, steps))
         return size, low, (self.scale(video).sigma / 2) ** 2 / math.prod(steps)
+
+    def looks_released(
+        self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
+    ) -> bool:
+        """Whether frames go straight from the middle of a block to the next."""
+        _, block, _ = self.steps(shape)
+        bases = (enlarge.matrix(places, block, "linear") for places in shape[1:3])
+        most = max(sight.ENCODED, _STRAY * self.expected_error(shape))
+        return sight.beyond(frames, *bases) <= most
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The sums of the chunk's blocks, (t, h, w, 3), flat."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -18,6 +18,7 @@ from masquerade.compute.device import Array
 from masquerade.compute.frames import painted, plain
 
 _ROWS = 1 << 14  # of R at a time
+_FAR_MORE, _ENCODED = 4, 0.3  # what an encoder leaves of a frame that was rebuilt, at least
 _HELD = 1 << 24  # numbers of an R that is small enough to be kept by a processor
 
 
@@ -40,6 +41,20 @@ class Projection(ABC):
         made = self.backward(rows)
         made += middle
         return device.to_bytes(made)
+
+    def looks_kept(self, frames: Sequence[np.ndarray], *, middle: float) -> bool | None:
+        """Whether far more of each frame than k/d, as of any film, is in directions that R keeps.
+
+        None where k is so large that nobody can tell.
+        """
+        least = _FAR_MORE * self.columns / math.prod(self.frame)
+        if least > _ENCODED:
+            return None
+        return all(
+            np.sum(device.fetch(self.forward(device.send(frame[None]), middle=middle)) ** 2)
+            >= least * np.sum((frame - middle) ** 2)
+            for frame in frames
+        )
 
     def along(self, rows: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """(T, k) rows y' with y' R^+ = y V (R V)^+, for V of k x r with orthonormal columns.

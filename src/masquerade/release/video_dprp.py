@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Literal
@@ -283,6 +283,14 @@ class VideoDprp(GaussianVideo):
             sigma /= self._weights(video)[0]
         stretch = 1.0 if self.form in ("orthonormal", "truncated") else kept  # of R, squared
         return sight.raw(sigma**2 * stretch, projected=kept)
+
+    def looks_released(
+        self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
+    ) -> bool | None:
+        """Whether frames lie in the directions that a public R keeps."""
+        if self._tails() or len(public_seeds) != 1:
+            return None
+        return self._projection(public_seeds[0], shape).looks_kept(frames, middle=self._middle())
 
     def _projection(self, seed: int, shape: Shape) -> Projection:
         kind = GaussianProjection if self._tails() else OrthonormalProjection

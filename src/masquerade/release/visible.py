@@ -7,11 +7,14 @@ recording. docs/video.md has what was measured beside it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from masquerade.release import prior
 from masquerade.release.prior import Size
 
+ENCODED = 1.5  # of that, by rounding to bytes and an encoder
 _SPREAD = 41.0**2  # variance of a channel within frames, by the prior
 
 
@@ -45,3 +48,20 @@ def raw(variance: float, *, projected: float = 1.0) -> float:
     """
     seen = projected * _SPREAD
     return seen / (seen + ((1 - projected) * _SPREAD + variance) / 3)
+
+
+def beyond(frames: Sequence[np.ndarray], high: np.ndarray, wide: np.ndarray) -> float:
+    """The most of a frame's grey that no output can show, root mean square; a hint that one is not.
+
+    Args:
+        frames: (H, W, 3), of a film that is said to be an output.
+        high: columns of which those of every output are made, (H, G).
+        wide: the same of its rows, (W, K).
+    """
+    high, wide = np.linalg.qr(high)[0], np.linalg.qr(wide)[0]
+    most = 0.0
+    for frame in frames:
+        grey = frame.mean(axis=2)
+        rest = grey - high @ (high.T @ grey @ wide) @ wide.T
+        most = max(most, float(np.sqrt(np.mean(rest**2))))
+    return most
