@@ -50,6 +50,16 @@ def interrupts_are_heard() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def signing_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Keys of the tests' own: nobody's configuration is read or written."""
+    folder = tmp_path_factory.mktemp("config")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder))
+        patch.delenv("MASQUERADE_SIGNING_KEY", raising=False)
+        yield folder / "masquerade"
+
+
 @pytest.fixture(scope="module", autouse=True)
 def own_processes() -> Iterator[None]:
     """Worker processes end with the file that started them.

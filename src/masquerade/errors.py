@@ -5,6 +5,7 @@ has one class each::
 
     ValueError
       BadInput             a file or a value in it cannot be used        exit 4
+        SignatureMissing   no key that the reader named has signed it    exit 7
     RuntimeError
       BudgetExceeded       a spend does not fit the account              exit 3
       EvidenceAboveClaim   an audit refutes the claimed epsilon          exit 5
@@ -33,6 +34,10 @@ class BadInput(ValueError):
         self.is_public = is_public
 
 
+class SignatureMissing(BadInput):
+    """A signature was asked for, and there is none, or one of a key that the reader did not name."""
+
+
 class BudgetExceeded(RuntimeError):
     """A spend does not fit what is left of an account."""
 
@@ -51,6 +56,7 @@ class Stopped(KeyboardInterrupt):
 
 EXIT_CODES: dict[type[BaseException], int] = {
     BadInput: 4,
+    SignatureMissing: 7,
     BudgetExceeded: 3,
     EvidenceAboveClaim: 5,
     MissingExtra: 2,

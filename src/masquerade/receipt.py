@@ -13,6 +13,7 @@ import io
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -102,9 +103,11 @@ class Receipt:
         for axes in self.shapes:
             if any(size < 0 for size in axes) or math.prod(axes) > _MOST_NUMBERS:
                 raise ValueError(f"Expected shapes of recordings that can exist, got {axes}.")
-        for digest in (self.output_sha256, *self.along.values()):
+        head = () if self.ledger_head is None else (self.ledger_head,)
+        for digest in (self.output_sha256, *self.along.values(), *head):
             if not re.fullmatch("[0-9a-f]{64}", digest):
                 raise ValueError(f"Expected a SHA-256, got {digest!r}.")
+        self._check_circumstances()
         for suffix in self.along:
             if not re.fullmatch(r"(\.[a-z0-9]+)+", suffix) or suffix.endswith(SUFFIX):
                 raise ValueError(f"Expected suffixes of files, such as .masks.npz, got {suffix!r}.")
@@ -118,6 +121,21 @@ class Receipt:
                 "Expected an event that can be accounted exactly beside an epsilon, got "
                 f"{self.event} and epsilon={self.guarantee.epsilon}."
             )
+
+    def _check_circumstances(self) -> None:
+        """Refuse a day, a version, an entry or a seed that cannot be one."""
+        if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}[0-9a-z.+]{0,40}", self.code_version):
+            raise ValueError(f"Expected a version of Masquerade, got {self.code_version!r:.80}.")
+        try:
+            is_day = datetime.date.fromisoformat(self.date).isoformat() == self.date
+        except ValueError:
+            is_day = False
+        if not is_day:
+            raise ValueError(f"Expected a day such as 2026-02-28, got date={self.date!r:.80}.")
+        if self.ledger_sequence is not None and self.ledger_sequence < 1:
+            raise ValueError(f"Expected ledger_sequence >= 1, got {self.ledger_sequence}.")
+        if any(seed < 0 for seed in self.public_seeds):
+            raise ValueError(f"Expected public_seeds >= 0, got {self.public_seeds}.")
 
     @property
     def dp_event(self) -> DpEvent:
@@ -140,11 +158,20 @@ class Receipt:
             BadInput: if the text cannot be one, whatever it is.
         """
         try:
-            return _json.decode(cls, json.loads(text, parse_constant=_refuse))
+            data = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
+            return _json.decode(cls, data)
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
             raise BadInput(f"Expected a receipt; this cannot be one: {error}") from error
         except RecursionError as error:
             raise BadInput("Expected a receipt, got a text that nests too deeply.") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys stand once: of two, each reader may take another."""
+    counts = Counter(key for key, _ in pairs)
+    if len(counts) < len(pairs):
+        raise ValueError(f"it says {counts.most_common(1)[0][0]!r:.80} more than once")
+    return dict(pairs)
 
 
 def _refuse(constant: str) -> None:
@@ -159,11 +186,15 @@ class Release(Generic[Published]):
         value: what may be seen, or where it stands.
         receipt: that goes with it.
         stood: whether it stood there already; then nothing was spent.
+        signed_by: SHA-256 of the key that has signed the receipt's file.
+        signing_notes: what its owner has to know of that, such as that a key was made.
     """
 
     value: Published
     receipt: Receipt
     stood: bool = False
+    signed_by: str | None = None
+    signing_notes: tuple[str, ...] = ()
 
 
 class Promise(Protocol):

@@ -24,7 +24,7 @@ from masquerade.data.mask_files import Form, MaskFiles
 from masquerade.errors import BadInput
 from masquerade.video import read, write
 
-NAMES = ("out.mp4", "out.mp4.receipt.json", "out.masks.npz")
+NAMES = ("out.mp4", "out.mp4.receipt.json", "out.masks.npz", "out.mp4.receipt.json.sig")
 KILLED = """
 import os, signal, sys
 from masquerade.files import atomic

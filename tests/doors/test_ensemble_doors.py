@@ -87,6 +87,7 @@ def test_a_student_of_the_stage_is_taught_tested_and_checked(
     assert {path.name for path in tmp_path.iterdir()} == {
         "m.safetensors",
         f"{target.name}.receipt.json",
+        f"{target.name}.receipt.json.sig",
     }
     checked = command("receipt", "check", target)
     assert checked.code == 0 and "reaches at most 1" in checked.out

@@ -241,6 +241,7 @@ def test_a_second_output_is_refused_and_not_told_to_try_again(folder: Path) -> N
     spend = {"ledger_sequence": first.ledger_sequence, "ledger_head": first.ledger_head}
     forged = dataclasses.replace(free, **spend)
     (folder / "two.npy.receipt.json").write_text(forged.to_json())
+    (folder / "two.npy.receipt.json.sig").unlink()
     with pytest.raises(BadInput, match="one charge is good for one output") as refused:
         release_file(folder / "in.npy", folder / "two.npy", MECHANISM, ledger=ledger)
     said = str(refused.value)

@@ -120,20 +120,24 @@ def stop_at(patch: pytest.MonkeyPatch, place: int, *, is_after: bool) -> None:
     patch.setattr(atomic.Part, "name", name)
 
 
+STOPS = [(1, False), (1, True), (2, True), (3, False), (3, True)]  # of receipt, signature, output
+
+
 @pytest.mark.parametrize("words", [[], ["--overwrite"]])
-@pytest.mark.parametrize(("place", "is_after"), [(1, False), (1, True), (2, False), (2, True)])
+@pytest.mark.parametrize(("place", "is_after"), STOPS)
 def test_a_stop_between_receipt_and_output_leaves_both_or_none(
     place: int, is_after: bool, words: list[str], house: Path, command: Any
 ) -> None:
     out, receipt = house / "out.npy", house / "out.npy.receipt.json"
+    signed = house / "out.npy.receipt.json.sig"
     line = ["release", house / "in" / "anna.npy", out, *WORDS]
     if words:
         assert command(*line).code == 0
     with pytest.MonkeyPatch.context() as patch:
         stop_at(patch, place, is_after=is_after)
         done = command(*line, *words)
-    is_whole = (place, is_after) == (2, True)
-    assert done.code == 130 and out.exists() == receipt.exists() == is_whole
+    is_whole = (place, is_after) == (3, True)
+    assert done.code == 130 and out.exists() == receipt.exists() == signed.exists() == is_whole
     if is_whole:
         assert f"Interrupted; {out} stands." in done.err
         assert command("receipt", "check", out).code == 0
@@ -161,13 +165,13 @@ def test_a_stop_does_not_take_old_outputs_for_new_ones(house: Path, command: Any
     line = ["release", house / "in", house / "out", *WORDS, "--jobs", 1, "--keep-names"]
     assert command(*line).code == 0
     with pytest.MonkeyPatch.context() as patch:
-        stop_at(patch, 3, is_after=False)
+        stop_at(patch, 4, is_after=False)
         done = command(*line, "--overwrite")
     assert done.code == 130 and "1 of 2 new outputs stand" in done.err
     assert "--resume" not in done.err and "all of them again" in done.err
     for path in (house / "out").glob("*.npy"):
         path.unlink()
     with pytest.MonkeyPatch.context() as patch:
-        stop_at(patch, 3, is_after=False)
+        stop_at(patch, 4, is_after=False)
         done = command(*line)
     assert "1 of 2 outputs stand" in done.err and "with --resume" in done.err

@@ -97,7 +97,8 @@ def test_every_kind_of_file_becomes_an_mp4(name: str, tmp_path: Path, command: A
     assert found.aspect == (1 / aspect if quarter else aspect)
     assert not found.is_variable_rate and found.rotation == 0 and found.warnings == ()
     assert command("receipt", "check", target).code == 0
-    assert names(tmp_path) == {name, "out.mp4", "out.mp4.receipt.json"}
+    ends = ("", ".receipt.json", ".receipt.json.sig")
+    assert names(tmp_path) == {name, *(f"out.mp4{end}" for end in ends)}
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi", ".webm"])
@@ -251,6 +252,7 @@ def test_sound_is_kept_on_request_and_the_receipt_says_so(sounding: Path, comman
     edited = json.loads(beside.read_text())
     assert edited["kept_sound"] is True
     beside.write_text(json.dumps(edited | {"kept_sound": False}))
+    beside.with_name(f"{beside.name}.sig").unlink()
     checked = command("receipt", "check", target)
     assert checked.code == 4 and "states another one" in checked.err
     silent = maker.make(sounding.with_name("silent.mp4"), FILM, KINDS["h264.mp4"])

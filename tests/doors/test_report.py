@@ -14,9 +14,11 @@ import pytest
 
 from masquerade import _json, catalog
 from masquerade.doors.receipt import check_receipt
+from masquerade.files.signature import beside
 from masquerade.guarantee import Kind
-from masquerade.receipt import receipt_path
-from masquerade.report import shrunk
+from masquerade.noise import Noise
+from masquerade.receipt import receipt_path, write_receipt
+from masquerade.report import releases, shrunk
 from masquerade.report.page import PagePart, Section, page
 from masquerade.report.plain import plainly
 from masquerade.scores import Attacked, Success
@@ -99,11 +101,63 @@ def test_a_film_comes_with_two_plain_answers_its_choice_and_its_audit(
     text = target.read_text()
     order = ["<video", "What is protected", "What is not protected", "this release", "claimed"]
     places = [text.index(word) for word in order]
-    assert places == sorted(places) and "PUBLIC" in text
+    assert places == sorted(places)
     first = text[: text.index("The same, exactly")]
     shown = re.sub("<style>.*?</style>", "", first, flags=re.S)
     assert "epsilon" not in shown and "delta" not in shown, "words for experts are behind a fold"
     assert "Not refuted" in text and 'download="film.mp4.receipt.json"' in text
+
+
+def stamps(page: Path) -> list[tuple[str, str]]:
+    """How each stamp looks, and its first words."""
+    return re.findall(r'class="stamp (\w+)">([A-Z ]+):', page.read_text())
+
+
+def test_only_what_is_proved_and_signed_by_a_key_that_was_named_is_public(
+    command: Any, tmp_path: Path, signing_folder: Path
+) -> None:
+    film, target = tmp_path / "out.mp4", tmp_path / "page.html"
+    pooled = "--mechanism pooled_gaussian --epsilon 8 --delta 1e-4 --unit pixels --pixels 4"
+    words = ("release", BEFORE / "private" / "film.mp4", film, *pooled.split())
+    assert command(*words).code == 0
+    assert command("report", film, "--out", target).code == 0
+    text = target.read_text()
+    assert stamps(target) == [("doubtful", "NOT VERIFIED")]
+    assert "signed by an unknown key" in text and "protected, as the receipt states" in text
+    named = ("--signer", signing_folder / "signing-key.pub.pem", "--out", target)
+    assert command("report", film, *named).code == 0
+    assert stamps(target) == [("public", "PUBLIC")]
+    assert "as the receipt states" not in target.read_text()
+    assert command("report", film, BEFORE / "public" / "picture.png", *named).code == 0
+    assert stamps(target) == [("doubtful", "HEURISTIC")]
+    beside(receipt_path(film)).unlink()
+    assert command("report", film, *named).code == 0
+    assert "anyone could have written it" in target.read_text()
+
+
+def test_a_page_never_says_that_a_heuristic_shows_nothing_of_the_original() -> None:
+    for name in catalog.names("release"):
+        mechanism = catalog.example("release", name)
+        shapes = ((4, 3),) if name == "gaussian_noise" else ((4, 32, 48, 3),)
+        for noise in (Noise(), Noise(seed=1)):
+            made = write_receipt(mechanism, shapes=shapes, noise=noise, output_sha256="0" * 64)
+            said = releases.caution(made, is_film=True, is_signed=True)
+            if made.is_rehearsal:
+                assert said.startswith("REHEARSAL: this film is the original under noise")
+            elif made.guarantee.kind is Kind.HEURISTIC:
+                assert said.startswith("HEURISTIC: this film is the original, but for what")
+                assert f"{name} changed to hide {mechanism.hides}." in said
+            else:
+                assert said == ""
+                assert releases.caution(made, is_film=True, is_signed=False)
+
+
+def test_a_sound_that_was_kept_is_not_public() -> None:
+    pooled = catalog.example("release", "pooled_gaussian")
+    made = write_receipt(
+        pooled, shapes=((4, 32, 48, 3),), noise=Noise(), output_sha256="0" * 64, kept_sound=True
+    )
+    assert releases.caution(made, is_film=True, is_signed=True).startswith("SOUND: the sound")
 
 
 def test_audits_of_others_stand_beside_their_claim(command: Any, tmp_path: Path) -> None:

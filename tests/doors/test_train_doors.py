@@ -64,7 +64,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_model_is_written_with_its_receipt(model: Path) -> None:
     names = {file.name for file in model.parent.iterdir()}
-    assert names == {"m.safetensors", "m.safetensors.receipt.json", "said.json"}
+    beside = "m.safetensors.receipt.json"
+    assert names == {"m.safetensors", beside, f"{beside}.sig", "said.json"}
     receipt = Receipt.from_json((model.parent / "m.safetensors.receipt.json").read_text())
     said = json.loads((model.parent / "said.json").read_text())
     assert receipt.mechanism == "dp_sgd" and receipt.shapes == ((12,),)

@@ -86,6 +86,7 @@ def test_a_model_of_the_stages_sensors_is_trained_tested_and_checked(
     assert {path.name for path in tmp_path.iterdir()} == {
         "m.safetensors",
         f"{target.name}.receipt.json",
+        f"{target.name}.receipt.json.sig",
     }
     receipt = check_receipt(target)
     assert receipt.shapes == ((6,),) and receipt.fields["segments"] == 4
@@ -289,7 +290,9 @@ def test_a_grid_over_signals_is_paid_for_run_by_run(
     assert reads.count(1) == 7, "public recordings are read once"
     assert [sorted(found) for found in charges(Ledger(book))] == [["3", "4", "5"]] * 2
     assert {path.name for path in tmp_path.glob("m*")} == {
-        f"m-{number}.safetensors{end}" for number in (1, 2) for end in ("", ".receipt.json")
+        f"m-{number}.safetensors{end}"
+        for number in (1, 2)
+        for end in ("", ".receipt.json", ".receipt.json.sig")
     }
 
 

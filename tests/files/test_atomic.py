@@ -233,7 +233,8 @@ cli.main({["release", *words]!r})
     assert sorted("stood there already" in each for each in said) == [False, True, True]
     kinds = [entry.kind for entry in Ledger(tmp_path / "budget.db").entries()]
     assert kinds == ["open", "add", "reserve", "settle"]
-    assert sorted(path.name for path in out.iterdir()) == ["x.npy", "x.npy.receipt.json"]
+    ends = ("", ".receipt.json", ".receipt.json.sig")
+    assert sorted(path.name for path in out.iterdir()) == [f"x.npy{end}" for end in ends]
 
 
 def test_a_request_to_end_cleans_up_and_says_so(tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ def test_each_format_goes_in_and_comes_out(name: str, tmp_path: Path) -> None:
     assert check_receipt(target).guarantee.epsilon == 8.0
     assert table.names == (("hand", "foot") if name.endswith("npz") else ())
     assert table.columns == (("x", "y", "z") if name.endswith("csv") else ())
-    left_over(tmp_path, name, f"out-{name}", f"out-{name}.receipt.json")
+    ends = ("", ".receipt.json", ".receipt.json.sig")
+    left_over(tmp_path, name, *(f"out-{name}{end}" for end in ends))
 
 
 def test_csv_keeps_every_bit(tmp_path: Path) -> None:

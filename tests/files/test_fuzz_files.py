@@ -95,6 +95,7 @@ def receipt(tmp_path: Path) -> Path:
     np.save(tmp_path / "in.npy", np.zeros((8, 2)))
     mechanism = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame", low=0, high=1)
     release_file(tmp_path / "in.npy", tmp_path / "out.npy", mechanism)
+    (tmp_path / "out.npy.receipt.json.sig").unlink()
     return tmp_path / "out.npy.receipt.json"
 
 

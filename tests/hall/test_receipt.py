@@ -26,9 +26,11 @@ from masquerade import (
 )
 from masquerade.account import epsilon
 from masquerade.account.parts import UnsupportedEvent
-from masquerade.errors import BadInput
+from masquerade.errors import BadInput, SignatureMissing
 from masquerade.events import event_to_json
+from masquerade.files.signature import beside
 from masquerade.guarantee import Kind
+from masquerade.receipt import receipt_path
 from video_files import KINDS
 
 PNG = video_files.Kind(suffix=".png", codec="png", pixel_format="rgb24")
@@ -45,10 +47,15 @@ def released(tmp_path: Path) -> Path:
 
 
 def edit(target: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    beside = target.with_name(target.name + ".receipt.json")
-    data = json.loads(beside.read_text())
+    data = json.loads(receipt_path(target).read_text())
     change(data)
-    beside.write_text(json.dumps(data))
+    forge(target, json.dumps(data))
+
+
+def forge(target: Path, text: str) -> None:
+    """Another receipt, which nobody has signed."""
+    receipt_path(target).write_text(text)
+    beside(receipt_path(target)).unlink(missing_ok=True)
 
 
 def test_neighbours_under_the_same_bits_give_the_same_receipt(
@@ -59,7 +66,7 @@ def test_neighbours_under_the_same_bits_give_the_same_receipt(
     other = release_value(neighbour, MECHANISM, noise=same_bits())
     assert not np.array_equal(one.value, other.value)
     assert one.receipt.output_sha256 != other.receipt.output_sha256
-    blank = {"output_sha256": "0" * 64, "date": ""}
+    blank = {"output_sha256": "0" * 64, "date": "2020-01-01"}
     assert dataclasses.replace(one.receipt, **blank) == dataclasses.replace(other.receipt, **blank)
     assert not one.receipt.is_rehearsal
 
@@ -139,11 +146,10 @@ def test_a_receipt_of_another_processor_passes_and_one_of_other_noise_does_not(
 def test_missing_pieces_are_named(released: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="there is none"):
         check_receipt(tmp_path / "nothing.npy")
-    beside = released.with_name("out.npy.receipt.json")
-    beside.write_text("{")
+    forge(released, "{")
     with pytest.raises(BadInput, match="cannot be one"):
         check_receipt(released)
-    beside.unlink()
+    receipt_path(released).unlink()
     with pytest.raises(BadInput, match="nothing is known"):
         check_receipt(released)
 
@@ -168,9 +174,22 @@ def test_a_receipt_cannot_be_built_so_that_it_lies() -> None:
         {"event": {"class_name": "GaussianDpEvent", "noise_multiplier": float("nan")}},
         {"random_source": "rehearsal: ChaCha20 keyed by a seed"},
         {"output_sha256": "x"},
+        {"date": "2024-02-30"},
+        {"date": "20240101"},
+        {"code_version": "<b>9</b>"},
+        {"ledger_sequence": 0},
+        {"ledger_head": "x"},
+        {"public_seeds": (-1,)},
     ):
         with pytest.raises(ValueError, match="Expected"):
             dataclasses.replace(receipt, **change)
+
+
+def test_a_receipt_that_says_something_twice_is_refused(released: Path) -> None:
+    text = receipt_path(released).read_text()
+    forge(released, text.replace('"format": 1', '"format": 1, "format": 1'))
+    with pytest.raises(BadInput, match="'format' more than once"):
+        check_receipt(released)
 
 
 FILMED = make_mechanism("pooled_gaussian", epsilon=8, delta=1e-4, unit="pixels", pixels=4)
@@ -208,7 +227,7 @@ def test_shapes_that_are_not_the_files_are_noticed(suffix: str, tmp_path: Path) 
         guarantee=mechanism.guarantee(shapes),
         event=event_to_json(mechanism.event(shapes)),
     )
-    target.with_name(target.name + ".receipt.json").write_text(lie.to_json())
+    forge(target, lie.to_json())
     with pytest.raises(BadInput, match=f"of shape {shapes[0][0]} x .* got {held.shapes[0][0]} x"):
         check_receipt(target)
 
@@ -240,12 +259,8 @@ def keys(tmp_path: Path, command: Any) -> Path:
 def test_a_signed_receipt_is_known_to_be_by_its_signer(
     released: Path, keys: Path, command: Any
 ) -> None:
-    said = command("receipt", "check", released)
-    assert said.code == 0 and "is not signed" in said.out
     signed = command("receipt", "sign", released, "--key", keys / "mine.pem", "--json")
     assert signed.code == 0
-    said = command("receipt", "check", released)
-    assert said.code == 0 and "is said to have signed" in said.out
     done = command("receipt", "check", released, "--signer", keys / "mine.pub.pem", "--json")
     assert done.code == 0 and done.json["signed_by"] == signed.json["key_sha256"]
 
@@ -254,17 +269,21 @@ def test_a_wrong_key_an_edited_receipt_and_no_signature_are_refused(
     released: Path, keys: Path, command: Any
 ) -> None:
     words = ["receipt", "check", released, "--signer", keys / "mine.pub.pem"]
+    beside(receipt_path(released)).unlink()
     missing = command(*words)
-    assert missing.code == 4 and "there is none" in missing.err
+    assert missing.code == 7 and "an unsigned receipt" in missing.err
     assert command("receipt", "sign", released, "--key", keys / "mine.pem").code == 0
     assert command("receipt", "keygen", keys / "other.pem").code == 0
     other = command("receipt", "check", released, "--signer", keys / "other.pub.pem")
-    assert other.code == 4 and "Expected a signature of the key" in other.err
+    assert other.code == 7 and "an unknown key" in other.err
+    place = beside(receipt_path(released))
+    signature = place.read_bytes()
     edit(released, lambda data: data.update(date="2020-01-01"))
     assert command("receipt", "check", released).code == 0, "nothing else can notice a date"
-    edited = command(*words)
-    assert edited.code == 4 and "was changed" in edited.err
-    place = released.with_name("out.npy.receipt.json.sig")
+    place.write_bytes(signature)
+    for each in (words, words[:3]):
+        edited = command(*each)
+        assert edited.code == 4 and "was changed" in edited.err, "whoever is asked about"
     place.write_text(place.read_text().replace('"signature": "', '"signature": "?'))
     assert command(*words).code == 4
     place.write_text("{}")
@@ -285,8 +304,14 @@ def test_a_key_that_others_can_read_or_of_another_kind_is_refused(
     assert done.code == 4 and "public key" in done.err
 
 
-def test_a_new_release_does_not_keep_an_old_signature(released: Path, keys: Path) -> None:
+def test_a_new_release_does_not_keep_an_old_signature(
+    released: Path, keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sign_receipt(released, keys / "mine.pem")
     again = Options(if_standing=IfStanding.OVERWRITE)
     release_file(keys / "in.npy", released, MECHANISM, options=again)
-    assert not released.with_name("out.npy.receipt.json.sig").exists()
+    with pytest.raises(SignatureMissing, match="an unknown key"):
+        check_receipt(released, signer=keys / "mine.pub.pem")
+    monkeypatch.setenv("MASQUERADE_SIGNING_KEY", "")
+    release_file(keys / "in.npy", released, MECHANISM, options=again)
+    assert not beside(receipt_path(released)).exists()

@@ -108,9 +108,9 @@ def kill_at_lines(scene: Scene, kills: int) -> set[str]:
 
 
 def kill_at_names(scene: Scene) -> set[str]:
-    """Kill runs before the receipt has its name, and between it and the output."""
+    """Kill runs before the receipt, its signature and the output get their names."""
     states = set()
-    for last in ("out.npy.receipt.json", "out.npy"):
+    for last in ("out.npy.receipt.json", "out.npy.receipt.json.sig", "out.npy"):
 
         def run(last: str = last) -> None:
             plain = atomic.Part.name

@@ -180,12 +180,9 @@ def test_a_model_names_its_entry_and_is_settled(tmp_path: Path) -> None:
     assert done.receipt.ledger_sequence == 10 and done.receipt.ledger_head is not None
     assert ledger.book().settled == {10: done.receipt.output_sha256}
     assert not ledger.strangers([done.receipt])
-    assert {file.name for file in tmp_path.iterdir()} == {
-        "m.safetensors",
-        "m.safetensors.receipt.json",
-        "budget.db",
-        "budget.db.witness",
-    }
+    names = {f"m.safetensors{end}" for end in ("", ".receipt.json", ".receipt.json.sig")}
+    names |= {"budget.db", "budget.db.witness"}
+    assert {file.name for file in tmp_path.iterdir()} == names
     stranger = replace(done.receipt, fields=done.receipt.fields | {"batch": 5})
     assert ledger.strangers([stranger]) == [stranger]
     with pytest.raises(FileExistsError):
@@ -348,7 +345,7 @@ def test_a_run_is_settled_before_its_model_stands(
     def away(self: Ledger, receipt: Receipt) -> None:
         assert not target.exists() and not publish.receipt_path(target).exists()
         parts = list(tmp_path.glob(".masquerade-*.part"))
-        assert len(parts) == 2 and all(part.stat().st_mode & 0o077 == 0 for part in parts)
+        assert len(parts) == 3 and all(part.stat().st_mode & 0o077 == 0 for part in parts)
         raise BadInput("the server is away")
 
     with monkeypatch.context() as patch:

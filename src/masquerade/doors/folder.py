@@ -148,7 +148,12 @@ class _Attempt:
         except Exception as error:
             return failed(job.source, error)
         return Outcome(
-            source=job.source, target=done.value, already_done=done.stood, receipt=done.receipt
+            source=job.source,
+            target=done.value,
+            already_done=done.stood,
+            receipt=done.receipt,
+            signed_by=done.signed_by,
+            signing_notes=done.signing_notes,
         )
 
 

@@ -43,6 +43,8 @@ class Outcome:
         error: why it failed, if it did.
         exit_code: that this failure asks for.
         receipt: of the output, as it stands beside it.
+        signed_by: SHA-256 of the key that has signed it.
+        signing_notes: what its owner has to know of that.
     """
 
     source: Path
@@ -51,6 +53,8 @@ class Outcome:
     error: str | None = None
     exit_code: int = 0
     receipt: Receipt | None = None
+    signed_by: str | None = None
+    signing_notes: tuple[str, ...] = ()
 
     @property
     def data(self) -> dict[str, Any]:
@@ -59,6 +63,8 @@ class Outcome:
             "source": str(self.source),
             "output": None if self.target is None else str(self.target),
             "already_done": self.already_done,
+            "signed_by": self.signed_by,
+            "signing_notes": list(self.signing_notes),
             "error": self.error,
             "exit_code": self.exit_code,
         }

@@ -4,9 +4,9 @@ place    where it goes, what may be refused beforehand, whether it stands alread
 probe    what it is in public words: its shape, and so its guarantee and its event
 reserve  what it costs, under a bill: the spend is on disk before anything else happens
 stage    write it under a temporary name beside its target
-receipt  what was done and what is promised, tied to the bytes
+receipt  what was done and what is promised, tied to the bytes, and signed
 settle   the bill, for this output and no other
-name     the receipt first, then what is published along with the output, then the output
+name     the receipt first, then its signature and what goes along with the output, then the output
 
 A crash anywhere leaves the budget spent and nothing half-published; no output ever stands without
 its receipt and its recorded spend. Recordings, folders of them, models and students differ in what
@@ -25,10 +25,10 @@ from typing import Any, BinaryIO, Protocol
 
 from masquerade.compute.stops import Stops, heard
 from masquerade.doors import along
-from masquerade.doors.receipt import check_receipt
+from masquerade.doors.receipt import read_checked
 from masquerade.errors import BadInput
-from masquerade.files import atomic
-from masquerade.files.signature import SUFFIX as SIGNATURE
+from masquerade.files import atomic, signature, signing_key
+from masquerade.files.signing_key import Signing
 from masquerade.mechanism import Shapes
 from masquerade.noise import Noise
 from masquerade.receipt import Promise, Receipt, Release, receipt_path, write_receipt
@@ -154,10 +154,10 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
     """Reserve, stage, receipt, settle, name; or recognise what stands there already."""
     target, old = place.target, stamp(place.target)
     if place.stands:
-        receipt = recognised(thing, place, bill)
-        late = bill.settle(receipt)  # a crash may have come before it
-        return _settled(Release(value=target, receipt=receipt, stood=True), late)
+        done = recognised(thing, place, bill)
+        return _settled(done, bill.settle(done.receipt))  # a crash may have come before it
     along.refuse_strangers(thing, target)
+    signing = Signing() if noise.is_rehearsal else signing_key.find()
     try:
         bill.reserve()
         if not place.replaces:  # a run was stopped before its output had its name
@@ -177,12 +177,10 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
                 **thing.saved,
                 **bill.charged,
             )
-            with atomic.staged(receipt_path(target), replaces=place.replaces) as beside:
-                beside.stream.write(receipt.to_json().encode())
-                beside.seal()
+            with _staged_receipt(receipt, place, signing) as (beside, *signed):
                 place.stops.raise_lost()
                 late = bill.settle(receipt)
-                place.name(output, beside, list(others.values()))
+                place.name(output, beside, [*signed, *others.values()])
     except Exception as error:
         if bill.charged:
             error.add_note(bill.spent)
@@ -190,11 +188,36 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
     except KeyboardInterrupt as stop:
         spent = f" {bill.spent}" * bool(bill.spent)
         raise type(stop)(f"Interrupted; {_left(target, old)}.{spent}") from stop
-    return _settled(Release(value=target, receipt=receipt), late)
+    done = Release(
+        value=target,
+        receipt=receipt,
+        signed_by=signing.key_sha256,
+        signing_notes=signing.notes,
+    )
+    return _settled(done, late)
 
 
-def recognised(thing: Publishable, place: Place, bill: Bill) -> Receipt:
-    """The receipt of an output that this very work has made before.
+@contextlib.contextmanager
+def _staged_receipt(
+    receipt: Receipt, place: Place, signing: Signing
+) -> Iterator[list[atomic.Part]]:
+    """The receipt beside its output and, if there is a key, the signature of its very bytes."""
+    path, data = receipt_path(place.target), receipt.to_json().encode()
+    written = {path: data}
+    if signing.key is not None:
+        written[signature.beside(path)] = signature.sign(data, signing.key)
+    with contextlib.ExitStack() as stack:
+        parts = []
+        for each, held in written.items():
+            part = stack.enter_context(atomic.staged(each, replaces=place.replaces))
+            part.stream.write(held)
+            part.seal()
+            parts.append(part)
+        yield parts
+
+
+def recognised(thing: Publishable, place: Place, bill: Bill) -> Release[Path]:
+    """An output that this very work has made before.
 
     Raises:
         FileExistsError: if it is of other work, or if nobody can tell.
@@ -202,9 +225,10 @@ def recognised(thing: Publishable, place: Place, bill: Bill) -> Receipt:
     target = place.target
     remedy = "Choose another name, or --overwrite to release (and spend) again."
     try:
-        receipt = check_receipt(target)
+        checked = read_checked(target)
     except ValueError as error:
         raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
+    receipt, signed = checked.receipt, checked.signature
     same = (receipt.mechanism, receipt.fields) == (thing.promise.name, thing.promise.fields())
     same = same and all(getattr(receipt, name) == value for name, value in thing.saved.items())
     if not same or receipt.shapes != thing.shapes:
@@ -219,7 +243,8 @@ def recognised(thing: Publishable, place: Place, bill: Bill) -> Receipt:
             f"{target} stands there with a good receipt; without a ledger nobody can tell which "
             f"file it was made from. --resume to keep it. {remedy}"
         )
-    return receipt
+    signed_by = signed.key_sha256 if signed is not None and signed.is_verified else None
+    return Release(value=target, receipt=receipt, stood=True, signed_by=signed_by)
 
 
 def _settled(done: Release[Path], late: Exception | None) -> Release[Path]:
@@ -274,7 +299,8 @@ def check_room(target: Path, source: Path | None = None) -> None:
     check_link(target)
     if not target.parent.is_dir():
         raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
-    for path in (target, receipt_path(target)):
+    beside = receipt_path(target)
+    for path in (target, beside, signature.beside(beside)):
         is_there = path.exists() and source is not None and source.exists()
         if is_there and source is not None and path.samefile(source):  # links, and any case
             raise ValueError(
@@ -307,9 +333,9 @@ def _refuse_stranger(target: Path) -> None:
 
 
 def _forget_receipt(target: Path) -> None:
-    """Remove what goes with an output: the files that its receipt names, then the receipt."""
+    """Remove what goes with an output: the files that its receipt names, signature, receipt."""
     for path in along.left(target):
         path.unlink(missing_ok=True)
     beside = receipt_path(target)
+    signature.beside(beside).unlink(missing_ok=True)
     beside.unlink(missing_ok=True)
-    beside.with_name(beside.name + SIGNATURE).unlink(missing_ok=True)

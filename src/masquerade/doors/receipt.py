@@ -2,40 +2,115 @@
 
 from __future__ import annotations
 
-import contextlib
-import glob
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tyro.conf import Positional
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from tyro.conf import Positional, UseAppendAction
 
-from masquerade import __version__, _json, catalog
+from masquerade import __version__, _json, catalog, video
+from masquerade._printed import printable
 from masquerade.doors import Answer
-from masquerade.doors.source import Limits, find
-from masquerade.errors import BadInput
+from masquerade.doors.keygen import Keygen
+from masquerade.doors.receipt_files import compare_along, compare_with_file, published_files
+from masquerade.errors import BadInput, SignatureMissing, exit_code
 from masquerade.events import NoGuaranteeDpEvent, event_to_json
-from masquerade.files import signature
+from masquerade.files import atomic, signature, signing_key
+from masquerade.files.signature import Signature
+from masquerade.files.signing_key import Signing
 from masquerade.guarantee import Guarantee
-from masquerade.mechanism import Shapes
-from masquerade.receipt import SUFFIX, Receipt, along_path, receipt_path
+from masquerade.receipt import Receipt, receipt_path
 from masquerade.train.promise import OF_MASKS, OF_PUBLIC, WithMarks, WithMasks
-from masquerade.video.formats import MAX_PIXELS
 from masquerade.wording import explain
 
-_LEAST_PACKED = 64  # noise does not pack: how many times its size a release unpacks to, at most
+_PINS = "Name a public key that you trust with --signer PUBLIC.pem."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """A published file that agrees with its receipt, which anyone could have written.
+
+    Args:
+        path: the file.
+        receipt: beside it.
+        text: the receipt as it stands there.
+        signature: of it, if there is one.
+        looks_released: whether the file looks like an output of the mechanism, which is but a hint;
+            None where nobody can say.
+    """
+
+    path: Path
+    receipt: Receipt
+    text: bytes
+    signature: Signature | None
+    looks_released: bool | None
+
+    @property
+    def name(self) -> str:
+        """As it is shown."""
+        return printable(self.path.name)
+
+    @property
+    def is_film(self) -> bool:
+        """Whether it can be looked at."""
+        return video.is_video(self.path)
+
+    @property
+    def signed_by(self) -> str | None:
+        """The key that has signed it, if the reader named that key."""
+        held = self.signature
+        return held.key_sha256 if held is not None and held.is_pinned else None
+
+    @property
+    def standing(self) -> str:
+        """Whose word the receipt is."""
+        held = self.signature
+        if held is None:
+            return "consistent with an unsigned receipt: anyone could have written it"
+        if held.is_pinned:
+            made = self.receipt
+            return (
+                f"the file that was released on {made.date} by {made.mechanism} (Masquerade "
+                f"{made.code_version}); the key {held.key_sha256}, which you named, has signed it"
+            )
+        if held.is_verified:
+            return (
+                f"consistent with a receipt signed by an unknown key {held.key_sha256}: anyone can "
+                "make a key"
+            )
+        return (
+            f"consistent with a receipt whose signature is not verified: it is said to be by the "
+            f"key {held.key_sha256}"
+        )
+
+    def introduced(self, *, is_technical: bool = False) -> list[str]:
+        """The guarantee, as a fact or as what the receipt states."""
+        made = self.receipt
+        first, *others = explain(made.guarantee, is_technical=is_technical)
+        if self.signed_by is None:
+            version = f"Masquerade {made.code_version}"
+            first = f"The receipt states ({made.mechanism}, {made.date}, {version}): {first}"
+        return [first, *others]
+
+    @property
+    def doubt(self) -> str:
+        """What the file itself says against its receipt; usually nothing."""
+        if self.looks_released is not False:
+            return ""
+        return (
+            f"It does not look like an output of {self.receipt.mechanism}: it shows what that "
+            "takes away. (Looks are a hint; they can be forged.)"
+        )
 
 
 def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Receipt:
     """The receipt of a published file, if file, receipt and mechanism agree.
 
-    Four things are compared: the file's SHA-256 with the receipt's, the shapes of what it holds
-    with those stated, the stated guarantee and event with those that the mechanism gives for
-    these fields and shapes, and every invariant of the nouns. All of this anyone could have
-    written: only a signature or a ledger says who did.
+    All of it anyone could have written: only a signature or a ledger says who did.
 
     Args:
         path: the published file; its receipt stands beside it.
@@ -43,6 +118,29 @@ def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Rece
 
     Raises:
         BadInput: if anything is missing or does not agree; the message says which.
+        SignatureMissing: if that key has not signed it.
+    """
+    signers = () if signer is None else (signer,)
+    return read_checked(path, signers=signers, is_strict=bool(signers)).receipt
+
+
+def read_checked(
+    path: Path | str, *, signers: Sequence[Path | str] = (), is_strict: bool = False
+) -> Checked:
+    """What is known of a published file, if file, receipt and mechanism agree.
+
+    Compared are the file's SHA-256 with the receipt's, the shapes of what it holds with those
+    stated, the stated guarantee and event with those that the mechanism gives for these fields and
+    shapes, every invariant of the nouns, and a signature with what was signed.
+
+    Args:
+        path: the published file; its receipt stands beside it.
+        signers: public keys in PEM that the reader trusts.
+        is_strict: whether one of them must have signed.
+
+    Raises:
+        BadInput: if anything is missing or does not agree; the message says which.
+        SignatureMissing: if a signature is needed, and is not there.
     """
     path = Path(path)
     beside = receipt_path(path)
@@ -50,10 +148,10 @@ def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Rece
         raise BadInput(f"Expected a published file at {path}; there is none.")
     if not beside.is_file():
         raise BadInput(f"Expected a receipt at {beside}; nothing is known about {path.name}.")
-    if signer is not None:
-        signature.verify(beside, Path(signer))
+    text = beside.read_bytes()  # once: what is verified is what is read
+    signed = signature.check(beside, text, signers=map(Path, signers))
     try:
-        receipt = Receipt.from_json(beside.read_text(encoding="utf-8"))
+        receipt = Receipt.from_json(text.decode())
     except ValueError as error:  # it is not text, or no receipt
         raise BadInput(f"Expected a receipt at {beside}; it cannot be one: {error}") from error
     with path.open("rb") as stream:
@@ -61,47 +159,15 @@ def check_receipt(path: Path | str, *, signer: Path | str | None = None) -> Rece
     if digest != receipt.output_sha256:
         raise BadInput(f"Expected {path.name} to be the file that was released; it was changed.")
     receipt = _compared_with_mechanism(receipt)
-    _compare_with_file(receipt, path)
-    _compare_along(receipt, path)
-    return receipt
-
-
-def published_files(paths: Iterable[Path | str]) -> list[Path]:
-    """The files themselves, and of folders all that is in them but receipts and signatures.
-
-    Raises:
-        BadInput: if a folder holds none.
-    """
-    found: list[Path] = []
-    for path in map(Path, paths):
-        if not path.is_dir():
-            found.append(path)
-            continue
-        inside = [one for one in sorted(path.rglob("*")) if _is_published(one, path)]
-        if not inside:
-            raise BadInput(f"Expected published files in {path}, got none; is this the folder?")
-        found += inside
+    looks = compare_with_file(receipt, promise_of(receipt), path)
+    compare_along(receipt, path)
+    found = Checked(path=path, receipt=receipt, text=text, signature=signed, looks_released=looks)
+    if is_strict and found.signed_by is None:
+        raise SignatureMissing(
+            f"Expected a signature by a key that you named, got {path.name}, which is "
+            f"{found.standing}. {_PINS}"
+        )
     return found
-
-
-def _is_published(path: Path, folder: Path) -> bool:
-    is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    is_beside = SUFFIX in path.name  # a receipt, or its signature
-    return path.is_file() and not is_hidden and not is_beside and not _goes_along(path)
-
-
-def _goes_along(path: Path) -> bool:
-    """Whether another file's receipt vouches for it; that file is checked, and this one with it."""
-    if receipt_path(path).exists():
-        return False
-    stem = path.name.partition(".")[0]
-    for beside in path.parent.glob(f"{glob.escape(stem)}*{SUFFIX}"):
-        with contextlib.suppress(OSError, ValueError):
-            named = Receipt.from_json(beside.read_text(encoding="utf-8")).along
-            target = beside.with_name(beside.name.removesuffix(SUFFIX))
-            if path in [along_path(target, suffix) for suffix in named]:
-                return True
-    return False
 
 
 def sign_receipt(path: Path | str, key: Path | str) -> str:
@@ -111,69 +177,7 @@ def sign_receipt(path: Path | str, key: Path | str) -> str:
         path: the published file; the signature stands beside its receipt.
         key: a private Ed25519 key in PEM.
     """
-    check_receipt(path)
-    return signature.sign(receipt_path(Path(path)), Path(key))
-
-
-def _compare_with_file(receipt: Receipt, path: Path) -> None:
-    """A guarantee depends on the shapes, so they are those of the file; a model states others."""
-    if receipt.mechanism in catalog.names("train"):
-        if path.suffix != ".safetensors":
-            raise BadInput(f"Expected a model (.safetensors) by its receipt, got {path.name}.")
-        return
-    try:
-        found = _shapes_in(path, _limits(receipt.shapes, path))
-    except ValueError as error:
-        raise BadInput(f"Expected a file that can be released, got another: {error}") from error
-    if receipt.shapes not in found:
-        raise BadInput(
-            f"Expected {path.name} to hold numbers of shape {_said(receipt.shapes)}, as its "
-            f"receipt says, got {_said(found[0])}; the receipt is of another file, or was edited."
-        )
-
-
-def _compare_along(receipt: Receipt, path: Path) -> None:
-    """What was published with a file must stand beside it, unchanged."""
-    for suffix, digest in receipt.along.items():
-        other = along_path(path, suffix)
-        if not other.is_file():
-            raise BadInput(
-                f"Expected {other.name} beside {path.name}, with which it was released; it is gone."
-            )
-        with other.open("rb") as stream:
-            if hashlib.file_digest(stream, "sha256").hexdigest() != digest:
-                raise BadInput(
-                    f"Expected {other.name} to be the file that was released with {path.name}; it "
-                    "was changed."
-                )
-
-
-def _limits(shapes: Shapes, path: Path) -> Limits:
-    """As large as the receipt says, where a file of that size on disk may well be."""
-    usual, size = Limits(), path.stat().st_size
-    numbers = sum(map(math.prod, shapes))
-    pixels = max(math.prod(shape[1:3]) for shape in shapes)
-    return Limits(
-        max_pixels=min(max(usual.max_pixels, pixels), MAX_PIXELS),
-        max_bytes=max(usual.max_bytes, min(8 * numbers, _LEAST_PACKED * size)),
-    )
-
-
-def _shapes_in(path: Path, limits: Limits) -> list[Shapes]:
-    """The shapes a file may state; a .csv does not tell a heading, nor one axis from a column."""
-    if path.suffix.lower() != ".csv":
-        return [find(path, limits=limits).shapes]
-    tables = []
-    for heading in (False, True):
-        with contextlib.suppress(BadInput):
-            tables.append(find(path, heading=heading, limits=limits).shapes)
-    if not tables:
-        raise BadInput(f"Expected numbers in {path.name}; there are none.")
-    return tables + [((rows,),) for ((rows, columns),) in tables if columns == 1]
-
-
-def _said(shapes: Shapes) -> str:
-    return ", ".join(" x ".join(map(str, shape)) for shape in shapes)
+    return _sign(Path(path), signing_key.load(Path(key)))
 
 
 def _compared_with_mechanism(receipt: Receipt) -> Receipt:
@@ -265,20 +269,23 @@ def _alike(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckReceipt:
-    """Tie published files to their receipts and read the guarantees aloud.
+    """Tie published files to their receipts, say whose word those are, and read them aloud.
 
     Example:
-        masquerade receipt check public.mp4
+        masquerade receipt check public.mp4 --signer ward.pub.pem
         masquerade receipt check published/
 
     Args:
         files: published files, or folders of them; receipts stand beside the files.
-        signer: a public key (.pem) that must have signed the receipts.
+        signer: a public key (.pem) that you trust, of which one must have signed; may be given
+            several times.
+        require_signature: exit 7 unless such a key has signed.
         explain: also name the proof and the sampler, for experts.
     """
 
     files: Positional[tuple[Path, ...]]
-    signer: Path | None = None
+    signer: UseAppendAction[tuple[Path, ...]] = ()
+    require_signature: bool = False
     explain: bool = False
 
     def run(self) -> Answer:
@@ -287,53 +294,55 @@ class CheckReceipt:
         if not files:
             raise ValueError("Expected a published file, or a folder of them, got none; name one.")
         if len(files) == 1:
-            return self._one(files[0])
+            return self._one(self._checked(files[0]))
         checked: list[dict[str, Any]] = []
-        lines, worst = [], 0
+        lines, codes = [], set()
         for file in files:
             try:
-                one = self._one(file)
-                checked.append(one.data)
-                lines.append(f"  {file}: {one.lines[2]}")
+                found = self._checked(file)
             except BadInput as error:
                 checked.append({"file": str(file), "ok": False, "error": str(error)})
                 lines.append(f"! {file}: {error}")
-                worst = 4
+                codes.add(exit_code(error))
+                continue
+            checked.append(self._one(found).data)
+            lines.append(f"  {file} is {found.standing}. {found.introduced()[0]}")
+            lines += [f"! {found.doubt}"] * bool(found.doubt)
         good = sum(each["ok"] for each in checked)
         lines.append(f"{good} of {len(files)} files agree with their receipts.")
-        return Answer(data={"files": checked, "ok": not worst}, lines=lines, exit_code=worst)
+        return Answer(
+            data={"files": checked, "ok": not codes},
+            lines=lines,
+            exit_code=min(codes, default=0),
+        )
 
-    def _one(self, file: Path) -> Answer:
-        receipt = check_receipt(file, signer=self.signer)
-        held = signature.read(receipt_path(file))
-        signed_by = held["key_sha256"] if held is not None and self.signer is not None else None
+    def _checked(self, file: Path) -> Checked:
+        is_strict = self.require_signature or bool(self.signer)
+        return read_checked(file, signers=self.signer, is_strict=is_strict)
+
+    def _one(self, found: Checked) -> Answer:
+        receipt = found.receipt
+        ledger = (
+            f"It names entry {receipt.ledger_sequence} of a ledger, whose steward can confirm it "
+            "with: masquerade ledger verify --receipts"
+        )
         return Answer(
             data={
-                "file": str(file),
+                "file": str(found.path),
                 "ok": True,
-                "signed_by": signed_by,
+                "signed_by": found.signed_by,
+                "signature": _json.encode(found.signature),
+                "looks_like": found.looks_released,
                 "receipt": _json.encode(receipt),
             },
             lines=[
-                f"{file} is the file that was released on {receipt.date} by "
-                f"{receipt.mechanism} (Masquerade {receipt.code_version}).",
-                self._who(receipt, None if held is None else held["key_sha256"]),
-                *explain(receipt.guarantee, is_technical=self.explain),
+                f"{found.path} is {found.standing}.",
+                *[found.doubt] * bool(found.doubt),
+                *[_PINS] * (found.signature is not None and found.signed_by is None),
+                *[ledger] * (receipt.ledger_sequence is not None and found.signed_by is None),
+                *found.introduced(is_technical=self.explain),
             ],
         )
-
-    def _who(self, receipt: Receipt, key: str | None) -> str:
-        """Who vouches for it."""
-        if self.signer is not None:
-            return f"The key {key} has signed the receipt."
-        if key is not None:
-            return f"The key {key} is said to have signed it; to verify, give --signer PUBLIC.pem."
-        if receipt.ledger_sequence is not None:
-            return (
-                f"The receipt is not signed; it names entry {receipt.ledger_sequence} of a ledger, "
-                "whose steward can confirm it with: masquerade ledger verify --receipts"
-            )
-        return "The receipt is not signed: anyone who can write the file could have written it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -342,52 +351,40 @@ class SignReceipt:
 
     Args:
         files: published files, or folders of them; a signature stands beside each receipt.
-        key: your private Ed25519 key (.pem), from `receipt keygen` or from OpenSSL.
+        key: a private Ed25519 key (.pem), from `receipt keygen` or from OpenSSL; by default your
+            own, with which releases are signed.
     """
 
     files: Positional[tuple[Path, ...]]
-    key: Path
+    key: Path | None = None
 
     def run(self) -> Answer:
         """Check and sign."""
         files = published_files(self.files)
         if not files:
             raise ValueError("Expected a published file, or a folder of them, got none; name one.")
-        return Answer.of_each({str(file): self._one(file) for file in files})
+        signing = (
+            signing_key.find() if self.key is None else Signing(key=signing_key.load(self.key))
+        )
+        if signing.key is None:
+            raise ValueError(f"{signing.notes[0]} --key KEY.pem")
+        each = {str(file): self._one(file, signing.key) for file in files}
+        answer = Answer.of_each(each)
+        return replace(answer, lines=[*answer.lines, *signing.notes])
 
-    def _one(self, file: Path) -> Answer:
-        key = sign_receipt(file, self.key)
-        place = signature.beside(receipt_path(file))
+    def _one(self, file: Path, key: Ed25519PrivateKey) -> Answer:
+        name, place = _sign(file, key), signature.beside(receipt_path(file))
         return Answer(
-            data={"file": str(file), "signature": str(place), "key_sha256": key},
-            lines=[f"Wrote {place}, signed by the key {key}."],
+            data={"file": str(file), "signature": str(place), "key_sha256": name},
+            lines=[f"Wrote {place}, signed by the key {name}."],
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Keygen:
-    """Make a pair of keys to sign receipts with.
-
-    Args:
-        key: where the private key goes (.pem); the public one is written beside it (.pub.pem).
-    """
-
-    key: Positional[Path]
-
-    def run(self) -> Answer:
-        """Make and write both."""
-        if self.key.suffix != ".pem":
-            raise ValueError(f"Expected a name that ends in .pem for the key, got {self.key.name}.")
-        public = self.key.with_suffix(".pub.pem")
-        key = signature.make_keys(self.key, public)
-        return Answer(
-            data={"private": str(self.key), "public": str(public), "key_sha256": key},
-            lines=[
-                f"Wrote {self.key}, which is private: keep it to yourself.",
-                f"Wrote {public}, which you give to those who check your receipts.",
-                f"Its SHA-256 is {key}.",
-            ],
-        )
+def _sign(path: Path, key: Ed25519PrivateKey) -> str:
+    """Sign what was checked, and nothing that took its place since."""
+    text, beside = read_checked(path).text, receipt_path(path)
+    atomic.write_whole(signature.beside(beside), signature.sign(text, key))
+    return signature.fingerprint(key.public_key())
 
 
 COMMANDS = {"check": CheckReceipt, "sign": SignReceipt, "keygen": Keygen}

@@ -161,12 +161,15 @@ class ReleaseFile:
                 "output": str(done.value),
                 "receipt": str(receipt_path(done.value)),
                 "already_done": done.stood,
+                "signed_by": done.signed_by,
+                "signing_notes": list(done.signing_notes),
                 "expect": sight,
                 "guarantee": _json.encode(done.receipt.guarantee),
             },
             lines=[
                 *_swept(swept),
                 said if done.stood else f"Wrote {done.value} and its receipt.",
+                *done.signing_notes,
                 first,
                 *expecting.said(sight),
                 *others,
@@ -186,6 +189,7 @@ class ReleaseFile:
         wrote = counted(len(done) - len(failed) - stood, "file")
         lines.append(f"Wrote {wrote} to {self.target}.")
         lines += [f"{stood} stood there already, for which nothing was spent."] * bool(stood)
+        lines += sorted({note for each in done for note in each.signing_notes})
         lines.append(about_names(names))
         lines += planned.left_out
         lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tyro.conf import Positional
+from tyro.conf import Positional, UseAppendAction
 
 from masquerade.doors import Answer, report_files, report_found, report_frontier
-from masquerade.doors.receipt import published_files
+from masquerade.doors.receipt import Checked
+from masquerade.doors.receipt_files import published_files
 from masquerade.files import atomic
 from masquerade.report import page, releases
 
@@ -47,6 +48,7 @@ def write_report(
     *,
     beside: Beside | None = None,
     public: bool = False,
+    signers: Sequence[Path | str] = (),
 ) -> Path:
     """Check the receipt of every published file, and write one page about them all.
 
@@ -55,6 +57,7 @@ def write_report(
         target: the page; without what is private it may be published.
         beside: what is private, shown beside it.
         public: leave all that is private out, and say so.
+        signers: public keys that you trust; what they have not signed is stamped so.
 
     Raises:
         BadInput: if a file and its receipt do not agree; nothing is written.
@@ -69,7 +72,7 @@ def write_report(
         raise ValueError(
             f"Expected one published file beside --original, got {len(found)}; a page for each."
         )
-    checked = report_files.checked(found)
+    checked = report_files.checked(found, signers=signers)
     sections = report_files.sections(checked, used.original)
     sections += map(report_found.attacks, used.attacks)
     sections += _frontiers(checked)
@@ -97,7 +100,7 @@ def _check_target(target: Path, files: Sequence[Path]) -> None:
             )
 
 
-def _frontiers(checked: Sequence[report_files.Checked]) -> list[page.Section]:
+def _frontiers(checked: Sequence[Checked]) -> list[page.Section]:
     """One for the first file of each mechanism."""
     first = {one.receipt.mechanism: one for one in reversed(checked)}
     found = [
@@ -107,7 +110,7 @@ def _frontiers(checked: Sequence[report_files.Checked]) -> list[page.Section]:
     return [section for section in found if section is not None][:_FRONTIERS]
 
 
-def _audits(checked: Sequence[report_files.Checked], beside: Beside) -> list[report_found.Audited]:
+def _audits(checked: Sequence[Checked], beside: Beside) -> list[report_found.Audited]:
     """What was given, and what is played now: the first file of each mechanism."""
     found = [report_found.audited(path) for path in beside.audits]
     if beside.plays:
@@ -117,14 +120,18 @@ def _audits(checked: Sequence[report_files.Checked], beside: Beside) -> list[rep
     return found
 
 
-def _lead(found: Sequence[report_files.Checked], *, is_public: bool) -> str:
-    """When, and that the files are those."""
-    dates = sorted({one.receipt.date for one in found})
-    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    said = f"Released on {when}. The file is the one that its receipt describes."
-    if len(found) > 1:
-        said = f"Released on {when}. All {len(found)} files are those that their receipts describe."
-    return said + f" {_LEFT_OUT}" * is_public
+def _lead(found: Sequence[Checked], *, is_public: bool) -> str:
+    """Whose word the receipts are, and what the files themselves say against them."""
+    first, *others = found
+    said = f"{first.name} is {first.standing}."
+    if others:
+        signed = sum(one.signed_by is not None for one in found)
+        said = (
+            f"All {len(found)} files are consistent with their receipts. Keys that were named have "
+            f"signed {signed} of these; anyone could have written the others."
+        )
+    doubts = [f" {one.name}: {one.doubt}" for one in found if one.doubt]
+    return said + "".join(doubts) + f" {_LEFT_OUT}" * is_public
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +147,8 @@ class Report:
         audit: put the claim to the test, on made-up data, with the settings of the receipt.
         audits: answers of `masquerade audit NAME --json`, such as of a model; they are public.
         public: leave out everything private, and say so.
+        signer: a public key (.pem) that you trust; what none has signed is stamped so. It may be
+            given several times.
 
     Example:
         masquerade report public.mp4 --out page.html --original ward.mp4 --audit
@@ -154,6 +163,7 @@ class Report:
     audit: bool = False
     audits: tuple[Path, ...] = ()
     public: bool = False
+    signer: UseAppendAction[tuple[Path, ...]] = ()
 
     def run(self) -> Answer:
         """Check every receipt, then write the page."""
@@ -164,7 +174,7 @@ class Report:
             audits=self.audits,
             plays=self.audit,
         )
-        write_report(self.files, self.out, beside=beside, public=self.public)
+        write_report(self.files, self.out, beside=beside, public=self.public, signers=self.signer)
         is_private = beside.is_private and not self.public
         return Answer(
             data={

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from masquerade import video
-from masquerade._printed import counted, printable
-from masquerade.doors.receipt import check_receipt
+from masquerade._printed import counted
+from masquerade.doors.receipt import Checked, read_checked
 from masquerade.doors.source import Numbers, find
 from masquerade.errors import BadInput
 from masquerade.mechanism import Shapes
-from masquerade.receipt import Receipt
 from masquerade.report import media, page, releases, series
 from masquerade.report.page import Section
 
@@ -24,31 +23,17 @@ _MOST_BYTES = 24 << 20  # of films in a page; after that single frames are shown
 _MOST_NAMES = 200
 
 
-@dataclass(frozen=True, kw_only=True)
-class Checked:
-    """A published file that agrees with its receipt."""
-
-    path: Path
-    receipt: Receipt
-
-    @property
-    def name(self) -> str:
-        """As it is shown."""
-        return printable(self.path.name)
-
-    @property
-    def is_film(self) -> bool:
-        """Whether it can be looked at."""
-        return video.is_video(self.path)
-
-
-def checked(files: Sequence[Path]) -> list[Checked]:
+def checked(files: Sequence[Path], *, signers: Sequence[Path | str] = ()) -> list[Checked]:
     """All of them, films first.
+
+    Args:
+        files: published files.
+        signers: public keys that the reader trusts.
 
     Raises:
         BadInput: for the first that does not agree with its receipt; it says why.
     """
-    found = [Checked(path=path, receipt=check_receipt(path)) for path in files]
+    found = [read_checked(path, signers=signers) for path in files]
     return sorted(found, key=lambda one: not one.is_film)
 
 
@@ -73,19 +58,23 @@ def _way(one: Checked) -> str:
     """Files that share it are promised the same, in the same words."""
     said = json.loads(one.receipt.to_json())
     same = [said[key] for key in ("mechanism", "fields", "guarantee", "is_rehearsal")]
-    return json.dumps([one.is_film, *same], sort_keys=True)
+    doubts = [one.signed_by, one.doubt]
+    return json.dumps([one.is_film, *doubts, *same, one.receipt.kept_sound], sort_keys=True)
 
 
 def _section(files: list[Checked], original: Path | None, *, is_still: bool) -> Section:
     first, *others = files
     title = f"{counted(len(files), 'file')}, all released in one way" if others else first.name
     unit = media.unit_on_frame(first.receipt.guarantee.unit, first.path) if first.is_film else ""
+    is_signed = first.signed_by is not None
+    caution = releases.caution(first.receipt, is_film=first.is_film, is_signed=is_signed)
     section = releases.section(
         title,
         first.receipt,
         pictures=_pictures(files, original, is_still=is_still),
         unit=unit,
         is_film=first.is_film,
+        caution=f"DOUBTFUL: {first.doubt}" if first.doubt else caution,
     )
     return replace(section, has_originals=original is not None)
 

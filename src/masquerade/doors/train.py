@@ -263,6 +263,7 @@ class Train:
 
     def _answer(self, done: Release[Path], learned: Collection[Any]) -> Answer:
         notes = learned.notes() if isinstance(learned, MaskedVideos) else []
+        notes = [*notes, *done.signing_notes]
         said = [f"Wrote {done.value} and its receipt.", *notes]
         for suffix in done.receipt.along:
             sheet = along_path(done.value, suffix)
@@ -273,6 +274,7 @@ class Train:
                 "receipt": str(receipt_path(done.value)),
                 "guarantee": _json.encode(done.receipt.guarantee),
                 "ledger_sequence": done.receipt.ledger_sequence,
+                "signed_by": done.signed_by,
                 "notes": notes,
             },
             lines=[*said, *explain(done.receipt.guarantee)],
@@ -388,11 +390,10 @@ def _table(chosen: list[dict[str, Any]], done: list[Release[Path]]) -> Answer:
         lines.append(f"{release.value}: {words}, epsilon {spent}")
         sequence = release.receipt.ledger_sequence
         runs.append({"model": str(release.value), "fields": given, "ledger_sequence": sequence})
-    lines.append(
-        f"{len(done)} runs, each charged to the ledger: choose between them as you like. Each "
-        "receipt states its own run; what all of them cost stands in the ledger."
-    )
-    return Answer(data={"runs": runs}, lines=lines)
+    said = f"{len(done)} runs, each charged to the ledger: choose between them as you like. Each "
+    said += "receipt states its own run; what all of them cost stands in the ledger."
+    notes = sorted({note for release in done for note in release.signing_notes})
+    return Answer(data={"runs": runs}, lines=[*lines, said, *notes])
 
 
 COMMAND = Train

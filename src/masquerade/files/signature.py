@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,74 +20,104 @@ from masquerade.errors import BadInput
 from masquerade.files import atomic
 
 SUFFIX = ".sig"
+_MOST_BYTES = 1 << 16  # of a key
 _PEM = serialization.Encoding.PEM
 _SPKI = serialization.PublicFormat.SubjectPublicKeyInfo
 
 
-def make_keys(private: Path, public: Path) -> str:
-    """Write a new pair of keys, the private one for its owner alone; give the fingerprint."""
+@dataclass(frozen=True, kw_only=True)
+class Signature:
+    """Who signed a file, as far as it is known.
+
+    Args:
+        key_sha256: fingerprint of the key.
+        is_verified: whether that key signed these very bytes; older signatures hold no key to try.
+        is_pinned: whether the reader named the key; anyone can make another.
+    """
+
+    key_sha256: str
+    is_verified: bool
+    is_pinned: bool
+
+
+def make_keys(private: Path, public: Path) -> Ed25519PrivateKey:
+    """Write a new pair of keys, the private one for its owner alone.
+
+    Raises:
+        FileExistsError: if one stands there, or another process was quicker.
+    """
     for path in (private, public):
         if path.exists():
             raise FileExistsError(f"{path} stands already; a key is never replaced.")
     key = Ed25519PrivateKey.generate()
     plain = serialization.NoEncryption()
-    secret = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, plain)
-    atomic.write_whole(private, secret, is_private=True)
+    with atomic.staged(private, is_private=True, replaces=False) as part:
+        part.stream.write(key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, plain))
+        part.seal()
+        part.name()
+    write_public(key, public)
+    return key
+
+
+def write_public(key: Ed25519PrivateKey, public: Path) -> None:
+    """Write the public half, to hand out."""
     atomic.write_whole(public, key.public_key().public_bytes(_PEM, _SPKI))
-    return fingerprint(key.public_key())
 
 
-def sign(path: Path, private: Path) -> str:
-    """Sign a file; the signature stands beside it. Give the fingerprint of the key."""
-    key = _private_key(private)
-    data = {
+def sign(data: bytes, key: Ed25519PrivateKey) -> bytes:
+    """The content of a signature's file, with the public key in it."""
+    public = key.public_key()
+    held = {
         "format": 1,
         "algorithm": "Ed25519",
-        "key_sha256": fingerprint(key.public_key()),
-        "signature": base64.b64encode(key.sign(path.read_bytes())).decode(),
+        "key_sha256": fingerprint(public),
+        "public_key": public.public_bytes(_PEM, _SPKI).decode(),
+        "signature": base64.b64encode(key.sign(data)).decode(),
     }
-    text = json.dumps(data, indent=2) + "\n"
-    atomic.write_whole(beside(path), text.encode())
-    return str(data["key_sha256"])
+    return (json.dumps(held, indent=2) + "\n").encode()
 
 
-def verify(path: Path, public: Path) -> str:
-    """The fingerprint of the key, if it has signed this very file.
+def check(path: Path, data: bytes, *, signers: Iterable[Path] = ()) -> Signature | None:
+    """Who signed a file that was read; None if nobody did.
+
+    Args:
+        path: the file; its signature stands beside it.
+        data: what was read from it.
+        signers: public keys that the reader trusts.
 
     Raises:
-        BadInput: if there is no signature, it is of another key, or the file was changed since.
+        BadInput: if a signature is of other bytes or of another key than it says.
     """
-    key = _public_key(public)
-    said = read(path)
-    if said is None:
-        raise BadInput(
-            f"Expected a signature at {beside(path)}; there is none. Whoever made {path.name} can "
-            "sign it."
-        )
-    if said["key_sha256"] != fingerprint(key):
-        raise BadInput(
-            f"Expected a signature of the key {fingerprint(key)}, got one of {said['key_sha256']}."
-        )
-    try:
-        key.verify(base64.b64decode(said["signature"], validate=True), path.read_bytes())
-    except (InvalidSignature, binascii.Error) as error:
-        raise BadInput(
-            f"Expected {path.name} as it was signed; it or its signature was changed."
-        ) from error
-    return fingerprint(key)
-
-
-def read(path: Path) -> dict[str, Any] | None:
-    """What the signature beside a file says, not verified; None where there is none."""
-    place = beside(path)
-    if not place.is_file():
+    pinned = {fingerprint(key): key for key in map(public_key, signers)}
+    held = _read(beside(path))
+    if held is None:
         return None
+    name = held["key_sha256"]
+    key = pinned.get(name) or (_loaded(held["public_key"], path) if "public_key" in held else None)
+    if key is not None:
+        try:
+            if fingerprint(key) != name:
+                raise ValueError("it holds another key than it says")
+            key.verify(base64.b64decode(held["signature"], validate=True), data)
+        except (InvalidSignature, ValueError) as error:
+            raise BadInput(
+                f"Expected {path.name} as it was signed; it or its signature was changed. Get both "
+                "anew from whoever published them."
+            ) from error
+    return Signature(key_sha256=name, is_verified=key is not None, is_pinned=name in pinned)
+
+
+def _read(place: Path) -> dict[str, str] | None:
+    """What a signature's file says, as text; None where there is none."""
     try:
         said: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
         if (said["format"], said["algorithm"]) != (1, "Ed25519"):
             raise ValueError(said["format"])
-        return {key: str(said[key]) for key in ("key_sha256", "signature")}
-    except (ValueError, TypeError, KeyError) as error:
+        wanted = ("key_sha256", "signature", *(["public_key"] if "public_key" in said else []))
+        return {key: str(said[key]) for key in wanted}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise BadInput(f"Expected a signature of ours at {place}; it cannot be read.") from error
 
 
@@ -98,35 +131,57 @@ def fingerprint(key: Ed25519PublicKey) -> str:
     return hashlib.sha256(key.public_bytes(serialization.Encoding.DER, _SPKI)).hexdigest()
 
 
-def _private_key(path: Path) -> Ed25519PrivateKey:
-    data = _bytes(path)
-    if path.stat().st_mode & 0o077:
+def private_key(path: Path) -> Ed25519PrivateKey:
+    """A key to sign with: a file of its owner's alone, and no link to another.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        BadInput: if it cannot be used; the message says what to do.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
         raise BadInput(
-            f"Expected a private key that its owner alone can read, got {path}; chmod 600 it."
-        )
+            f"Expected a private key that can be read at {path}, no link, got: {error.strerror}. "
+            "Name the file itself, or move it away."
+        ) from None
+    try:
+        held = os.fstat(descriptor)
+        if not stat.S_ISREG(held.st_mode) or held.st_uid != os.geteuid():
+            raise BadInput(f"Expected a private key of your own, got {path}; make another.")
+        if held.st_mode & 0o077:
+            raise BadInput(
+                f"Expected a private key that its owner alone can read, got {path}; chmod 600 it."
+            )
+        data = os.read(descriptor, _MOST_BYTES)
+    finally:
+        os.close(descriptor)
     try:
         key = serialization.load_pem_private_key(data, password=None)
     except (ValueError, TypeError) as error:  # TypeError: it has a passphrase
         raise BadInput(
-            f"Expected an Ed25519 private key without a passphrase in PEM at {path}; make "
-            "one with: masquerade receipt keygen"
+            f"Expected an Ed25519 private key without a passphrase in PEM at {path}; move it away "
+            "and make one with: masquerade receipt keygen"
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise BadInput(f"Expected an Ed25519 key at {path}, got another kind.")
     return key
 
 
-def _public_key(path: Path) -> Ed25519PublicKey:
+def public_key(path: Path) -> Ed25519PublicKey:
+    """A key to check with."""
+    if not path.is_file():
+        raise BadInput(f"Expected a public key at {path}; there is none.")
+    return _loaded(path.read_bytes(), path)
+
+
+def _loaded(pem: bytes | str, path: Path) -> Ed25519PublicKey:
     try:
-        key = serialization.load_pem_public_key(_bytes(path))
+        key = serialization.load_pem_public_key(pem.encode() if isinstance(pem, str) else pem)
     except ValueError as error:
         raise BadInput(f"Expected a public key in PEM at {path}; it cannot be one.") from error
     if not isinstance(key, Ed25519PublicKey):
         raise BadInput(f"Expected an Ed25519 key at {path}, got another kind.")
     return key
-
-
-def _bytes(path: Path) -> bytes:
-    if not path.is_file():
-        raise BadInput(f"Expected a key at {path}; there is none.")
-    return path.read_bytes()

@@ -1,4 +1,4 @@
-"""One HTML file: sections of words, tables and pictures, stamped public or private."""
+"""One HTML file: sections of words, tables and pictures, stamped by what may be done with it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ class Section:
     Args:
         title: its heading.
         body: HTML, made by the functions of this room.
-        has_originals: whether anything in it was computed from private input outside a guarantee.
+        has_originals: whether anything in it was computed from private input beside a release.
+        caution: why a release that it shows is not proved, or not known to be one; empty if it is,
+            None where there is none.
         part: where it stands; sections of one part stay in their order.
     """
 
     title: str
     body: str
     has_originals: bool = False
+    caution: str | None = None
     part: PagePart = PagePart.PICTURES
 
 
@@ -44,14 +47,24 @@ _PRIVATE = (
     "are."
 )
 _PUBLIC = "PUBLIC: nothing on this page was computed from originals. It may be shared."
+_PROVED = (
+    "PUBLIC: all that was computed from originals is under a proof, and signed by a key that was "
+    "named. It may be shared."
+)
 
 
 def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
-    """The whole page; one section with originals makes all of it private."""
+    """The whole page; one section with originals makes all of it private, one caution doubtful."""
+    said = {section.caution for section in sections}
     if any(section.has_originals for section in sections):
-        stamp = f'<strong class="stamp private">{_PRIVATE}</strong>'
+        kind, stamps = "private", [_PRIVATE]
+    elif cautions := sorted(said - {None, ""}, key=str):
+        kind, stamps = "doubtful", list(map(str, cautions))
     else:
-        stamp = f'<strong class="stamp public">{_PUBLIC}</strong>'
+        kind, stamps = "public", [_PROVED if "" in said else _PUBLIC]
+    stamp = "".join(
+        f'<p><strong class="stamp {kind}">{html.escape(each)}</strong></p>' for each in stamps
+    )
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>',
@@ -59,7 +72,7 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
         f"<style>{STYLE}</style></head><body>",
         '<a class="skip" href="#main">To the content</a>',
         f"<header><h1>{html.escape(title)}</h1>",
-        f"{paragraphs([lead] if lead else [])}<p>{stamp}</p></header>",
+        f"{paragraphs([lead] if lead else [])}{stamp}</header>",
         '<main id="main">',
         *map(_placed, sorted(sections, key=lambda section: section.part)),
         f"</main><script>{SCRIPT}</script></body></html>\n",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from masquerade._printed import counted
+from masquerade.guarantee import Kind
 from masquerade.report import page
 from masquerade.report.page import PagePart, Section
 from masquerade.report.plain import plainly
@@ -20,7 +21,13 @@ _MOST_FILES = 500  # whose receipts a page carries
 
 
 def section(
-    title: str, receipt: Receipt, *, pictures: str = "", unit: str = "", is_film: bool = False
+    title: str,
+    receipt: Receipt,
+    *,
+    pictures: str = "",
+    unit: str = "",
+    is_film: bool = False,
+    caution: str | None = None,
 ) -> Section:
     """What was published, and two answers in plain words; the exact ones are folded away.
 
@@ -30,17 +37,59 @@ def section(
         pictures: of it, made by `masquerade.report.media`.
         unit: the same, of what one unit covers.
         is_film: whether it is a film or a picture.
+        caution: what stands against it, by `caution`; None if it was made here.
     """
     said = plainly(receipt.guarantee, is_film=is_film, is_rehearsal=receipt.is_rehearsal)
-    kind = "good" if said.is_proved else "bad"
+    kind, states = ("good", "") if said.is_proved else ("bad", "")
+    if said.is_proved and caution:
+        kind, states = "doubtful", ", as the receipt states"
     cards = (
-        f'<div class="cards"><div class="card {kind}"><h3>What is protected</h3>'
+        f'<div class="cards"><div class="card {kind}"><h3>What is protected{states}</h3>'
         f"{page.paragraphs(said.protected)}{unit}</div>"
         '<div class="card bad"><h3>What is not protected</h3>'
         f"{_exposed(said.exposed)}</div></div>"
     )
     exact = page.listing(explain(receipt.guarantee, is_technical=True))
-    return Section(title=title, body=pictures + cards + page.folded("The same, exactly", exact))
+    body = pictures + cards + page.folded("The same, exactly", exact)
+    return Section(title=title, body=body, caution=caution)
+
+
+def caution(receipt: Receipt, *, is_film: bool, is_signed: bool) -> str:
+    """Why it may not be shared as something that is proved; empty if it may.
+
+    Args:
+        receipt: that was checked.
+        is_film: whether it is a film or a picture.
+        is_signed: whether a key that the reader named has signed it.
+    """
+    guarantee, what = receipt.guarantee, "film" if is_film else "file"
+    hides = guarantee.released.partition("tries to hide ")[2].partition(";")[0]
+    if receipt.is_rehearsal:
+        return (
+            f"REHEARSAL: this {what} is the original under noise that anybody who knows the seed "
+            "can take away. It must not be shared."
+        )
+    if guarantee.kind is Kind.HEURISTIC:
+        but = f"to hide {hides}" if hides else "to hide something"
+        return (
+            f"HEURISTIC: this {what} is the original, but for what {receipt.mechanism} changed "
+            f"{but}. Nothing is proved; what it left is shown as it was."
+        )
+    if not plainly(guarantee, is_film=is_film).is_proved:
+        return f"NO GUARANTEE: this {what} was made from originals, and no proof protects them."
+    if receipt.kept_sound:
+        return "SOUND: the sound of this film is that of the original; no proof covers it."
+    if guarantee.kind is Kind.FORMAL_RELAXED:
+        return (
+            f"PROVED IN PART: nothing is promised for what this {what} treats as public, which is "
+            "used as it was."
+        ) + " Nor has a key that was named signed it." * (not is_signed)
+    if not is_signed:
+        return (
+            "NOT VERIFIED: no key that was named has signed the receipt, so anyone could have "
+            "written it."
+        )
+    return ""
 
 
 def _exposed(said: Sequence[str]) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 _LIGHT = """--ink: #1c2430; --soft-ink: #4a5464; --paper: #fff; --line: #c9cedb;
   --soft: #f3f5f9; --link: #14507e; --bad: #8c2f1b; --bad-soft: #fbe9e4; --good: #1f5c3b;
-  --good-soft: #e6f3eb; --blue: #1b6ca8; --red: #c8553d; --green: #3d8361; --violet: #8e5ea2;
+  --good-soft: #e6f3eb; --warn: #6b4300; --warn-soft: #fdf0d3;
+  --blue: #1b6ca8; --red: #c8553d; --green: #3d8361; --violet: #8e5ea2;
   --gold: #b8860b; --grey: #555555;"""
 _DARK = """--ink: #e8ebf2; --soft-ink: #b4bccb; --paper: #14181f; --line: #3d4554;
   --soft: #1f2530; --link: #9cccf5; --bad: #ffc9bb; --bad-soft: #3a1c14; --good: #b9ebcc;
-  --good-soft: #14301f; --blue: #6fb7ee; --red: #ee8d76; --green: #7cc59f; --violet: #c39bd6;
+  --good-soft: #14301f; --warn: #f4d08a; --warn-soft: #382a0e;
+  --blue: #6fb7ee; --red: #ee8d76; --green: #7cc59f; --violet: #c39bd6;
   --gold: #e0b04a; --grey: #b0b6c2;"""
 
 # Plots carry their colours, since they are also files; on the page they follow its palette.
@@ -56,6 +58,7 @@ summary {{ cursor: pointer; color: var(--link); }} summary h2 {{ color: var(--in
 .stamp {{ display: inline-block; padding: .15rem .6rem; border-radius: .3rem; font-size: 14px;
   font-weight: 600; max-width: 100%; }}
 .private {{ background: var(--bad-soft); color: var(--bad); }}
+.doubtful {{ background: var(--warn-soft); color: var(--warn); }}
 .public {{ background: var(--good-soft); color: var(--good); }}
 figure {{ margin: .8rem 0; }} figcaption, .small {{ font-size: 14px; color: var(--soft-ink); }}
 svg, video, img {{ max-width: 100%; height: auto; }}
@@ -74,6 +77,7 @@ figure.unit svg {{ width: 100%; max-width: 20rem; display: block; }}
 .card {{ border-radius: .4rem; padding: .2rem 1.1rem .6rem; border-left: .4rem solid; }}
 .card > * {{ color: var(--ink); }} .card h3 {{ font-size: 1.15rem; margin: .8rem 0 .2rem; }}
 .card.good {{ background: var(--good-soft); border-color: var(--good); }}
+.card.doubtful {{ background: var(--warn-soft); border-color: var(--warn); }}
 .card.bad {{ background: var(--bad-soft); border-color: var(--bad); }}
 .card p:first-of-type {{ font-weight: 600; margin-top: .2rem; }}
 .card ul {{ padding-left: 1.1rem; }}
