@@ -317,6 +317,6 @@ def _overview() -> str:
             *lines,
             "",
             "masquerade VERB --help lists the flags. Exit codes: 2 wrong use, 3 budget, 4 bad",
-            "input file, 5 evidence above claim.",
+            "input file, 5 evidence above claim, 6 a heuristic hides nobody, 7 signature missing.",
         ]
     )

@@ -9,6 +9,7 @@ has one class each::
     RuntimeError
       BudgetExceeded       a spend does not fit the account              exit 3
       EvidenceAboveClaim   an audit refutes the claimed epsilon          exit 5
+      NotHidden            a heuristic would publish people as they were exit 6
     ImportError
       MissingExtra         an optional dependency is not installed       exit 2
     KeyboardInterrupt                                                    exit 130
@@ -46,6 +47,10 @@ class EvidenceAboveClaim(RuntimeError):
     """An audit measured more leakage than the mechanism claims."""
 
 
+class NotHidden(RuntimeError):
+    """A heuristic found nobody, or somebody whom it neither covers nor replaces."""
+
+
 class MissingExtra(ImportError):
     """An optional dependency is needed and not installed."""
 
@@ -59,6 +64,7 @@ EXIT_CODES: dict[type[BaseException], int] = {
     SignatureMissing: 7,
     BudgetExceeded: 3,
     EvidenceAboveClaim: 5,
+    NotHidden: 6,
     MissingExtra: 2,
     ValueError: 2,
     FileExistsError: 2,

@@ -8,6 +8,7 @@ to look follows from how often an attacker tells them apart, not from epsilon.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from masquerade._round import shown
 from masquerade.guarantee import PROTECTS, WHOLE_FILE, Guarantee, Kind, Relation, Unit, UnitName
@@ -17,11 +18,41 @@ _SMALL = 64  # pixels: someone who is seen from afar
 _VACUOUS = 100.0  # an attacker may be e^100 times as sure as before
 _ALIKE = ((0.05, "would look almost the same"), (0.5, "would look similar, not the same,"))
 NOISY_NUMBERS = "every number of the input, with noise"
+BLURRED, FOUND, REPLACED = "frames_blurred", "people_found", "people_replaced"
+NOT_REPLACED = "frames_with_people_not_replaced"
 _CHANGES = {
     Relation.ZERO_OUT: "had been left out",
     Relation.REPLACE_ONE: "had been anything else",
     Relation.ADD_REMOVE: "had not been there",
 }
+
+
+def count_people(counted: Mapping[str, int], num_frames: int) -> list[str]:
+    """What a receipt's counts say of people who were to be hidden, the plainest sentence first.
+
+    Example:
+        >>> count_people({"people_found": 2, "people_replaced": 2, "frames_blurred": 0}, 60)
+        ['Found at most 2 people in one of 60 frames; at most 2 avatars stand in one.']
+    """
+    found, replaced = counted.get(FOUND), counted.get(REPLACED)
+    said = []
+    if found == 0:
+        said.append(f"NOBODY was found in {num_frames} frames: whoever is there stays as they are.")
+    elif found is not None:
+        people = "person" if found == 1 else "people"
+        avatars = "avatar stands" if replaced == 1 else "avatars stand"
+        said.append(
+            f"Found at most {found} {people} in one of {num_frames} frames; at most {replaced} "
+            f"{avatars} in one."
+        )
+    if fewer := counted.get(NOT_REPLACED):
+        said.append(
+            f"In {fewer} of {num_frames} frames fewer avatars stand than people were found: the "
+            "others were taken out or blurred, and nobody repeats what they did."
+        )
+    if blurred := counted.get(BLURRED):
+        said.append(f"In {blurred} of {num_frames} frames somebody was blurred, not replaced.")
+    return said
 
 
 def explain(guarantee: Guarantee, *, is_technical: bool = False) -> list[str]:

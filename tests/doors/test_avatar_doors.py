@@ -22,6 +22,7 @@ import video_files as maker
 from masquerade import assets
 from masquerade.data.mask_files import Form, MaskFiles
 from masquerade.errors import BadInput
+from masquerade.release.avatar import one_person
 from masquerade.video import read, write
 
 NAMES = ("out.mp4", "out.mp4.receipt.json", "out.masks.npz", "out.mp4.receipt.json.sig")
@@ -118,6 +119,44 @@ def test_a_film_goes_out_with_masks_that_training_reads(
     assert changed.code == 4 and "out.masks.npz" in changed.err
     (tmp_path / NAMES[2]).unlink()
     assert command("receipt", "check", tmp_path / "out.mp4").code == 4
+
+
+def test_what_was_counted_is_said_first(film: Path, command: Any, tmp_path: Path) -> None:
+    done = command(*words(film, tmp_path))
+    first = "Found at most 1 person in one of 4 frames; at most 1 avatar stands in one."
+    assert done.out.splitlines()[0] == first
+    page = tmp_path / "page.html"
+    assert command("report", tmp_path / "out.mp4", "--out", page).code == 0
+    assert first in page.read_text()
+    again = command(*words(film, tmp_path), "--resume", "--json")
+    assert again.json["counted"]["people_found"] == again.json["counted"]["people_replaced"] == 1
+
+
+def test_a_film_with_somebody_and_no_avatar_is_not_published_unasked(
+    film: Path, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_person, "only", lambda tracks, **_: [])
+    done = command(*words(film, tmp_path))
+    assert done.code == 6 and "no avatar stands" in done.err and not standing(tmp_path)
+    done = command(*words(film, tmp_path), "--yes")
+    assert done.code == 0 and "at most 0 avatars stand in one" in done.out.splitlines()[0]
+    assert "In 4 of 4 frames fewer avatars stand" in done.out
+
+
+def test_a_film_in_which_nobody_is_found_is_not_published_unasked(
+    film: Path, command: Any, tmp_path: Path
+) -> None:
+    empty, public = tmp_path / "private" / "empty.mp4", tmp_path / "public"
+    public.mkdir()
+    empty.parent.mkdir()
+    frames = np.repeat(np.arange(96, dtype=np.uint8)[:, None], 112, 1)
+    maker.make(empty, np.repeat(frames[None, ..., None], 3, 3), maker.KINDS["h264.mp4"])
+    done = command(*words(empty, public), "--strict")
+    assert done.code == 6 and "it found nobody" in done.err and not standing(public)
+    done = command("release", empty.parent, public, "--mechanism", "avatar", "--json")
+    assert done.code == 6 and done.json["files"][0]["exit_code"] == 6 and not standing(public)
+    done = command(*words(empty, public), "--yes", "--json")
+    assert done.code == 0 and done.json["counted"]["people_found"] == 0
 
 
 def test_a_strangers_masks_are_never_replaced(film: Path, command: Any, tmp_path: Path) -> None:

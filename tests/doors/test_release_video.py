@@ -242,6 +242,27 @@ def test_a_heuristic_promises_nothing_and_no_ledger_takes_it(clip: Path, command
     assert kinds(ledger) == ["open", "add"] and not clip.with_name("b.mp4").exists()
 
 
+@pytest.mark.parametrize("name", ["film.mp4", "frames.npy"])
+def test_a_heuristic_that_leaves_all_as_it_was_is_not_published_unasked(
+    name: str, tmp_path: Path, command: Any
+) -> None:
+    film, masks, out = maker.moving(4, 32, 48), tmp_path / "masks.npy", tmp_path / f"out-{name}"
+    np.save(masks, np.zeros(film.shape[:3], bool))
+    if name.endswith(".npy"):
+        np.save(tmp_path / name, film)
+    else:
+        maker.make(tmp_path / name, film, KINDS["ffv1.mkv"])
+    words = ["release", tmp_path / name, out, "--mechanism", "mosaic", "--region", "given"]
+    done = command(*words, "--masks", masks)
+    assert done.code == 6 and "got a recording that it leaves as it was" in done.err
+    assert not list(tmp_path.glob("out*")), "neither an output nor a receipt"
+    assert command(*words, "--masks", masks, "--yes").code == 0
+    one = np.load(masks)
+    one[-1, -1, -1] = True  # one tile of the last frame
+    np.save(masks, one)
+    assert command(*words, "--masks", masks, "--overwrite").code == 0
+
+
 def test_sound_is_kept_on_request_and_the_receipt_says_so(sounding: Path, command: Any) -> None:
     target = sounding.with_name("out.mp4")
     done = command("release", sounding, target, *POOLED, "--keep-audio")

@@ -19,10 +19,12 @@ from masquerade.compute.progress import bars
 from masquerade.doors.bill import bill_of
 from masquerade.doors.publish import Bill, IfStanding, placed, publish
 from masquerade.doors.source import Film, Limits, Numbers, Recording, Saving, find
-from masquerade.doors.unchanged import Unchanged
+from masquerade.doors.unchanged import LeftAsItWas, Unchanged
+from masquerade.errors import NotHidden
 from masquerade.files import arrays, atomic
 from masquerade.ledger.content import Content
 from masquerade.mechanism import (
+    Heuristic,
     Mechanism,
     Shapes,
     Streams,
@@ -42,6 +44,10 @@ from masquerade.receipt import (
 from masquerade.recordings import Photo, Video
 from masquerade.release import expecting
 from masquerade.video import audio, write
+from masquerade.wording import REPLACED
+
+_LEFT = "a recording that it leaves as it was: it found nobody"
+_NO_AVATAR = "a film in which no avatar stands: whoever was found was taken out or blurred"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +62,8 @@ class Options:
         is_watched: whether a progress bar is shown.
         limits: on the size of a file when it is unpacked.
         accept_grey: write what is grey, or noise alone, all the same.
+        accept_unhidden: write what a heuristic leaves as it was, since it finds nobody to hide, or
+            in which no avatar stands, all the same.
     """
 
     heading: bool = False
@@ -65,6 +73,7 @@ class Options:
     is_watched: bool = True
     limits: Limits = field(default_factory=Limits)
     accept_grey: bool = False
+    accept_unhidden: bool = False
 
     def __post_init__(self) -> None:
         chosen = _check.choice(IfStanding, if_standing=self.if_standing)
@@ -217,6 +226,16 @@ class _Made:
             ledger, noise, lambda: self.found.content, self.promise, with_sound=has_sound
         )
 
+    def _refuse_unhidden(self, got: str) -> None:
+        """Stop a heuristic that hides nobody, before its output has a name; nothing was spent."""
+        if isinstance(self.promise, Heuristic) and not self.options.accept_unhidden:
+            raise NotHidden(
+                f"Expected {self.promise.name} to hide somebody, got {got}. Nothing was published. "
+                "Look at the recording: if nobody is in it, or nobody who must be hidden, publish "
+                "it with --yes (in Python, Options(accept_unhidden=True)); otherwise choose "
+                "another mechanism, or cut out what it finds nobody in."
+            )
+
     @property
     def saved(self) -> Mapping[str, Any]:
         """What the receipt says of the saving."""
@@ -240,6 +259,8 @@ class ReleasedTable(_Made):
     def write(self, stream: BinaryIO, noise: Noise) -> None:
         """Release all numbers, then write them."""
         numbers = arrays_of(self.promise.apply(self.found.value, noise))
+        if all(map(np.array_equal, numbers, arrays_of(self.found.value))):
+            self._refuse_unhidden(_LEFT)
         arrays.writer(self.target, replace(self.found.table, arrays=numbers))(stream)
 
 
@@ -314,6 +335,8 @@ class ReleasedFilm(_Made):
                     first.check(rest=frames)
                     self._release(studied, again, stream, noise, progress)
                     again.check_same(first)
+                    if studied.counted.get(REPLACED) == 0:
+                        self._refuse_unhidden(_NO_AVATAR)
                     for suffix, other in others.items():
                         studied.write_along(suffix, other)
                     return studied.counted
@@ -329,17 +352,20 @@ class ReleasedFilm(_Made):
         noise: Noise,
         progress: Progress,
     ) -> None:
-        saving, shape = self.options.saving, self.found.contents.shape
+        saving, shape, left = self.options.saving, self.found.contents.shape, LeftAsItWas()
         sound = self.found.path if saving.keep_sound else None
         with (
             contextlib.closing(self._read(same)) as frames,
             write.writing(stream, self.film, audio_from=sound, threads=saving.threads) as encoder,
         ):
             task = progress.add_task("releasing", total=shape[0])
-            for frame in promise.stream(frames, shape, noise):
+            for frame in promise.stream(left.taken(frames), shape, noise):
+                left.compare(frame)
                 encoder.add(frame)
                 progress.advance(task)
             same.check(rest=frames)
+            if left.is_all:
+                self._refuse_unhidden(_LEFT)
 
 
 def released(

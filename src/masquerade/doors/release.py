@@ -22,10 +22,10 @@ from masquerade.doors.source import Limits, Saving
 from masquerade.files import atomic
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
-from masquerade.receipt import Release, receipt_path
+from masquerade.receipt import Receipt, Release, receipt_path
 from masquerade.release import expecting
 from masquerade.video import is_video
-from masquerade.wording import explain
+from masquerade.wording import count_people, explain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,8 @@ class ReleaseFile:
         keep_audio: copy the sound of a video along; it is not protected, and the receipt says so.
         resume: keep an output of the same mechanism that stands there; nothing is spent.
         overwrite: replace an output that stands there; this spends again.
-        yes: write even what is plain grey or noise alone.
+        yes: write even what is plain grey or noise alone, and that in which a heuristic found
+            nobody to hide or to replace.
         dry_run: print guarantee, expected error, time and size, and write nothing; of a video only
             the header is read, unless a ledger is asked.
         person_height: pixels; with dry_run, how many sites a person of that height covers.
@@ -138,6 +139,7 @@ class ReleaseFile:
             device=self.device,
             limits=Limits(max_pixels=self.max_pixels, max_bytes=self.max_bytes),
             accept_grey=self.yes,
+            accept_unhidden=self.yes,
         )
 
     def _work(self) -> Work:
@@ -164,9 +166,11 @@ class ReleaseFile:
                 "signed_by": done.signed_by,
                 "signing_notes": list(done.signing_notes),
                 "expect": sight,
+                "counted": done.receipt.counted,
                 "guarantee": _json.encode(done.receipt.guarantee),
             },
             lines=[
+                *_counted_people(done.receipt),
                 *_swept(swept),
                 said if done.stood else f"Wrote {done.value} and its receipt.",
                 *done.signing_notes,
@@ -199,12 +203,20 @@ class ReleaseFile:
             file: sight_of(is_video(file), receipt.shapes) for file, receipt in receipts.items()
         }
         lines += expecting.tally(sights.values())
+        lines += [
+            f"{file}: {said}"
+            for file, receipt in receipts.items()
+            for said in _counted_people(receipt)
+        ]
         for file, receipt in list(receipts.items())[:1]:
             lines += [f"Each by itself, here {file.name}:", *explain(receipt.guarantee)]
         return Answer(
             data={
                 "files": [
-                    outcome.data | {"expect": sights.get(outcome.source)} for outcome in done
+                    outcome.data
+                    | {"expect": sights.get(outcome.source)}
+                    | {"counted": outcome.receipt.counted if outcome.receipt else {}}
+                    for outcome in done
                 ],
                 "failed": len(failed),
                 "already_done": stood,
@@ -215,6 +227,10 @@ class ReleaseFile:
             lines=lines,
             exit_code=max((outcome.exit_code for outcome in failed), default=0),
         )
+
+
+def _counted_people(receipt: Receipt) -> list[str]:
+    return count_people(receipt.counted, receipt.shapes[0][0])
 
 
 def _with_asides(answer: Answer, heard: list[str]) -> Answer:

@@ -1,9 +1,10 @@
-"""The frames of a film as they were when it was probed; files may change under our hands."""
+"""The frames of a film as they were when it was probed, and whether they come out like that."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections import deque
 from collections.abc import Generator, Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from masquerade.doors.source import Film
 from masquerade.errors import BadInput
 from masquerade.ledger.content import Watcher
+from masquerade.mechanism import Frames
 from masquerade.video import read
 
 
@@ -62,3 +64,25 @@ class Unchanged:
         return BadInput(
             f"Expected {self._film.path} to stay as it was; it changed while it was read."
         )
+
+
+class LeftAsItWas:
+    """Whether all frames come out as they went in; after the first that does not, none is held."""
+
+    def __init__(self) -> None:
+        self.is_all = True
+        self._waiting = deque[np.ndarray]()
+
+    def taken(self, frames: Frames) -> Frames:
+        """The same frames."""
+        for frame in frames:
+            if self.is_all:
+                self._waiting.append(frame)
+            yield frame
+
+    def compare(self, released: np.ndarray) -> None:
+        """The next frame that comes out."""
+        if self.is_all:
+            self.is_all = np.array_equal(released, self._waiting.popleft())
+        if not self.is_all:
+            self._waiting.clear()

@@ -12,7 +12,7 @@ from masquerade.guarantee import Kind
 from masquerade.report import page
 from masquerade.report.page import PagePart, Section
 from masquerade.report.plain import plainly
-from masquerade.wording import explain
+from masquerade.wording import count_people, explain
 
 if TYPE_CHECKING:
     from masquerade.receipt import Receipt
@@ -50,7 +50,8 @@ def section(
         f"{_exposed(said.exposed)}</div></div>"
     )
     exact = page.listing(explain(receipt.guarantee, is_technical=True))
-    body = pictures + cards + page.folded("The same, exactly", exact)
+    people = count_people(receipt.counted, receipt.shapes[0][0]) if receipt.counted else []
+    body = page.paragraphs(people) + pictures + cards + page.folded("The same, exactly", exact)
     return Section(title=title, body=body, caution=caution)
 
 

@@ -12,7 +12,7 @@ from masquerade.noise import Noise
 from masquerade.recipes.released.film import AvatarFilm
 from masquerade.recordings import Video
 from masquerade.release.avatar import Avatar
-from masquerade.release.avatar.study import BLURRED
+from masquerade.wording import BLURRED
 
 cv2 = require("cv2", extra="vision")
 

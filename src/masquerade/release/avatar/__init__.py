@@ -126,8 +126,9 @@ class Avatar(Heuristic):
                 "the place: everything outside of the masks is as it was, bit by bit before it is "
                 "encoded, and so are shadows, mirrors and what people hold",
                 "the outline of people: the mask q, published beside the film, follows it",
-                "the number of frames in which somebody outside of the masks was blurred: it is "
-                "counted in the private video and stands in the receipt",
+                "how many people were found and replaced at most in a frame, in how many frames "
+                "fewer were replaced than found, and in how many somebody outside of the masks was "
+                "blurred: all of it is counted in the private video and stands in the receipt",
                 "anything else: nothing is proved about what can be recovered",
             ),
         )

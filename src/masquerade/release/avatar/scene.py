@@ -22,6 +22,7 @@ from masquerade.files.spool import MaskSpool
 from masquerade.mechanism import Frames, Shape
 from masquerade.release.avatar import pose
 from masquerade.release.avatar.align import Aligner, Placed
+from masquerade.release.avatar.one_person import in_frame
 from masquerade.release.avatar.outline import Edged, edged, grown
 from masquerade.release.avatar.plates import Plates
 from masquerade.release.avatar.segment import PersonMasks, differing, in_track, steady, touching
@@ -98,6 +99,7 @@ class FilmedScene:
         self._earlier: list[tuple[int, Pose]] = []
         self.watch = watch
         self.tracks: tuple[Track, ...] = ()
+        self._num_posed: list[int] = []
 
     def look(self, frames: Frames) -> None:
         """At all frames; the place is put together by `settle`."""
@@ -133,7 +135,9 @@ class FilmedScene:
         return followed
 
     def _see(self, shown: _ShownFrame) -> None:
-        self._people.add(self._mask(shown))
+        mask = self._mask(shown)
+        self._people.add(mask)
+        self._num_posed.append(max(len(in_frame(shown.poses)), int(mask.any())))
         self._look_back(shown)
         self._before = shown.poses
         self.watch.look(shown.number, shown.frame, shown.found)
@@ -180,6 +184,11 @@ class FilmedScene:
     def place(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """(H, W, 3) the place behind a frame, and (H, W) how many frames say so; read-only."""
         return self._plates.view(self._placed[number])
+
+    def num_found(self, number: int) -> int:
+        """How many people were found in a frame, by itself or by all that is known of the film."""
+        tracks = sum(track.start <= number < track.stop for track in self.tracks)
+        return max(self._num_posed[number], tracks)
 
     def posed(self, number: int) -> np.ndarray:
         """(H, W) bool: everybody in a frame, by what the networks saw in that frame alone."""

@@ -18,7 +18,7 @@ from typing import IO, BinaryIO
 import numpy as np
 
 from masquerade.compute import ahead
-from masquerade.errors import BadInput
+from masquerade.errors import NotHidden
 from masquerade.files.atomic import write_whole
 from masquerade.files.spool import MaskSpool
 from masquerade.mechanism import Frames, Shape
@@ -35,9 +35,9 @@ from masquerade.release.avatar.segment import PersonMasks
 from masquerade.release.avatar.watch import Watchman, blurred
 from masquerade.sight.person_tracks import Track
 from masquerade.sight.pose_landmarks import PoseLandmarks
+from masquerade.wording import BLURRED, FOUND, NOT_REPLACED, REPLACED
 
 MASKS = ".masks.npz"
-BLURRED = "frames_blurred"
 _STEADY = 2  # frames before and after in which somebody is where a hidden leg is drawn
 
 
@@ -114,7 +114,7 @@ class AvatarStudy:
         )
         self._figures: list[body.StandIn] = []
         self._made = {name: MaskSpool(shape[1], shape[2]) for name in ("r", "q", "eroded_r")}
-        self._num_blurred = 0
+        self._counted = dict.fromkeys((BLURRED, FOUND, REPLACED, NOT_REPLACED), 0)
 
     # The first pass.
 
@@ -122,12 +122,12 @@ class AvatarStudy:
         """At all frames; then fit the figures.
 
         Raises:
-            BadInput: if somebody was missed and the plan is strict.
+            NotHidden: if somebody was missed and the plan is strict.
         """
         self.scene.look(frames)
         watch = self.scene.watch
         if self._plan.is_strict and watch.num_missed:
-            raise BadInput(
+            raise NotHidden(
                 "Expected masks that cover everybody, as --strict asks; somebody outside of them "
                 f"was found in {watch.num_missed} of {len(watch.numbers)} frames that "
                 "were looked at. Nothing was published. Without --strict such people are blurred."
@@ -182,7 +182,6 @@ class AvatarStudy:
             q, missed = people.q, self.scene.watch.missed(number)
             if missed is not None:
                 empty, q = blurred(empty, missed & ~q), q | missed
-                self._num_blurred += 1
             light = light or render.light_of(empty, self._camera)
             drawn = render.drawn(
                 self._figures,
@@ -193,12 +192,22 @@ class AvatarStudy:
                 shadow=self._plan.shadow,
                 people=self._around_legs(number),
             )
+            self._count(number, drawn.owner, is_missed=missed is not None)
             if self._diffusion is not None:
                 drawn = self._refine(self._diffusion, light, noise).over(drawn, number)
             done = merged(empty, drawn.image, drawn.alpha, blend_px=self._plan.margins.blend_px)
             for name, mask in (("r", done.r), ("q", q), ("eroded_r", done.eroded_r)):
                 self._made[name].add(mask)
             yield empty, done.image
+
+    def _count(self, number: int, owner: np.ndarray, *, is_missed: bool) -> None:
+        """How many people were found in a frame, and how many avatars are seen (``owner``)."""
+        found = max(self.scene.num_found(number), int(is_missed))
+        replaced = np.unique(owner[owner >= 0]).size
+        self._counted[BLURRED] += is_missed
+        self._counted[FOUND] = max(self._counted[FOUND], found)
+        self._counted[REPLACED] = max(self._counted[REPLACED], replaced)
+        self._counted[NOT_REPLACED] += replaced < found
 
     def _around_legs(self, number: int) -> np.ndarray | None:
         """(H, W) bool: where people are for some frames, so that a hidden leg does not flicker."""
@@ -244,8 +253,8 @@ class AvatarStudy:
 
     @property
     def counted(self) -> Mapping[str, int]:
-        """In how many frames somebody was blurred whom the masks missed."""
-        return {BLURRED: self._num_blurred}
+        """Most people found and avatars seen in a frame; frames with fewer, and with a blur."""
+        return dict(self._counted)
 
     def masks(self, name: str) -> np.ndarray:
         """(T, H, W) bool: r, q or eroded_r of the frames that were streamed."""
