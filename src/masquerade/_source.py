@@ -277,6 +277,8 @@ def _takes_of(kind: str, inner: ast.expr, module: str) -> str:
         return "|".join(str(ast.literal_eval(value)) for value in values)
     items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
     first = _takes(items[0], module)
+    if kind == "UseAppendAction":  # one each time
+        return first.removesuffix(" ...")
     if kind not in ("tuple", "list", "Sequence"):
         return first
     is_open = kind != "tuple" or any(isinstance(each, ast.Constant) for each in items)

@@ -178,7 +178,7 @@ def test_releasing_from_the_command_line(command: Any, tmp_path: Path) -> None:
     assert rehearsal.json["guarantee"]["epsilon"] is None
     page = tmp_path / "page.html"
     assert command("report", target, "--out", page).code == 0
-    assert "epsilon 8" in page.read_text() and "PUBLIC" in page.read_text()
+    assert "epsilon 8" in page.read_text() and "NOT VERIFIED" in page.read_text()
     assert command("report", "--out", page).code == 2
 
 

@@ -69,7 +69,7 @@ def test_an_output_of_the_version_before_is_checked(name: str, house: Path, comm
 def test_a_signature_of_the_version_before_is_verified(house: Path, command: Any) -> None:
     words = ("receipt", "check", "public/alone.npy", "--signer", "ward.pub.pem")
     done = command(*words)
-    assert done.code == 0 and "which you named, has signed it" in done.out, done.err
+    assert done.code == 0 and "which was named as trusted" in done.out, done.err
     assert "is not verified" in command(*words[:3]).out, "it does not hold its key"
     beside = house / "public" / "alone.npy.receipt.json"
     beside.write_text(beside.read_text().replace("2024", "2023"))

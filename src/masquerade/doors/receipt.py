@@ -75,7 +75,8 @@ class Checked:
             made = self.receipt
             return (
                 f"the file that was released on {made.date} by {made.mechanism} (Masquerade "
-                f"{made.code_version}); the key {held.key_sha256}, which you named, has signed it"
+                f"{made.code_version}), signed by the key {held.key_sha256}, which was named as "
+                "trusted"
             )
         if held.is_verified:
             return (

@@ -81,7 +81,7 @@ def write_report(
     audits = _audits(checked, beside)  # of made-up data, so public
     sections += [report_found.audits(audits)] if audits else []
     sections.append(releases.receipts([(one.name, one.receipt) for one in checked]))
-    lead = _lead(checked, is_public=public)
+    lead = _lead(checked, is_public=public, is_private=used.is_private)
     text = page.page("What was published", sections, lead=lead)
     is_private = any(section.has_originals for section in sections)
     atomic.write_whole(Path(target), text.encode(), is_private=is_private)
@@ -120,8 +120,8 @@ def _audits(checked: Sequence[Checked], beside: Beside) -> list[report_found.Aud
     return found
 
 
-def _lead(found: Sequence[Checked], *, is_public: bool) -> str:
-    """Whose word the receipts are, and what the files themselves say against them."""
+def _lead(found: Sequence[Checked], *, is_public: bool, is_private: bool) -> str:
+    """Whose word the receipts are and, where no stamp says so, what the files have against them."""
     first, *others = found
     said = f"{first.name} is {first.standing}."
     if others:
@@ -130,7 +130,7 @@ def _lead(found: Sequence[Checked], *, is_public: bool) -> str:
             f"All {len(found)} files are consistent with their receipts. Keys that were named have "
             f"signed {signed} of these; anyone could have written the others."
         )
-    doubts = [f" {one.name}: {one.doubt}" for one in found if one.doubt]
+    doubts = [f" {one.name}: {one.doubt}" for one in found if one.doubt and is_private]
     return said + "".join(doubts) + f" {_LEFT_OUT}" * is_public
 
 

@@ -6,13 +6,14 @@ import base64
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -89,11 +90,12 @@ def check(path: Path, data: bytes, *, signers: Iterable[Path] = ()) -> Signature
         BadInput: if a signature is of other bytes or of another key than it says.
     """
     pinned = {fingerprint(key): key for key in map(public_key, signers)}
-    held = _read(beside(path))
+    place = beside(path)
+    held = _read(place)
     if held is None:
         return None
     name = held["key_sha256"]
-    key = pinned.get(name) or (_loaded(held["public_key"], path) if "public_key" in held else None)
+    key = pinned.get(name) or (_loaded(held["public_key"], place) if "public_key" in held else None)
     if key is not None:
         try:
             if fingerprint(key) != name:
@@ -114,10 +116,12 @@ def _read(place: Path) -> dict[str, str] | None:
         if (said["format"], said["algorithm"]) != (1, "Ed25519"):
             raise ValueError(said["format"])
         wanted = ("key_sha256", "signature", *(["public_key"] if "public_key" in said else []))
+        if not re.fullmatch("[0-9a-f]{64}", said["key_sha256"]):
+            raise ValueError(said["key_sha256"])
         return {key: str(said[key]) for key in wanted}
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise BadInput(f"Expected a signature of ours at {place}; it cannot be read.") from error
 
 
@@ -160,7 +164,7 @@ def private_key(path: Path) -> Ed25519PrivateKey:
         os.close(descriptor)
     try:
         key = serialization.load_pem_private_key(data, password=None)
-    except (ValueError, TypeError) as error:  # TypeError: it has a passphrase
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:  # TypeError: has a passphrase
         raise BadInput(
             f"Expected an Ed25519 private key without a passphrase in PEM at {path}; move it away "
             "and make one with: masquerade receipt keygen"
@@ -180,7 +184,7 @@ def public_key(path: Path) -> Ed25519PublicKey:
 def _loaded(pem: bytes | str, path: Path) -> Ed25519PublicKey:
     try:
         key = serialization.load_pem_public_key(pem.encode() if isinstance(pem, str) else pem)
-    except ValueError as error:
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise BadInput(f"Expected a public key in PEM at {path}; it cannot be one.") from error
     if not isinstance(key, Ed25519PublicKey):
         raise BadInput(f"Expected an Ed25519 key at {path}, got another kind.")
