@@ -87,6 +87,8 @@ def message(error: BaseException, otherwise: str = "") -> str:
     said = str(error) or otherwise or type(error).__name__
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         said = f"Expected a name that fits this disk, got {error.filename}; choose a shorter one."
+    if isinstance(error, OSError) and error.errno in (errno.EEXIST, errno.ENOTDIR):
+        said = f"Expected folders alone on the way to {error.filename}, got a file; choose another."
     notes = getattr(error, "__notes__", ())
     return " ".join([said if said.endswith(".") else f"{said}.", *notes]) if notes else said
 

@@ -88,6 +88,17 @@ def test_probe_names_every_file_that_is_broken_and_describes_the_others(
     assert len(faults) == 2 and "empty file" in faults[1]
 
 
+@pytest.mark.parametrize(
+    "words", [("sample",), ("show", "stage", *TINY), ("write", "stage", *TINY)]
+)
+def test_a_file_where_a_folder_is_wanted_is_named(
+    words: tuple[str, ...], command: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    done = command("data", *words, "--out", tmp_path / "file")
+    assert done.code in (2, 4) and "folders alone on the way to" in done.err
+
+
 def test_probe_of_a_folder_without_videos_is_refused(command: Any, tmp_path: Path) -> None:
     (tmp_path / ".hidden.mp4").touch()
     done = command("data", "probe", tmp_path)

@@ -281,7 +281,7 @@ def test_channels_are_normalised_by_public_signals_alone(tmp_path: Path) -> None
     [
         (Few(), "signals to learn from, got Videos"),
         (FewSignals(subjects=()), "at least one recording to learn from"),
-        (FewSignals(classes=("sit",)), "at least two activities"),
+        (FewSignals(classes=("sit",)), "at least two activities to learn, got sit;"),
         (FewSignals(odd={"rate_hz": 10.0}), "one rate, got 20 and 10 Hz"),
         (FewSignals(odd={"channels": ("x", "z")}), "the same channels"),
         (FewSignals(odd={"activity": None}), "labelled signals to learn from"),

@@ -63,5 +63,9 @@ def classes_of(collection: Collection[Any]) -> tuple[str, ...]:
         BadInput: if the data set has none.
     """
     if len(collection.activities) < 2:
-        raise BadInput("Expected a data set with at least two activities to learn, got fewer.")
+        got = ", ".join(collection.activities) or "none"
+        raise BadInput(
+            f"Expected a data set with at least two activities to learn, got {got}; say what is "
+            "done in its recordings, or add some of another activity."
+        )
     return collection.activities
