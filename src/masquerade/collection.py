@@ -113,6 +113,12 @@ class Count:
         return not self.missing and self.published in (None, self.found)
 
 
+READ_CLASSES = (
+    "the list of classes, which was read from the recordings' own labels: a class that one of them "
+    "alone has is seen in the model (--classes gives a public list)"
+)
+
+
 class Collection(ABC, Generic[Item]):
     """Recordings that can be counted, described and read one by one.
 
@@ -220,6 +226,11 @@ class Collection(ABC, Generic[Item]):
 
         A door that brings masks and recordings together says it, after they were read.
         """
+        return ""
+
+    @property
+    def class_source(self) -> str:
+        """Where its classes come from, in public words for a receipt; empty if a list is public."""
         return ""
 
     @property

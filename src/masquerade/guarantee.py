@@ -338,13 +338,20 @@ class Guarantee:
                 f"Expected published_claim to begin with one of {CLAIM_PREFIXES}, got {claim!r}."
             )
 
-    def as_released(self, *, with_sound: bool, is_rehearsal: bool) -> Guarantee:
+    def as_released(self, *, with_sound: bool, with_times: bool, is_rehearsal: bool) -> Guarantee:
         """The claim for what leaves the house, as it leaves; sound may be refused."""
         claim = self.with_sound() if with_sound else self
+        if with_times:
+            times = "the time at which each frame was filmed, which is kept"
+            claim = dataclasses.replace(claim, assumed_public=(*claim.assumed_public, times))
         return claim.as_rehearsal() if is_rehearsal else claim
 
     def as_rehearsal(self) -> Guarantee:
         """The claim for a seeded run: none, since whoever knows the seed knows the noise."""
+        return self.without_proof("Rehearsal: the noise is seeded. Not for publication.")
+
+    def without_proof(self, why: str) -> Guarantee:
+        """The same claim with nothing proved, and the reason."""
         return dataclasses.replace(
             self,
             kind=Kind.NONE,
@@ -353,7 +360,7 @@ class Guarantee:
             estimate=None,
             power=None,
             accountant=Accountant.NONE,
-            caveats=(*self.caveats, "Rehearsal: the noise is seeded. Not for publication."),
+            caveats=(*self.caveats, why),
         )
 
     def with_sound(self) -> Guarantee:

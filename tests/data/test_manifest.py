@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import video_files
 from masquerade.collection import Medium
+from masquerade.data.folder import Folder
 from masquerade.data.manifest import Manifest
 from masquerade.data.manifest_table import ManifestRow, as_csv
 from masquerade.doors.masks import with_masks
@@ -292,3 +294,22 @@ def test_photos_with_joints_say_which_list_they_follow(tmp_path: Path) -> None:
     assert named.joint_names == MPII and len(named.joint_names) == 16
     (tmp_path / "t.csv").write_text("path\na.png\n")
     assert Manifest(table=tmp_path / "t.csv", kind=Medium.PHOTOS).joint_names == ()
+
+
+def test_a_public_list_of_classes_says_what_a_model_may_name(ward: Path) -> None:
+    data = table(ward, ROWS)
+    assert "read from the recordings' own labels" in data.class_source
+    listed = replace(data, classes=("walk", "fall", "rare"))
+    assert listed.activities == ("walk", "fall", "rare") and not listed.class_source
+    assert [known.activity for known in listed.labels] == ["walk", "fall", "walk"]
+    with pytest.raises(BadInput, match=r"--classes walk alone.*another in line 3"):
+        _ = replace(data, classes=("walk",)).labels
+
+
+def test_folders_outside_a_public_list_of_classes_are_refused(ward: Path) -> None:
+    data = Folder(root=ward)
+    assert data.activities == ("films",) and data.class_source
+    listed = replace(data, classes=("wave", "films"))
+    assert listed.activities == ("wave", "films") and not listed.class_source
+    with pytest.raises(BadInput, match="Expected videos of --classes wave, got"):
+        _ = replace(data, classes=("wave",)).labels

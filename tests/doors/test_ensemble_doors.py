@@ -306,7 +306,7 @@ def test_a_person_pays_once_for_all_recordings_and_as_much_in_every_account(
     cost = epsilon(method.event(reach, relation), delta=1e-5, relation=relation)
     assert cost == pytest.approx(4.0, abs=2e-4)
     assert done.receipt.ledger_sequence == 14 and list(ledger.book().settled) == [14]
-    assert not ledger.strangers([done.receipt]) and not list(tmp_path.glob("*.private*"))
+    assert not ledger.strangers([done.receipt]) and not list(tmp_path.glob("*.private-run*"))
 
 
 def test_a_person_pays_for_all_teachers_also_where_the_promise_is_of_a_shard(
@@ -395,5 +395,5 @@ def test_a_killed_run_is_taken_up_and_charged_once(
     monkeypatch.setattr(Ballot, "answers", lambda *_: pytest.fail("noise for one charge twice"))
     receipt = teach_until(tmp_path, None).receipt
     assert len(charges(ledger)) == 1 and list(ledger.book().settled) == [receipt.ledger_sequence]
-    assert not list(tmp_path.glob("*.private*"))
+    assert not list(tmp_path.glob("*.private-run*"))
     assert check_receipt(tmp_path / "m.safetensors") == receipt

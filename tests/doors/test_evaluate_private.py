@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from masquerade.data.pa_hmdb51 import PAHMDB51
 from masquerade.data.stage import Stage
 from masquerade.data.ucf101 import UCF101
 from masquerade.data.watch import Watch
+from masquerade.doors.learned import learned_path
 from masquerade.doors.splits import held_out_by, public_part_of
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
+from masquerade.receipt import receipt_path
 from masquerade.train.model_file import said_of
 
 torch = pytest.importorskip("torch")
@@ -47,29 +50,35 @@ def test_a_model_says_which_part_it_learned_from_and_no_path_or_person(tmp_path:
 @pytest.mark.parametrize(
     ("tested", "learned", "why"),
     [
-        (Folder(root=ROOT, split="test"), LEARNED, "split"),
-        (Folder(root=ROOT, split="val"), LEARNED, "split"),
-        (Folder(root=ROOT, split="test"), {}, "split"),
+        (Folder(root=ROOT, split="test"), LEARNED, ""),
         (Folder(root=ROOT, split="train"), LEARNED, ""),
         (Folder(root=ROOT, split="train"), {}, ""),
         (Folder(root=ROOT, split="all"), LEARNED, ""),
-        (Folder(root=ROOT, split="test"), {"data": "folder", "split": "all"}, ""),
-        (Folder(root=ROOT, split="test"), {"data": "folder", "split": "test"}, ""),
-        (Folder(root=ROOT, split="test"), {"data": "folder"}, ""),
+        (UCF101(root=ROOT, split="test"), {"data": "ucf101", "fold": 1, "split": "all"}, ""),
+        (UCF101(root=ROOT, split="test"), {}, ""),
         (UCF101(root=ROOT, split="test"), public_part_of(UCF101(root=ROOT)), "split"),
         (UCF101(root=ROOT, split="test", fold=2), public_part_of(UCF101(root=ROOT)), ""),
-        (HMDB51(root=ROOT, split="test"), LEARNED, "split"),
+        (HMDB51(root=ROOT, split="test"), LEARNED, ""),
         (HMDB51(root=ROOT, split="train"), LEARNED, ""),
         (PAHMDB51(root=ROOT, annotations=ROOT), public_part_of(HMDB51(root=ROOT)), ""),
         (Watch(root=ROOT), {"data": "watch"}, ""),
         (Watch(root=ROOT, subjects=("4",)), {"data": "watch"}, "named"),
         (Stage(), {}, "made up"),
+        (Folder(root=ROOT), public_part_of(Stage()), "made up"),
     ],
 )
-def test_only_another_split_of_the_same_list_is_held_out(
+def test_without_a_private_list_only_another_split_of_a_publishers_list_is_held_out(
     tested: Any, learned: dict[str, Any], why: str
 ) -> None:
-    assert held_out_by(tested, learned) == why
+    assert held_out_by(tested, {"learned": learned}) == why
+    is_made_up = why == "made up"
+    assert held_out_by(tested, {"learned": learned}, learned_from=0) in (why, "contents")
+    assert held_out_by(tested, {"learned": learned}, learned_from=1) == "made up" * is_made_up
+
+
+def test_a_model_that_began_with_another_is_not_of_made_up_people_alone() -> None:
+    said = {"learned": public_part_of(Stage()), "first_weights": "unprotected"}
+    assert held_out_by(Folder(root=ROOT), said) == ""
 
 
 def put(root: Path, *, parts: tuple[str, ...]) -> None:
@@ -93,13 +102,48 @@ def test_a_test_split_is_not_private_and_the_training_split_is(films: Any, comma
     target, words = films
     assert said_of(target)["learned"] == LEARNED
     done = command("evaluate", target, *words, "--json").json
-    assert (done["private"], done["held_out"], done["split"]) == (False, "split", "test")
+    assert (done["private"], done["held_out"], done["split"]) == (False, "contents", "test")
     everything = command("evaluate", target, *words, "--split", "all")
-    assert everything.code == 4 and "the split all" in everything.err
+    assert everything.code == 4 and "of which it has learned from 2" in everything.err
     refused = command("evaluate", target, *words, "--split", "train")
     assert refused.code == 4 and "Top-1" not in refused.out
     shown = command("evaluate", target, *words, "--split", "train", "--private")
     assert shown.code == 0 and shown.out.startswith("PRIVATE: computed from recordings")
+
+
+def test_the_very_training_films_are_known_in_another_list(
+    films: Any, tmp_path: Path, command: Any
+) -> None:
+    target, words = films
+    table = tmp_path / "films.csv"
+    rows = [f"train/{name}/a.mkv,{name}" for name in ("walk", "run")]
+    table.write_text("\n".join(["path,activity", *rows]))
+    asked = ("evaluate", target, "--data", "manifest", "--table", table, "--root", words[-1])
+    refused = command(*asked)
+    assert refused.code == 4 and "learned from 2" in refused.err and "Top-1" not in refused.out
+    assert command(*asked, "--private").out.startswith("PRIVATE")
+    held = learned_path(target)
+    assert held.stat().st_mode & 0o777 == 0o600 and b"walk" not in held.read_bytes()
+    moved = tmp_path / "m.safetensors"  # as somebody else gets it: without the private list
+    for path in (target, receipt_path(target)):
+        shutil.copy(path, tmp_path / path.name)
+    assert command("evaluate", moved, *words).code == 4
+    held = learned_path(moved)
+    held.write_text("{}")
+    assert "cannot be read" in command("evaluate", moved, *words).err
+
+
+def test_a_changed_model_or_a_damaged_receipt_is_not_tested(
+    films: Any, tmp_path: Path, command: Any
+) -> None:
+    target, words = films
+    moved = tmp_path / "m.safetensors"
+    shutil.copy(target, moved)
+    assert "Expected a receipt" in command("evaluate", moved, *words, "--private").err
+    shutil.copy(receipt_path(target), receipt_path(moved))
+    moved.write_bytes(target.read_bytes()[:-4] + b"\0\0\0\1")
+    changed = command("evaluate", moved, *words, "--private")
+    assert changed.code == 4 and "was changed" in changed.err
 
 
 def test_recordings_that_a_ledger_protects_are_refused(
@@ -125,6 +169,9 @@ def test_worn_sensors_are_private_unless_people_are_named(tmp_path: Path, comman
     done = command("train", target, *how, *words, "--public-subjects", "1", "--test-subjects", "2")
     assert done.code == 0, done.err
     assert command("evaluate", target, *words).code == 4
+    others = command("evaluate", target, *words, "--subjects", "2", "--json")
+    assert others.json["held_out"] == "contents" and others.json["private"] is False
+    learned_path(target).unlink()
     named = command("evaluate", target, *words, "--subjects", "2")
     assert named.code == 0 and "is your word" in named.out and "PRIVATE" not in named.out
     assert command("evaluate", target, *words, "--private").out.startswith("PRIVATE")

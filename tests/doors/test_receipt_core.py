@@ -24,7 +24,7 @@ import numpy as np
 from masquerade import Noise, catalog, check_receipt
 from masquerade.receipt import receipt_path, write_receipt
 from masquerade.train.ensemble.method import Ensemble
-from masquerade.train.promise import WithMarks
+from masquerade.train.promise import with_public
 from masquerade.video import write
 
 def publish(path, promise, shapes):
@@ -47,7 +47,7 @@ for name in catalog.names("train"):
     method = catalog.example("train", name)
     shapes = ((method.teachers, 1),) if isinstance(method, Ensemble) else ((500,),)
     marks = {{mark: "0" * 64 for mark in getattr(method, "MARKS", ())}}
-    publish(model, WithMarks(method=method, marks=marks) if marks else method, shapes)
+    publish(model, with_public(method, marks), shapes)
 assert not HEAVY & {{name.partition(".")[0] for name in sys.modules}}
 """
 HEAVY = {"cv2", "torch", "torchvision", "numba", "skimage", "sklearn", "onnxruntime"}

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import video_files
 from few_films import Few, same, trains
 from masquerade.cli import main
 from masquerade.compute import progress
@@ -293,3 +294,24 @@ def test_weights_to_begin_with_and_none_are_not_both_given(tmp_path: Path, comma
     done = command(*words, "--weights", tmp_path / "w.safetensors")
     assert done.code == 2 and "Expected weights or from_scratch, got both" in done.err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_list_of_classes_that_was_read_from_recordings_is_named_as_public(
+    tmp_path: Path, command: Any
+) -> None:
+    for number, name in enumerate(("walk", "run")):
+        (tmp_path / name).mkdir()
+        frames = video_files.moving(16, 64, 64, seed=number)
+        video_files.make(tmp_path / name / "a.mkv", frames, video_files.KINDS["ffv1.mkv"])
+    words = (*FREE, "--data", "folder", "--root", tmp_path)
+    read, given = tmp_path / "read.safetensors", tmp_path / "given.safetensors"
+    assert "list of classes, which was read from" in command("train", read, *words, "--dry-run").out
+    done = command("train", read, *words)
+    assert "list of classes, which was read from" in done.out, done.err
+    assert "list of classes, which was read from" in command("receipt", "check", read).out
+    listed = (*words, "--classes", "walk", "run", "rare")
+    done = command("train", given, *listed)
+    assert done.code == 0 and "which was read from" not in done.out, done.err
+    assert load_model(given).classes == ("walk", "run", "rare")
+    strange = command("train", tmp_path / "m.safetensors", *words, "--classes", "walk", "wave")
+    assert strange.code == 4 and "--classes walk wave" in strange.err

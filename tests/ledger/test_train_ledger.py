@@ -181,6 +181,7 @@ def test_a_model_names_its_entry_and_is_settled(tmp_path: Path) -> None:
     assert ledger.book().settled == {10: done.receipt.output_sha256}
     assert not ledger.strangers([done.receipt])
     names = {f"m.safetensors{end}" for end in ("", ".receipt.json", ".receipt.json.sig")}
+    names |= {"m.safetensors.private-learned"}
     names |= {"budget.db", "budget.db.witness"}
     assert {file.name for file in tmp_path.iterdir()} == names
     stranger = replace(done.receipt, fields=done.receipt.fields | {"batch": 5})

@@ -29,7 +29,7 @@ from masquerade.train.dp_sgd import DpSgd
 from masquerade.train.mask_dp import MaskDp
 from masquerade.train.method import Method
 from masquerade.train.plan import Plan
-from masquerade.train.promise import WithMasks
+from masquerade.train.promise import with_public
 from masquerade.wording import explain
 
 _ALL = [catalog.example("train", name) for name in catalog.names("train")]
@@ -63,7 +63,7 @@ def promise(method: Method) -> Guarantee:
 def receipt_of(
     method: Method, noise: Noise | None = None, mask_sha256: str | None = None
 ) -> Receipt:
-    promise = WithMasks(method=method, mask_sha256=mask_sha256) if mask_sha256 else method
+    promise = with_public(method, {"mask_sha256": mask_sha256} if mask_sha256 else {})
     return write_receipt(
         promise, shapes=((UNITS,),), noise=noise or Noise(), output_sha256="0" * 64
     )

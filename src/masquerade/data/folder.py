@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from masquerade.collection import About, Count, Labels, Medium
+from masquerade.collection import READ_CLASSES, About, Count, Labels, Medium
 from masquerade.data import video_files
 from masquerade.data.video_files import VideoFiles
 from masquerade.errors import BadInput
@@ -39,6 +39,8 @@ class Folder(VideoFiles):
     Args:
         root: the folder that holds the classes or the splits.
         split: that of the command if not given, else ``all``, which is every split together.
+        classes: the public list, in the order of a model's outputs; if not given the folders'
+            names, which are then assumed to be public.
     """
 
     ABOUT: ClassVar[About] = About(
@@ -49,6 +51,7 @@ class Folder(VideoFiles):
         citation="",
     )
     split: Split | None = None
+    classes: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -57,9 +60,14 @@ class Folder(VideoFiles):
 
     @property
     def activities(self) -> tuple[str, ...]:
-        """The names of the class folders of all splits, sorted."""
+        """The public list; if there is none, the names of all class folders, sorted."""
         places = [self.root / name for name in self._splits] or [self.root]
-        return tuple(sorted({name for place in places for name in _folders(place)}))
+        return self.classes or tuple(sorted({name for each in places for name in _folders(each)}))
+
+    @property
+    def class_source(self) -> str:
+        """The labels themselves, unless a list was given."""
+        return "" if self.classes else READ_CLASSES
 
     def check(self) -> tuple[Count, ...]:
         """Count the videos of each class; a class without any is missing."""
@@ -105,6 +113,11 @@ class Folder(VideoFiles):
                     raise BadInput(
                         f"Expected each video in the folder of its class, got {part / path}; move "
                         "it into one, or give the folder above as root."
+                    )
+                if self.classes and path.parts[0] not in self.classes:
+                    raise BadInput(
+                        f"Expected videos of --classes {' '.join(self.classes)}, got "
+                        f"{part / path}; add its folder to the list, or move it away."
                     )
                 name = (part.relative_to(self.root) / path).as_posix()
                 found.append(Labels(name=name, activity=path.parts[0]))

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, NoReturn, Self
 import numpy as np
 
 from masquerade import _check
-from masquerade.collection import About, Collection, Count, Labels, Medium
+from masquerade.collection import READ_CLASSES, About, Collection, Count, Labels, Medium
 from masquerade.data import manifest_table
 from masquerade.data.manifest_table import ManifestRow, ManifestTable
 from masquerade.data.photo_files import read_picture
@@ -57,6 +57,8 @@ class Manifest(Collection[Video | Photo | Signal]):
         columns: for signals: the columns that are used, by name, in this order; for .npy their
             names. All columns of the first file if not given.
         subjects: only these people; empty for all.
+        classes: the public list of activities, in the order of a model's outputs; if not given read
+            from the rows, and then assumed to be public.
         joint_list: which body points ``joints`` has and in which order: mpii (16), coco (17) or
             all (21); for photos that joints are learned from.
     """
@@ -76,6 +78,7 @@ class Manifest(Collection[Video | Photo | Signal]):
     rate_hz: float | None = None
     columns: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
     joint_list: Literal["mpii", "coco", "all"] = "coco"
 
     def __post_init__(self) -> None:
@@ -102,8 +105,15 @@ class Manifest(Collection[Video | Photo | Signal]):
 
     @property
     def activities(self) -> tuple[str, ...]:
-        """The activities of all rows, sorted."""
-        return tuple(sorted({row.activity for row in self._table.rows if row.activity is not None}))
+        """The public list; if there is none, the activities of all rows, sorted."""
+        return self.classes or tuple(
+            sorted({row.activity for row in self._table.rows if row.activity is not None})
+        )
+
+    @property
+    def class_source(self) -> str:
+        """The labels themselves, unless a list was given."""
+        return "" if self.classes or not self.activities else READ_CLASSES
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -165,6 +175,13 @@ class Manifest(Collection[Video | Photo | Signal]):
         if part != "all" and part not in self.parts:
             has = ", ".join(self.parts) or "no column split"
             raise BadInput(f"Expected rows of the split {part} in {self.table}, got {has}.")
+        listed = (None, *self.classes)
+        strange = [row.line for row in rows if self.classes and row.activity not in listed]
+        if strange:
+            raise BadInput(
+                f"Expected activities of --classes {' '.join(self.classes)} alone in {self.table}, "
+                f"got another in line {strange[0]}; add it to the list, or drop its rows."
+            )
         people = {row.subject for row in rows}
         for name in self.subjects:
             if name not in people:

@@ -21,7 +21,7 @@ import numpy as np
 from masquerade.collection import Collection
 from masquerade.doors.bill import NoBill, refuse_rehearsal
 from masquerade.errors import BadInput, BudgetExceeded
-from masquerade.events import ComposedDpEvent, NoOpDpEvent
+from masquerade.events import ComposedDpEvent, DpEvent, NoOpDpEvent
 from masquerade.files import atomic
 from masquerade.guarantee import Relation
 from masquerade.ledger import Content, Ledger, Run
@@ -63,18 +63,35 @@ class Watched:
 
 
 class NoRunBill(NoBill):
-    """There is no ledger: nothing is owed for the run, and nothing is kept."""
+    """There is no ledger: nothing is owed for the run."""
 
     run_id = ""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[int, tuple[Content, bytes]] = {}
+        self._public: dict[int, Content] = {}
+
+    @property
+    def learned(self) -> list[Content]:
+        """What the run learns from, private or public."""
+        return [*(content for content, _ in self._seen.values()), *self._public.values()]
+
     def watch(self, recordings: Any, *, is_public: bool = False) -> Any:
-        """The same recordings; under a ledger each is noted as it is handed out.
+        """The same recordings; the content of each is noted as it is handed out.
 
         Args:
             recordings: a collection, or a list.
             is_public: used without noise: nobody whom the ledger protects may be in them.
         """
-        return recordings
+
+        def note(index: int, recording: Value) -> None:
+            if is_public:
+                self._public[index] = Content.of(recording)
+            else:
+                self._seen[index] = Content.of(recording), mask_of(recording)
+
+        return Watched(recordings, note)
 
     def owe(self, cost: Cost, units: Sequence[int]) -> None:
         """What will be reserved: the cost of one unit, and the unit of each recording."""
@@ -103,25 +120,12 @@ class RunBill(NoRunBill):
         self._ledger = ledger
         self._cost: Cost
         self._units: tuple[int, ...]
-        self._seen: dict[int, tuple[Content, bytes]] = {}
-        self._public: dict[int, Content] = {}
         self._slip = target.with_name(f"{target.name}{_SLIP}")
         self._labels = target.with_name(f"{target.name}{_SLIP}-labels")
         self._is_new, self._is_asked = not self._slip.is_file(), False
         if self._is_new:
             atomic.write_whole(self._slip, secrets.token_hex(16).encode(), is_private=True)
         self.run_id = self._slip.read_text(encoding="ascii")
-
-    def watch(self, recordings: Any, *, is_public: bool = False) -> Any:
-        """Note the content of each, and of private ones what is public in it."""
-
-        def note(index: int, recording: Value) -> None:
-            if is_public:
-                self._public[index] = Content.of(recording)
-            else:
-                self._seen[index] = Content.of(recording), mask_of(recording)
-
-        return Watched(recordings, note)
 
     def owe(self, cost: Cost, units: Sequence[int]) -> None:
         """By whoever's recordings were read."""
@@ -190,9 +194,16 @@ def bill_for(ledger: Ledger | None, target: Path, noise: Noise) -> NoRunBill:
     return NoRunBill() if ledger is None else RunBill(ledger, target)
 
 
-def cost_of(method: Method, plans: Sequence[Plan], fields: dict[str, Any]) -> Cost:
-    """The cost of a method's runs, all of them together."""
-    events = [method.event(plan) if method.HAS_PRIVATE else NoOpDpEvent() for plan in plans]
+def cost_of(
+    method: Method,
+    plans: Sequence[Plan],
+    fields: dict[str, Any],
+    *,
+    owed: Sequence[DpEvent] = (),
+) -> Cost:
+    """The cost of a method's runs, all of them together, with what is owed besides."""
+    own = [method.event(plan) if method.HAS_PRIVATE else NoOpDpEvent() for plan in plans]
+    events = [*own, *owed]
     event = events[0] if len(events) == 1 else ComposedDpEvent(events)
     cost: Cost = partial(
         Run,
@@ -211,11 +222,11 @@ def _with_features(cost: Cost, method: Featured, **given: Any) -> Run:
     return cost(**given | {"masks": marks})
 
 
-def cost_of_votes(method: Ensemble, reach: int) -> Cost:
+def cost_of_votes(method: Ensemble, reach: int, fields: dict[str, Any]) -> Cost:
     """What a person pays: for all the teachers that they reach, whatever unit is promised."""
     ballot = replace(method.ballot(reach), teachers_per_subject=reach)
     events = {relation: ballot.event(relation) for relation in _RELATIONS}
-    return partial(Run, method=method.name, fields=method.fields(), events=events)
+    return partial(Run, method=method.name, fields=fields, events=events)
 
 
 def quote(

@@ -28,7 +28,7 @@ from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.learner import Tell
 from masquerade.train.method import Method
 from masquerade.train.model_file import said_of
-from masquerade.train.promise import WithMarks, WithMasks
+from masquerade.train.promise import WithPublic
 
 _BOUNDS = {  # how each is called in a line
     "curve": "whole curve",
@@ -86,7 +86,7 @@ def of_model(path: Path) -> Claimant:
     if receipt.guarantee.epsilon is None:
         raise BadInput(f"Expected a model with a claim to put to the test, got {path.name}.")
     promise = promise_of(receipt)
-    method = promise.method if isinstance(promise, WithMasks | WithMarks) else promise
+    method = promise.method if isinstance(promise, WithPublic) else promise
     if isinstance(method, Ensemble):
         return Claimant(method=method)
     if not isinstance(method, Method):

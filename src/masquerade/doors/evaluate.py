@@ -20,11 +20,14 @@ from masquerade.doors.evaluate_pose import (
     pose_accuracy,
     said_of_pose,
 )
+from masquerade.doors.learned import count_learned, learned_path
 from masquerade.doors.masks import MARGIN_PX, SEGMENTER, THRESHOLD, PartlyShown, with_masks
+from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import held_out_by, photos_of, split_of, unmasked
 from masquerade.errors import BadInput
 from masquerade.ledger import Content, Ledger
 from masquerade.nets.network import Network
+from masquerade.receipt import Receipt
 from masquerade.train import films, worn
 from masquerade.train.model_file import load_model
 from masquerade.train.units import outputs_of
@@ -85,8 +88,8 @@ class Evaluation:
         accuracy: the figures; of joints where the model finds them.
         recordings: that it was tested on.
         split: of the data set.
-        held_out: why the model did not learn from them: made up, split, or named by the caller;
-            empty where it may have.
+        held_out: why the model did not learn from them: made up, contents (none is on its private
+            list), split, or named by the caller; empty where it may have.
         is_private: whether no epsilon covers the figures, which then stay in the house.
     """
 
@@ -118,6 +121,7 @@ def evaluate_file(
         BadInput: if the model may have learned from the recordings and ``private`` is not said, or
             if its classes are not those of the data set.
     """
+    receipt = check_receipt(model)  # before anything is made of its bytes
     net, network, names, said = load_model(Path(model))
     if network.KIND is Medium.SIGNALS:
         test = collection.of_kind(Medium.SIGNALS).unless_chosen("test")
@@ -125,15 +129,7 @@ def evaluate_file(
         test = photos_of(collection, "test")
     else:
         test = split_of(collection, "test")
-    learned = said.get("learned")
-    held_out = held_out_by(test, learned if isinstance(learned, dict) else {})
-    is_private = not held_out or _is_protected(test, ledger, private=private)
-    if not held_out and not private:
-        raise BadInput(
-            "Expected recordings that the model did not learn from, got the split "
-            f"{test.part_name}, of which it may have seen all; give a test "
-            "split, or --subjects that were left out, or say --private and publish nothing."
-        )
+    held_out, is_protected = _judge(Path(model), receipt, test, said, ledger, private=private)
     if names != outputs_of(test, network.KIND):
         what = "joints" if network.KIND is Medium.PHOTOS else "classes"
         raise BadInput(
@@ -146,21 +142,43 @@ def evaluate_file(
         recordings=len(test),
         split=test.part_name,
         held_out=held_out,
-        is_private=is_private,
+        is_private=not held_out or is_protected,
     )
 
 
-def _is_protected(test: Collection[Any], ledger: Ledger | None, *, private: bool) -> bool:
-    """Whether some recordings are in an account; refused unless they may be."""
-    if ledger is None:
-        return False
-    protected = ledger.count_members(Content.of(each) for each in unmasked(test))
+def _judge(
+    model: Path,
+    receipt: Receipt,
+    test: Collection[Any],
+    said: dict[str, Any],
+    ledger: Ledger | None,
+    *,
+    private: bool,
+) -> tuple[str, bool]:
+    """Why the model did not learn from these recordings, and whether a ledger protects some.
+
+    Raises:
+        BadInput: if it may have, or if some are protected, unless ``private`` is said.
+    """
+    is_listed = learned_path(model).is_file() and not test.ABOUT.is_made_up
+    is_asked = ledger is not None or is_listed
+    contents = [Content.of(each) for each in unmasked(test)] if is_asked else []
+    count = count_learned(model, receipt, contents) if is_listed else None
+    held_out = held_out_by(test, said, learned_from=count)
+    protected = 0 if ledger is None else ledger.count_members(contents)
     if protected and not private:
         raise BadInput(
             f"Expected recordings of nobody whom this ledger protects, got {protected} that "
             "are in an account; test on others, or say --private and publish nothing."
         )
-    return bool(protected)
+    if not held_out and not private:
+        seen = f"of which it has learned from {count}" if count else "of which it may have seen all"
+        raise BadInput(
+            f"Expected recordings that the model did not learn from, got the split "
+            f"{test.part_name}, {seen}; give a test split, or --subjects that were left out, or "
+            "say --private and publish nothing."
+        )
+    return held_out, bool(protected)
 
 
 @dataclass(frozen=True, kw_only=True)

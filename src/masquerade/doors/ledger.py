@@ -163,7 +163,8 @@ def _inside(path: Path) -> tuple[Path, ...]:
 class Enroll:
     """Put every recording of a data set into an account, all of them or none.
 
-    A photo of several people is one recording. Where the unit is a subject, each recording goes to the subject that the data set names.
+    A photo of several people is one recording. Where the unit is a subject, each recording goes to
+    the subject that the data set names.
 
     Args:
         account: the account's name.

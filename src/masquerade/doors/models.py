@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -14,6 +15,12 @@ import numpy as np
 from masquerade import catalog
 from masquerade.collection import Collection
 from masquerade.doors.billing import NoRunBill, bill_for, cost_of, cost_of_votes
+from masquerade.doors.first_weights import (
+    FirstWeights,
+    check_first_weights,
+    find_first_weights,
+)
+from masquerade.doors.learned import write_learned
 from masquerade.doors.publish import Place, final_name, placed, publish
 from masquerade.doors.splits import public_part_of
 from masquerade.files import atomic
@@ -29,6 +36,7 @@ from masquerade.train.ensemble.method import Ensemble
 from masquerade.train.ensemble.teach import School
 from masquerade.train.learner import Reading, Tell, Ways
 from masquerade.train.method import Method
+from masquerade.train.promise import FIRST_WEIGHTS, with_public
 from masquerade.train.units import outputs_of
 from masquerade.video import write as writer
 
@@ -65,6 +73,7 @@ def train_file(
     noise: Noise | None = None,
     ledger: Ledger | None = None,
     ways: Ways | None = None,
+    accept_unprotected_weights: bool = False,
     progress: Tell = lambda what, done, total: None,
 ) -> Release[Path]:
     """Train, and write the model as safetensors with its receipt beside it.
@@ -82,13 +91,19 @@ def train_file(
         noise: where noise and batches come from; by default the operating system.
         ledger: that is charged.
         ways: how the work is done.
+        accept_unprotected_weights: begin with weights that learned without a guarantee; then
+            nothing is promised.
         progress: called with what is done, how far, and of how much.
 
     Raises:
         BudgetExceeded: if somebody cannot afford it.
         FileExistsError: if a model stands there.
+        ValueError: if the weights that it begins with would make its promise untrue.
     """
     ways, noise = ways or Ways(), noise or Noise()
+    first = find_first_weights(network)
+    is_accepted = accept_unprotected_weights or method.epsilon == math.inf
+    check_first_weights(first, method, is_charged=ledger is not None, is_accepted=is_accepted)
     with _begun(Path(target), noise, ledger) as (place, bill):
         with learner.read(
             bill.watch(collection),
@@ -98,9 +113,20 @@ def train_file(
             ways=replace(ways, work=replace(ways.work, name=bill.run_id)),
             tell=progress,
         ) as reading:
-            bill.owe(cost_of(method, [reading.plan], reading.promise.fields()), reading.units)
-            model = _Model(run=reading, network=network, of=collection, bill=bill)
-            return publish(model, place, noise=noise, bill=bill)
+            promise = with_public(reading.promise, first.marks)
+            cost = cost_of(method, [reading.plan], promise.fields(), owed=first.owed_to(ledger))
+            bill.owe(cost, reading.units)
+            model = _Model(
+                run=reading,
+                promise=promise,
+                network=network,
+                of=collection,
+                bill=bill,
+                first=first,
+            )
+            done = publish(model, place, noise=noise, bill=bill)
+            write_learned(done, bill.learned, collection, first=first.path)
+            return done
 
 
 def teach_file(
@@ -137,9 +163,13 @@ def teach_file(
     with _begun(Path(target), noise, ledger) as (place, bill):
         watched = bill.watch(private), bill.watch(public, is_public=True)
         school = teach.read(*watched, method, device=device, tell=progress)
-        bill.owe(cost_of_votes(method, school.reach), school.units)
-        student = _Model(run=school, network=school.network, of=private, bill=bill)
-        return publish(student, place, noise=noise, bill=bill)
+        source = private.class_source
+        promise = with_public(school.promise, {"class_source": source} if source else {})
+        bill.owe(cost_of_votes(method, school.reach, promise.fields()), school.units)
+        student = _Model(run=school, promise=promise, network=school.network, of=private, bill=bill)
+        done = publish(student, place, noise=noise, bill=bill)
+        write_learned(done, bill.learned, private)
+        return done
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -148,21 +178,21 @@ class _Model:
 
     Args:
         run: that can begin.
+        promise: what the receipt is made from.
         network: what is trained.
         of: what it learns from.
         bill: which keeps the labels that votes gave.
+        first: the weights that it begins with.
     """
 
     saved: ClassVar[Mapping[str, Any]] = {}  # there is one way to write it
 
     run: Reading | School
+    promise: Promise
     network: Network
     of: Collection[Any]
     bill: NoRunBill
-
-    @property
-    def promise(self) -> Promise:
-        return self.run.promise
+    first: FirstWeights = field(default_factory=FirstWeights)
 
     @property
     def shapes(self) -> Shapes:
@@ -192,6 +222,8 @@ class _Model:
         if isinstance(run, Reading):
             net = run.learn(noise)
             learned = {"part": run.method.part} | learned
+            if self.first.origin is not None:
+                learned[FIRST_WEIGHTS] = self.first.origin
         else:
             labels = self.bill.once(lambda: run.labels(run.votes(), noise), run.queries)
             run.tell("votes", len(labels), len(labels))

@@ -24,7 +24,7 @@ from masquerade.files.signature import Signature
 from masquerade.files.signing_key import Signing
 from masquerade.guarantee import Guarantee
 from masquerade.receipt import Receipt, receipt_path
-from masquerade.train.promise import OF_MASKS, OF_PUBLIC, WithMarks, WithMasks
+from masquerade.train.promise import promise_from
 from masquerade.wording import explain
 
 _PINS = "Name a public key that you trust with --signer PUBLIC.pem."
@@ -192,7 +192,9 @@ def _compared_with_mechanism(receipt: Receipt) -> Receipt:
     is_rehearsal = receipt.is_rehearsal
     try:
         guarantee = stated.guarantee.as_released(
-            with_sound=receipt.kept_sound, is_rehearsal=is_rehearsal
+            with_sound=receipt.kept_sound,
+            with_times=receipt.kept_times,
+            is_rehearsal=is_rehearsal,
         )
     except ValueError as error:
         raise BadInput(f"Expected a release that can have been made; {error}") from error
@@ -210,29 +212,9 @@ def _compared_with_mechanism(receipt: Receipt) -> Receipt:
 
 def promise_of(receipt: Receipt) -> Any:
     """The mechanism, or the method of training, that has the receipt's name and fields."""
-    room = "train" if receipt.mechanism in catalog.names("train") else "release"
-    make = type(catalog.example(room, receipt.mechanism))
-    if room == "release":
-        return make(**receipt.fields)
-    fields = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in receipt.fields.items()
-        if name not in (*OF_MASKS, *OF_PUBLIC)
-    }
-    method = make(**fields | ({"epsilon": math.inf} if fields["epsilon"] is None else {}))
-    wanted = getattr(method, "MARKS", ())
-    for mark in wanted:
-        if mark not in receipt.fields:
-            raise ValueError(f"what is public is not named ({mark})")
-    if not method.made(receipt.fields):
-        raise ValueError("some of its fields are missing")
-    if set(wanted) & set(OF_PUBLIC):
-        return WithMarks(method=method, marks={name: receipt.fields[name] for name in wanted})
-    if "mask_sha256" not in receipt.fields:
-        return method
-    source = str(receipt.fields.get("mask_source", ""))
-    mark = str(receipt.fields["mask_sha256"])
-    return WithMasks(method=method, mask_sha256=mark, mask_source=source)
+    if receipt.mechanism in catalog.names("train"):
+        return promise_from(receipt.mechanism, receipt.fields)
+    return type(catalog.example("release", receipt.mechanism))(**receipt.fields)
 
 
 def _covers(stated: Guarantee, own: Guarantee, *, is_ours: bool) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from masquerade import catalog, video
+from masquerade.doors.learned import SUFFIX as PRIVATE_LIST
 from masquerade.doors.source import Limits, find
 from masquerade.errors import BadInput
 from masquerade.mechanism import Mechanism, Shapes
@@ -24,7 +25,9 @@ _LOOKS, _MOST_SITES = 8, 1 << 25  # frames of a film that are looked at, and sit
 
 
 def published_files(paths: Iterable[Path | str]) -> list[Path]:
-    """The files themselves, and of folders all that is in them but receipts and signatures.
+    """The files themselves, and of folders all that is in them and was published.
+
+    Receipts, signatures and private lists of what models learned from were not.
 
     Raises:
         BadInput: if a folder holds none.
@@ -43,7 +46,7 @@ def published_files(paths: Iterable[Path | str]) -> list[Path]:
 
 def _is_published(path: Path, folder: Path) -> bool:
     is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    is_beside = SUFFIX in path.name  # a receipt, or its signature
+    is_beside = SUFFIX in path.name or path.name.endswith(PRIVATE_LIST)
     return path.is_file() and not is_hidden and not is_beside and not _goes_along(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -13,7 +14,6 @@ _CALLED = {  # parts of photos, the first that there is; MPII's publisher keeps 
     "train": ("train", "training"),
     "test": ("valid", "test", "val", "validation"),
 }
-_SHARED = {"hmdb51", "pa_hmdb51"}  # the second labels clips of the first
 
 
 def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
@@ -127,28 +127,42 @@ def _listed(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def held_out_by(tested: Collection[Any], learned: dict[str, Any]) -> str:
+def is_of_made_up(said: Mapping[str, Any]) -> bool:
+    """Whether a model learned from people who never lived, and so did what it began with.
+
+    Args:
+        said: what its file says of it.
+    """
+    name = (said.get("learned") or {}).get("data")
+    is_known = name in catalog.names("data") and catalog.example("data", name).ABOUT.is_made_up
+    return is_known and said.get("first_weights", "shipped") in ("shipped", "made_up", "given")
+
+
+def held_out_by(
+    tested: Collection[Any], said: Mapping[str, Any], *, learned_from: int | None = None
+) -> str:
     """Why a model did not learn from these recordings; empty where it may have.
 
     Args:
         tested: what it is tested on.
-        learned: what `public_part_of` said of what it learned from; may be empty.
+        said: what the model's file says of it; `public_part_of` what it learned from.
+        learned_from: how many of them are on its private list; None where it has none.
 
     Returns:
-        ``made up``, ``split`` (splits of one list are disjoint), ``named`` (the caller chose the
-        people, and a model's file does not say whom it learned from), or nothing.
+        ``made up``, ``contents`` (none is on the list), ``split`` (a publisher's splits of one list
+        are disjoint), ``named`` (the caller chose the people, and a model's file does not say whom
+        it learned from), or nothing.
     """
-    if tested.ABOUT.is_made_up:
+    if tested.ABOUT.is_made_up or is_of_made_up(said):
         return "made up"
-    said = public_part_of(tested)
-    split = said.pop("split", "all")
+    if learned_from is not None:
+        return "" if learned_from else "contents"
+    learned, here = said.get("learned") or {}, public_part_of(tested)
+    split = here.pop("split", "all")
     if split == "all":
         return "named" if tested.chosen_subjects else ""
-    if said.get("data") != learned.get("data"):
-        is_shared = {said.get("data"), learned.get("data")} == _SHARED
-        return "split" if split == "test" and not is_shared else ""
-    is_apart = {**learned, "split": ""} == {**said, "split": ""}
-    return "split" if is_apart and learned.get("split", "all") not in ("all", split) else ""
+    is_one = {**learned, "split": ""} == {**here, "split": ""} and bool(tested.ABOUT.citation)
+    return "split" if is_one and learned.get("split", "all") not in ("all", split) else ""
 
 
 def _names(given: str) -> tuple[str, ...]:

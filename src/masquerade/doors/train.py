@@ -15,7 +15,13 @@ from masquerade._round import shown
 from masquerade.collection import Collection, Medium
 from masquerade.compute.progress import bars, teller
 from masquerade.doors import Answer, billing, models
+from masquerade.doors.first_weights import (
+    FirstWeights,
+    check_first_weights,
+    find_first_weights,
+)
 from masquerade.doors.guides import guides_of
+from masquerade.doors.learned import learned_path
 from masquerade.doors.masks import MARGIN_PX, SEGMENTER, THRESHOLD, MaskedVideos, with_masks
 from masquerade.doors.network_choice import NetworkName, Task, network_meant
 from masquerade.doors.publish import final_name
@@ -35,6 +41,7 @@ from masquerade.train.masked import Masked
 from masquerade.train.memory import Memory
 from masquerade.train.method import Method, planned
 from masquerade.train.model_file import said_of
+from masquerade.train.promise import with_public
 from masquerade.train.units import count_units
 from masquerade.wording import explain
 
@@ -68,6 +75,8 @@ class Train:
             for joints in photos; by default mvit_small, lstm or tiny_vit_small. For lstm,
             --segments 32 --part all is sensible, and --recordings as many as a person has.
         weights: public weights to begin with; for mvit_small and tiny_vit_small ours if left out.
+        accept_unprotected_weights: begin with --weights of a model that learned without a
+            guarantee; then nothing is promised, and no ledger takes it.
         from_scratch: begin with random weights instead.
         keep_head: begin with the head of the public weights too, if its classes are the same.
         device: cpu or cuda.
@@ -102,6 +111,7 @@ class Train:
     task: Task | None = None
     network: NetworkName | None = None
     weights: Path | None = None
+    accept_unprotected_weights: bool = False
     from_scratch: bool = False
     keep_head: bool = False
     device: Literal["cpu", "cuda"] = "cpu"
@@ -125,6 +135,8 @@ class Train:
 
     def __post_init__(self) -> None:
         _check.not_negative(checkpoint_every=self.checkpoint_every)
+        if self.accept_unprotected_weights and self.weights is None:
+            raise ValueError("Expected --weights with --accept-unprotected-weights, got none.")
 
     def run(self, method: Method | Ensemble, data: Collection[Any]) -> Answer:
         """Plan, learn, write."""
@@ -204,7 +216,7 @@ class Train:
         self, method: Ensemble, private: Collection[Any], public: Collection[Any]
     ) -> Answer:
         reach = teach.reach_of(private, method)
-        cost = billing.cost_of_votes(method, reach)
+        cost = billing.cost_of_votes(method, reach, method.fields())
         is_afforded = self._ask(private, cost, "subject", public)
         guarantee, ballot = method.guarantee(reach), method.ballot(reach)
         said = (
@@ -250,6 +262,7 @@ class Train:
                 meant.network,
                 public=meant.public,
                 ways=self._ways(checkpoint if self.checkpoint_every else None),
+                accept_unprotected_weights=self.accept_unprotected_weights,
                 progress=teller(progress),
                 **self._terms(),
             )
@@ -268,6 +281,8 @@ class Train:
         for suffix in done.receipt.along:
             sheet = along_path(done.value, suffix)
             said.append(f"Look at {sheet}: everything in there is treated as public.")
+        if (held := learned_path(done.value)).exists():
+            said.append(f"{held} is private: evaluate knows by it what the model learned from.")
         return Answer(
             data={
                 "model": str(done.value),
@@ -287,14 +302,20 @@ class Train:
         private, unit = meant.private, str(methods[0].unit)
         units = count_units(private, unit)
         plans = [planned(method, units) for method in methods]
-        cost = billing.cost_of(methods[0], plans, {})
+        first = find_first_weights(meant.network)
+        for method in methods:
+            self._check_first(first, method)
+        ledger = None if self.ledger is None else Ledger(self.ledger)
+        cost = billing.cost_of(methods[0], plans, {}, owed=first.owed_to(ledger) * len(plans))
         is_afforded = self._ask(private, cost, unit, meant.public)
         lines = [f"The ledger affords it: {len(plans)} runs."] * is_afforded
         if private.mask_source:
             lines.append(f"Taken as public: {private.mask_source}.")
         runs = []
         for method, plan in zip(methods, plans, strict=True):
-            promise = method.guarantee(plan)
+            source = {"class_source": private.class_source} if private.class_source else {}
+            stated = with_public(method, source | dict(first.marks)).stated(((units,),))
+            promise = stated.guarantee
             lines += [
                 f"{units} units of the split {private.part_name}, "
                 f"{plan.sampler.expected} in a batch on average, {plan.steps} steps, "
@@ -310,6 +331,11 @@ class Train:
                 }
             )
         return Answer(data=runs[0] if len(runs) == 1 else {"runs": runs}, lines=lines)
+
+    def _check_first(self, first: FirstWeights, method: Method) -> None:
+        is_accepted = self.accept_unprotected_weights or method.epsilon == math.inf
+        is_charged = self.ledger is not None
+        check_first_weights(first, method, is_charged=is_charged, is_accepted=is_accepted)
 
     def _meant(self, data: Collection[Any], method: Method) -> _Meant:
         name, kind = network_meant(data, task=self.task, network=self.network)

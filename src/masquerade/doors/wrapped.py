@@ -50,6 +50,11 @@ class WrappedVideos(Collection[Video]):
         return self.unmasked.activities
 
     @property
+    def class_source(self) -> str:
+        """The collection's."""
+        return self.unmasked.class_source
+
+    @property
     def published(self) -> PublishedCounts:
         """The collection's."""
         return self.unmasked.published

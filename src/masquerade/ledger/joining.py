@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from masquerade.events import DpEvent
 from masquerade.ledger.book import PEOPLE, WHOLE, Account, Book

@@ -14,6 +14,7 @@ from masquerade._torch import torch
 from masquerade.collection import Medium
 from masquerade.nets import mvit
 from masquerade.nets.network import Network
+from masquerade.nets.weight_files import shipped
 from masquerade.recordings import Signal
 
 
@@ -39,6 +40,16 @@ class FilmNetwork(Network):
     def __post_init__(self) -> None:
         if self.from_scratch and self.weights is not None:
             raise ValueError("Expected weights or from_scratch, got both.")
+
+    @property
+    def first_weights(self) -> Path | None:
+        """The file that was given, or ours."""
+        return shipped(self.name) if self.has_own_weights else self.weights
+
+    @property
+    def has_own_weights(self) -> bool:
+        """Unless others were given, or random ones wanted."""
+        return self.HAS_WEIGHTS and self.weights is None and not self.from_scratch
 
     @property
     def length(self) -> int:
@@ -67,7 +78,7 @@ class FilmNetwork(Network):
         return net
 
     def _begun(self, classes: int) -> Any:
-        if self.weights is None and self.HAS_WEIGHTS and not self.from_scratch:
+        if self.has_own_weights:
             return mvit.pretrained(self.name, classes=classes)
         if self.weights is None and not self.from_scratch:
             raise ValueError(

@@ -8,7 +8,6 @@ them: what comes before the cut is computed once a record and kept.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -28,7 +27,6 @@ load_weights = weight_files.load_weights
 save_weights = weight_files.save_weights
 STRIDE = (2, 4, 4)  # of the first layer: frames and pixels from one token to the next
 _LAST = 2  # blocks whose norms are trained [schneider2024, Sec. 13]
-_WEIGHTS = Path(__file__).parent / "weights"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,9 +247,9 @@ def pretrained(name: str, *, classes: int | None = None) -> MViT:
         BadInput: if there are none.
     """
     _seen(name)
-    path = _WEIGHTS / f"{name}.safetensors"
+    path = weight_files.shipped(name)
     if not path.is_file():
-        there = sorted(file.stem for file in _WEIGHTS.glob("*.safetensors"))
+        there = sorted(file.stem for file in path.parent.glob("*.safetensors"))
         raise BadInput(
             f"Expected weights of {name} in this package, got those of "
             f"{', '.join(there) or 'no network'}; make them with masquerade recipe pretrain "

@@ -45,6 +45,16 @@ class Network(ABC):
         """What a model's file says of it: its name, and the fields that it is read again by."""
         return {"network": self.name}
 
+    @property
+    def first_weights(self) -> Path | None:
+        """The file of weights that it begins with; None where they are random."""
+        return None
+
+    @property
+    def has_own_weights(self) -> bool:
+        """Whether it begins with those that come with this package."""
+        return False
+
     @abstractmethod
     def check(self, part: str, precision: str) -> None:
         """Refuse what it cannot be trained by."""

@@ -14,6 +14,7 @@ from masquerade._torch import torch
 from masquerade.collection import Medium
 from masquerade.nets import pose_crops, tiny_vit_pose, weight_files
 from masquerade.nets.network import Network
+from masquerade.nets.weight_files import shipped
 from masquerade.recordings import Signal
 
 
@@ -42,6 +43,16 @@ class PoseNetwork(Network):
             raise ValueError("Expected weights or from_scratch, got both.")
 
     @property
+    def first_weights(self) -> Path | None:
+        """The file that was given, or ours."""
+        return shipped(self.name) if self.has_own_weights else self.weights
+
+    @property
+    def has_own_weights(self) -> bool:
+        """Unless others were given, or random ones wanted."""
+        return self.HAS_WEIGHTS and self.weights is None and not self.from_scratch
+
+    @property
     def length(self) -> int:
         """A photo is one frame."""
         return 1
@@ -57,7 +68,7 @@ class PoseNetwork(Network):
     def make(self, classes: int, *, seed: int, public: Sequence[Signal] = ()) -> Any:
         """Public or random weights; the head of public ones is kept, joint by joint."""
         torch.manual_seed(seed)
-        if self.weights is None and self.HAS_WEIGHTS and not self.from_scratch:
+        if self.has_own_weights:
             return tiny_vit_pose.pretrained(self.name, classes, smoothing=self.smoothing)
         if self.weights is None and not self.from_scratch:
             raise ValueError(

@@ -15,7 +15,6 @@ PARTS = ("head", "last_norms", "norms", "last_stage", "all")
 _STAGES = 4
 _HEAD = "head."
 _BACKBONE = "backbone."
-_WEIGHTS = Path(__file__).parent / "weights"
 # A published head's names (mmpose's), and ours.
 _PUBLISHED = {"final_layer": "joints", "mlp_head_x": "x", "mlp_head_y": "y"}
 
@@ -187,7 +186,7 @@ def pretrained(name: str, count: int, *, smoothing: float = 3.0) -> JointFinder:
     Raises:
         BadInput: if there are none.
     """
-    path = _WEIGHTS / f"{name}.safetensors"
+    path = weight_files.shipped(name)
     if not path.is_file():
         raise BadInput(
             f"Expected weights of {name} in this package, got none; make them with masquerade "

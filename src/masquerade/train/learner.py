@@ -31,7 +31,7 @@ from masquerade.train.memory import Memory, Sink
 from masquerade.train.method import Method, planned
 from masquerade.train.plan import Plan
 from masquerade.train.poses import Poses
-from masquerade.train.promise import WithMarks, WithMasks
+from masquerade.train.promise import Promised, WithPublic, with_public
 from masquerade.train.public_records import set_aside
 from masquerade.train.rows import Rows, is_unknown, slots_of
 from masquerade.train.units import outputs_of, owner_of, units_of
@@ -63,9 +63,8 @@ class Reading:
         plan: what it does and costs.
         rows: that it learns from. Private.
         units: the unit of each recording.
-        mask_sha256: fingerprint of the masks, where they are used.
-        mask_source: where they come from, if not from the data set itself.
-        marks: fingerprints of public pictures and records, where they are used.
+        marks: fingerprints of public masks, pictures and records, where they are used, and where
+            masks and classes come from, if that is not public by itself.
         sheet: (H, W, 3) public pictures to be looked at, where there are some.
         net: the network as it began; it is trained in place.
         tail: the part of it that is trained.
@@ -77,8 +76,6 @@ class Reading:
     plan: Plan
     rows: Rows
     units: tuple[int, ...]
-    mask_sha256: str | None
-    mask_source: str
     marks: Mapping[str, str]
     sheet: np.ndarray | None
     net: Any
@@ -92,15 +89,9 @@ class Reading:
         return ((self.rows.units,),)
 
     @property
-    def promise(self) -> Method | WithMasks | WithMarks:
+    def promise(self) -> Promised | WithPublic:
         """What the receipt is made from."""
-        if self.marks:
-            return WithMarks(method=self.method, marks=self.marks)
-        if self.mask_sha256 is None:
-            return self.method
-        return WithMasks(
-            method=self.method, mask_sha256=self.mask_sha256, mask_source=self.mask_source
-        )
+        return with_public(self.method, self.marks)
 
     def learn(self, noise: Noise) -> Any:
         """The trained network."""
@@ -188,9 +179,7 @@ def read(
             plan=planned(method, rows.units),
             rows=rows,
             units=units,
-            mask_sha256=reader.mask_sha256,
-            mask_source=collection.mask_source if reader.mask_sha256 else "",
-            marks=_marks(reader, apart),
+            marks=_marks(reader, apart, collection),
             sheet=reader.shown.sheet if reader.shown else None,
             net=net,
             tail=tail,
@@ -266,10 +255,16 @@ def rows_of(
             sink.close()
 
 
-def _marks(reader: Reader, apart: Apart | None) -> dict[str, str]:
-    """Fingerprints of public pictures and public records, where there are some."""
-    found = {"psi_sha256": reader.shown.sha256} if reader.shown else {}
-    return found | ({"guide_sha256": apart.sha256} if apart is not None else {})
+def _marks(reader: Reader, apart: Apart | None, collection: Collection[Any]) -> dict[str, str]:
+    """What is public, as a receipt names it."""
+    found = {
+        "mask_sha256": reader.mask_sha256,
+        "mask_source": collection.mask_source if reader.mask_sha256 else "",
+        "class_source": "" if isinstance(reader, Poses) else collection.class_source,
+        "psi_sha256": reader.shown.sha256 if reader.shown else "",
+        "guide_sha256": apart.sha256 if apart is not None else "",
+    }
+    return {name: said for name, said in found.items() if said}
 
 
 def _begun(net: Any, network: Network) -> str:

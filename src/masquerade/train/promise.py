@@ -15,11 +15,30 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json, catalog
-from masquerade.guarantee import Relation, UnitName, named_unit
+from masquerade.account import epsilon as epsilon_of
+from masquerade.account.power import power_of
+from masquerade.events import ComposedDpEvent, NoGuaranteeDpEvent
+from masquerade.guarantee import (
+    Accountant,
+    Kind,
+    Relation,
+    UnitName,
+    named_unit,
+    require_alike,
+)
 from masquerade.mechanism import Shapes, Stated
 
-OF_MASKS = ("mask_sha256", "mask_source")  # fields of a receipt that are no method's
-OF_PUBLIC = ("psi_sha256", "guide_sha256")  # nor these: of public pictures and public records
+FIRST_WEIGHTS = "first_weights"
+_SAID = ("mask_source", "class_source")  # in words, as they stand
+# fields of a receipt that are no method's: of masks, public pictures, public records, classes
+OF_PUBLIC = (*_SAID, "mask_sha256", "psi_sha256", "guide_sha256", FIRST_WEIGHTS)
+ORIGINS = {
+    "shipped": "which come with Masquerade and learned from people who never lived",
+    "made_up": "which learned from people who never lived",
+    "given": "of a file that is taken as public",
+    "protected": "of a model with a guarantee, which both together keep",
+    "unprotected": "of a model that learned without a guarantee, or whose receipt is missing",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +99,7 @@ class Promised(ABC):
 
     def made(self, fields: Mapping[str, Any]) -> bool:
         """Whether a receipt's fields are all of these, whatever its masks and public parts were."""
-        others = (*OF_MASKS, *OF_PUBLIC)
-        return self.fields() == {name: fields[name] for name in fields if name not in others}
+        return self.fields() == {name: fields[name] for name in fields if name not in OF_PUBLIC}
 
     @abstractmethod
     def stated(self, shapes: Shapes) -> Stated:
@@ -89,18 +107,17 @@ class Promised(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithMasks:
-    """The promise of a method whose receipt says of which public masks it speaks.
+class WithPublic:
+    """The promise of a method whose receipt says which public things it rests on.
 
     Args:
         method: whose.
-        mask_sha256: their fingerprint.
-        mask_source: where they come from, in public words; empty where the data set has its own.
+        marks: fields of the receipt by their names in `OF_PUBLIC`: fingerprints of public masks,
+            pictures and records, where masks and classes come from, and the first weights.
     """
 
     method: Promised
-    mask_sha256: str
-    mask_source: str = ""
+    marks: Mapping[str, Any]
 
     @property
     def name(self) -> str:
@@ -108,43 +125,87 @@ class WithMasks:
         return self.method.name
 
     def fields(self) -> dict[str, Any]:
-        """The method's, and which masks they were."""
-        source = {"mask_source": self.mask_source} if self.mask_source else {}
-        return self.method.fields() | {"mask_sha256": self.mask_sha256} | source
-
-    def stated(self, shapes: Shapes) -> Stated:
-        """The method's, and that masks from elsewhere are taken as public."""
-        stated = self.method.stated(shapes)
-        if not self.mask_source:
-            return stated
-        public = (*stated.guarantee.assumed_public, self.mask_source)
-        return replace(stated, guarantee=replace(stated.guarantee, assumed_public=public))
-
-
-@dataclass(frozen=True, kw_only=True)
-class WithMarks:
-    """The promise of a method whose receipt says of which public pictures or records it speaks.
-
-    Args:
-        method: whose.
-        marks: their fingerprints by name: the method's ``MARKS``.
-    """
-
-    method: Promised
-    marks: Mapping[str, str]
-
-    @property
-    def name(self) -> str:
-        """The method's."""
-        return self.method.name
-
-    def fields(self) -> dict[str, Any]:
-        """The method's, and which public parts they were."""
+        """The method's, and what is public."""
         return self.method.fields() | dict(self.marks)
 
     def stated(self, shapes: Shapes) -> Stated:
-        """The method's."""
-        return self.method.stated(shapes)
+        """The method's, with what is taken as public, and with what the first weights have cost."""
+        stated = self.method.stated(shapes)
+        said = [str(self.marks[name]) for name in _SAID if name in self.marks]
+        public = (*stated.guarantee.assumed_public, *said)
+        stated = replace(stated, guarantee=replace(stated.guarantee, assumed_public=public))
+        first = self.marks.get(FIRST_WEIGHTS)
+        return stated if first is None else _after(first, stated)
+
+
+def with_public(promise: Promised | WithPublic, marks: Mapping[str, Any]) -> Promised | WithPublic:
+    """The promise with more that is public; the same where there is nothing more."""
+    if not marks:
+        return promise
+    if isinstance(promise, WithPublic):
+        return replace(promise, marks={**promise.marks, **marks})
+    return WithPublic(method=promise, marks=marks)
+
+
+def promise_from(name: str, fields: Mapping[str, Any]) -> Promised | WithPublic:
+    """The promise that a receipt's name and fields state.
+
+    Raises:
+        ValueError: if they can be of no method.
+    """
+    own = {
+        field: tuple(value) if isinstance(value, list) else value
+        for field, value in fields.items()
+        if field not in OF_PUBLIC
+    }
+    make = type(catalog.example("train", name))
+    method: Promised = make(**own | ({"epsilon": math.inf} if own["epsilon"] is None else {}))
+    for mark in getattr(method, "MARKS", ()):
+        if mark not in fields:
+            raise ValueError(f"what is public is not named ({mark})")
+    if not method.made(fields):
+        raise ValueError("some of its fields are missing")
+    return with_public(method, {mark: fields[mark] for mark in OF_PUBLIC if mark in fields})
+
+
+def _after(first: Mapping[str, Any], stated: Stated) -> Stated:
+    """What is promised where a run began with these weights."""
+    named = f"the first weights (SHA-256 {first['sha256']}), {ORIGINS[first['origin']]}"
+    guarantee = stated.guarantee
+    if first["origin"] == "unprotected":
+        return Stated(
+            guarantee=guarantee.without_proof(f"Nothing is promised: {named}."),
+            event=NoGuaranteeDpEvent("first weights without a guarantee"),
+        )
+    if first["origin"] == "protected":
+        shapes = tuple(tuple(shape) for shape in first["shapes"])
+        return _both(promise_from(first["mechanism"], first["fields"]).stated(shapes), stated)
+    public = (*guarantee.assumed_public, named)
+    return replace(stated, guarantee=replace(guarantee, assumed_public=public))
+
+
+def _both(before: Stated, stated: Stated) -> Stated:
+    """A run that began with weights of another, as if both had learned from the same people."""
+    earlier, own = before.guarantee, stated.guarantee
+    if own.epsilon is None or own.delta is None:
+        return stated
+    _, relation = require_alike((earlier, own))
+    event = ComposedDpEvent([before.event, stated.event])
+    epsilon = epsilon_of(event, delta=own.delta, relation=relation)
+    kinds, proofs = {earlier.kind, own.kind}, {earlier.accountant, own.accountant}
+    guarantee = replace(
+        own,
+        kind=own.kind if kinds == {own.kind} else Kind.FORMAL_RELAXED,
+        epsilon=epsilon,
+        accountant=own.accountant if proofs == {own.accountant} else Accountant.PLD,
+        composition=f"{own.composition}; and the run that made its first weights (epsilon "
+        f"{earlier.epsilon:g} at delta {earlier.delta:g}), as if of the same people",
+        assumed_public=tuple(dict.fromkeys((*own.assumed_public, *earlier.assumed_public))),
+        not_protected=tuple(dict.fromkeys((*own.not_protected, *earlier.not_protected))),
+        caveats=(),
+        power=power_of(event, relation=relation, epsilon=epsilon, delta=own.delta),
+    )
+    return Stated(guarantee=guarantee, event=event)
 
 
 def check_seed(seed: object) -> None:

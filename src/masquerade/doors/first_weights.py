@@ -1,0 +1,120 @@
+"""What the weights that a run begins with have learned: nobody is laundered through them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from masquerade.doors.receipt import check_receipt
+from masquerade.doors.splits import is_of_made_up
+from masquerade.errors import BadInput
+from masquerade.events import DpEvent
+from masquerade.ledger import Ledger
+from masquerade.nets.network import Network
+from masquerade.receipt import Receipt, receipt_path
+from masquerade.train.method import Method
+from masquerade.train.model_file import said_of
+from masquerade.train.promise import FIRST_WEIGHTS, ORIGINS
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstWeights:
+    """The weights that a run begins with.
+
+    Args:
+        path: of the file; none where they are random.
+        marks: what the receipt says of them.
+        receipt: of a model with a guarantee.
+    """
+
+    path: Path | None = None
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    receipt: Receipt | None = None
+
+    @property
+    def origin(self) -> str | None:
+        """Where they come from: one of `ORIGINS`; none where they are random."""
+        found: str | None = self.marks.get(FIRST_WEIGHTS, {}).get("origin")
+        return found
+
+    def owed_to(self, ledger: Ledger | None) -> list[DpEvent]:
+        """What a run has to pay for them: what no ledger, or another one, was charged with."""
+        receipt = self.receipt
+        if receipt is None or ledger is None:
+            return []
+        is_paid = receipt.ledger_sequence is not None and not ledger.strangers([receipt])
+        return [] if is_paid else [receipt.dp_event]
+
+
+def find_first_weights(network: Network) -> FirstWeights:
+    """What is known of the weights of a network that is about to be trained."""
+    path = network.first_weights
+    if path is None:
+        return FirstWeights()
+    if not path.is_file():
+        raise BadInput(f"Expected weights at {path}, got nothing; check the name.")
+    with path.open("rb") as stream:
+        mark: dict[str, Any] = {"sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
+    receipt = None
+    if network.has_own_weights:
+        origin = "shipped"
+    else:
+        origin, receipt = _origin_of(path)
+    mark["origin"] = origin
+    if receipt is not None:
+        shapes = [list(shape) for shape in receipt.shapes]
+        mark |= {"mechanism": receipt.mechanism, "fields": receipt.fields, "shapes": shapes}
+    return FirstWeights(path=path, marks={FIRST_WEIGHTS: mark}, receipt=receipt)
+
+
+def _origin_of(path: Path) -> tuple[str, Receipt | None]:
+    """Of a file that somebody gave; the receipt, if it has a guarantee."""
+    said: dict[str, Any] | None = None
+    with contextlib.suppress(BadInput):
+        said = said_of(path)
+    if said is None and not receipt_path(path).is_file():
+        return "given", None
+    if said is not None and is_of_made_up(said):
+        return "made_up", None
+    with contextlib.suppress(BadInput):
+        receipt = check_receipt(path)
+        if receipt.guarantee.epsilon is not None:
+            return "protected", receipt
+    return "unprotected", None
+
+
+def check_first_weights(
+    first: FirstWeights, method: Method, *, is_charged: bool, is_accepted: bool
+) -> None:
+    """Refuse weights that would make the promise of a run untrue.
+
+    Args:
+        first: what it begins with.
+        method: that goes on with them.
+        is_charged: whether a ledger pays.
+        is_accepted: whether somebody knows that nothing can be promised.
+
+    Raises:
+        ValueError: if they learned without a guarantee, or with one of another unit.
+    """
+    if first.origin == "unprotected" and (is_charged or not is_accepted):
+        where = " under a ledger" if is_charged else ""
+        other = "" if is_charged else ", or --accept-unprotected-weights, and no epsilon is stated"
+        raise ValueError(
+            f"Expected first weights that are public or have a guarantee{where}, got {first.path}, "
+            f"{ORIGINS['unprotected']}: whoever begins with them still shows from whom they "
+            f"learned. Use public weights or --from-scratch{other}."
+        )
+    if first.receipt is not None:
+        before = first.receipt.guarantee
+        wanted = (str(method.unit), method.met)
+        if (str(before.unit), before.relation) != wanted:
+            raise ValueError(
+                f"Expected first weights whose guarantee is for one {wanted[0]}, "
+                f"{wanted[1].value}, as this run's, got {first.path} for one {before.unit}, "
+                f"{before.relation.value}; two such cannot be added up. Train both for the same."
+            )

@@ -1,0 +1,144 @@
+"""Nobody is laundered through the weights that a run begins with."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from few_films import Few, trains
+from masquerade.collection import About
+from masquerade.data.stage import Stage
+from masquerade.doors.models import make_method, train_file
+from masquerade.doors.receipt import check_receipt
+from masquerade.errors import BadInput
+from masquerade.events import ComposedDpEvent, event_from_json
+from masquerade.guarantee import Kind, Unit, UnitName
+from masquerade.ledger import Content, Ledger
+from masquerade.ledger.filter import FilterName
+from masquerade.nets.mvit_small import MvitSmall
+from masquerade.nets.weight_files import shipped
+from masquerade.receipt import receipt_path
+from masquerade.wording import explain
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+FEW = {"unit": "video", "part": "head", "batch": 4, "epochs": 2.0, "epsilon": 4.0}
+
+
+def goes_on(path: Path, weights: Path, *, accepts: bool = False, **fields: Any) -> Any:
+    ledger = fields.pop("ledger", None)
+    method = make_method("dp_sgd", **(FEW | fields))
+    network = MvitSmall(weights=weights)
+    accepted = {"accept_unprotected_weights": accepts}
+    return train_file(Few(), path, method, network, ledger=ledger, **accepted).receipt
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A model that promises nothing, and one that does."""
+    folder = tmp_path_factory.mktemp("first")
+    found = {name: folder / f"{name}.safetensors" for name in ("open", "private")}
+    trains(found["open"])
+    trains(found["private"], epsilon=4.0)
+    return found
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    found = Ledger(tmp_path / "b.db")
+    unit = Unit(name=UnitName.VIDEO)
+    found.open_account("ward", unit, epsilon=30.0, delta=1e-5, rule=FilterName.RENYI)
+    found.add_all("ward", [(Content.of(video), None) for video in Few()])
+    return found
+
+
+def test_what_learned_without_a_guarantee_is_no_beginning_under_a_ledger(
+    models: dict[str, Path], tmp_path: Path, ledger: Ledger
+) -> None:
+    with pytest.raises(ValueError, match="have a guarantee under a ledger, got"):
+        goes_on(tmp_path / "m.safetensors", models["open"], ledger=ledger, accepts=True)
+    with pytest.raises(ValueError, match="or --accept-unprotected-weights"):
+        goes_on(tmp_path / "m.safetensors", models["open"])
+    assert not list(tmp_path.glob("m.*")) and len(ledger.entries()) == 9
+
+
+def test_what_learned_without_a_guarantee_promises_nothing_when_it_goes_on(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.safetensors"
+    guarantee = goes_on(path, models["open"], accepts=True).guarantee
+    assert guarantee.kind is Kind.NONE and guarantee.epsilon is None
+    assert check_receipt(path).guarantee == guarantee
+    assert "learned without a guarantee" in " ".join(explain(guarantee))
+    with pytest.raises(ValueError, match="Expected first weights"):
+        goes_on(tmp_path / "n.safetensors", path)
+
+
+def test_a_guarantee_without_its_receipt_is_none(models: dict[str, Path], tmp_path: Path) -> None:
+    alone = tmp_path / "alone.safetensors"
+    shutil.copy(models["private"], alone)
+    with pytest.raises(ValueError, match="Expected first weights"):
+        goes_on(tmp_path / "m.safetensors", alone)
+    receipt_path(alone).write_text(receipt_path(models["open"]).read_text())
+    with pytest.raises(ValueError, match="Expected first weights"):
+        goes_on(tmp_path / "m.safetensors", alone)
+
+
+def test_two_guarantees_compose(models: dict[str, Path], tmp_path: Path, ledger: Ledger) -> None:
+    path, before = tmp_path / "m.safetensors", check_receipt(models["private"])
+    receipt = goes_on(path, models["private"], ledger=ledger)
+    assert 4.0 < (receipt.guarantee.epsilon or 0) < 8.0
+    assert check_receipt(path).guarantee == receipt.guarantee
+    assert isinstance(receipt.dp_event, ComposedDpEvent)
+    assert receipt.dp_event.events[0] == before.dp_event
+    charge = ledger.entries()[-2].payload["charges"][0]
+    assert isinstance(event_from_json(charge["event"]), ComposedDpEvent), "no ledger had both"
+    again = goes_on(tmp_path / "n.safetensors", path, ledger=ledger)
+    assert (again.guarantee.epsilon or 0) > (receipt.guarantee.epsilon or 0)
+    charge = ledger.entries()[-2].payload["charges"][0]
+    assert event_from_json(charge["event"]) == before.dp_event, "what was paid is not paid again"
+
+
+def test_two_guarantees_of_different_units_are_not_added_up(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=r"one subject, zero_out.*for one video, zero_out"):
+        goes_on(tmp_path / "m.safetensors", models["private"], unit="subject")
+
+
+def test_a_file_of_weights_is_named_and_taken_as_public(tmp_path: Path) -> None:
+    given = tmp_path / "public.safetensors"
+    shutil.copy(shipped("mvit_small"), given)
+    digest = hashlib.sha256(given.read_bytes()).hexdigest()
+    receipt = goes_on(tmp_path / "m.safetensors", given)
+    assert receipt.fields["first_weights"] == {"sha256": digest, "origin": "given"}
+    said = " ".join(receipt.guarantee.assumed_public)
+    assert f"{digest}), of a file that is taken as public" in said
+    method = make_method("dp_sgd", **FEW)
+    ours = train_file(Few(), tmp_path / "n.safetensors", method, MvitSmall()).receipt
+    assert ours.fields["first_weights"] == {"sha256": digest, "origin": "shipped"}
+    with pytest.raises(BadInput, match="got nothing; check the name"):
+        goes_on(tmp_path / "o.safetensors", tmp_path / "none.safetensors")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NobodysFilms(Few):
+    ABOUT: ClassVar[About] = replace(Few.ABOUT, is_made_up=True)
+
+
+def test_what_learned_from_people_who_never_lived_is_a_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "masquerade.doors.models.public_part_of"
+    monkeypatch.setattr(said, lambda data: {"data": "stage"} if data.ABOUT.is_made_up else {})
+    assert Stage.ABOUT.is_made_up
+    trains(tmp_path / "stage.safetensors", NobodysFilms())
+    receipt = goes_on(tmp_path / "m.safetensors", tmp_path / "stage.safetensors")
+    assert receipt.fields["first_weights"]["origin"] == "made_up"
+    assert receipt.guarantee.epsilon == pytest.approx(4.0, abs=1e-3)
