@@ -338,12 +338,13 @@ class Guarantee:
                 f"Expected published_claim to begin with one of {CLAIM_PREFIXES}, got {claim!r}."
             )
 
-    def as_released(self, *, with_sound: bool, with_times: bool, is_rehearsal: bool) -> Guarantee:
+    def as_released(
+        self, *, with_sound: bool, with_times: bool = False, is_rehearsal: bool
+    ) -> Guarantee:
         """The claim for what leaves the house, as it leaves; sound may be refused."""
         claim = self.with_sound() if with_sound else self
-        if with_times:
-            times = "the time at which each frame was filmed, which is kept"
-            claim = dataclasses.replace(claim, assumed_public=(*claim.assumed_public, times))
+        times = ("the time at which each frame was filmed, which is kept",) * with_times
+        claim = dataclasses.replace(claim, assumed_public=(*claim.assumed_public, *times))
         return claim.as_rehearsal() if is_rehearsal else claim
 
     def as_rehearsal(self) -> Guarantee:

@@ -195,6 +195,11 @@ class Heuristic(VideoMechanism):
     def hides(self) -> str:
         """What it tries to hide, in a few words."""
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether it changes only what it finds, or what a mask marks; all else stays as it is."""
+        return False
+
     def guarantee(self, shape: Shape | Shapes) -> Guarantee:
         """None, and it says so."""
         as_video(shape)

@@ -56,6 +56,7 @@ class Receipt:
         date: UTC day of the release.
         is_exact: whether a video was written without loss.
         kept_sound: whether the sound of a video was copied along, unprotected.
+        kept_times: whether the frames of a video kept times of their own, which are public.
         public_seeds: of public randomness that the mechanism drew, such as a projection.
         ledger_sequence: number of the entry in the ledger, if one was charged.
         ledger_head: hash of the ledger after that entry.
@@ -77,6 +78,7 @@ class Receipt:
     date: str
     is_exact: bool = False
     kept_sound: bool = False
+    kept_times: bool = False
     public_seeds: tuple[int, ...] = ()
     ledger_sequence: int | None = None
     ledger_head: str | None = None
@@ -145,7 +147,7 @@ class Receipt:
     def to_json(self) -> str:
         """The receipt as it stands beside the output."""
         held = dict(_json.encode(self))
-        for name in ("along", "counted"):  # receipts without them are those of before
+        for name in ("along", "counted", "kept_times"):  # receipts without them are those of before
             if not held[name]:
                 del held[name]
         return json.dumps(held, indent=2, allow_nan=False) + "\n"
@@ -218,6 +220,7 @@ def write_receipt(
     noise: Noise,
     output_sha256: str,
     kept_sound: bool = False,
+    kept_times: bool = False,
     **others: Any,
 ) -> Receipt:
     """The receipt of one output, with its other fields; a seeded noise makes it a rehearsal's."""
@@ -226,7 +229,9 @@ def write_receipt(
         mechanism=promise.name,
         fields=promise.fields(),
         shapes=shapes,
-        guarantee=stated.guarantee.as_released(with_sound=kept_sound, is_rehearsal=is_rehearsal),
+        guarantee=stated.guarantee.as_released(
+            with_sound=kept_sound, with_times=kept_times, is_rehearsal=is_rehearsal
+        ),
         event=event_to_json(NoGuaranteeDpEvent("rehearsal") if is_rehearsal else stated.event),
         output_sha256=output_sha256,
         random_source=noise.source,
@@ -234,6 +239,7 @@ def write_receipt(
         code_version=__version__,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         kept_sound=kept_sound,
+        kept_times=kept_times,
         public_seeds=noise.take_public_seeds(),
         **others,
     )

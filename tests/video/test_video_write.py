@@ -334,3 +334,25 @@ def test_4k_is_read_and_written(tmp_path: Path) -> None:
     assert probe.probe(path).shape == (2, 2160, 3840, 3)
     error = all_frames(path).astype(np.int16) - film
     assert np.abs(error).mean() < 3
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("suffix", [".mp4", ".mov", ".mkv"])
+def test_frames_have_the_times_that_are_given(suffix: str, exact: bool, tmp_path: Path) -> None:
+    film, times = maker.moving(5, 24, 32), (0, 1800, 36_000, 37_800, 45_000)
+    outline = write.Outline(
+        suffix=suffix, frames=5, height=24, width=32, times=times, exact=exact, rate=Fraction(10)
+    )
+    with (tmp_path / f"out{suffix}").open("w+b") as stream:
+        with write.writing(stream, outline) as encoder:
+            for frame in film:
+                encoder.add(frame)
+    assert probe.probe(tmp_path / f"out{suffix}").times == times
+
+
+def test_times_that_cannot_be_kept_are_refused() -> None:
+    of = {"frames": 3, "height": 24, "width": 32}
+    with pytest.raises(ValueError, match=r"constant rate for a \.avi"):
+        write.Outline(suffix=".avi", times=(0, 1, 2), **of).check()
+    with pytest.raises(ValueError, match="Expected 3 times that rise"):
+        write.Outline(suffix=".mp4", times=(0, 2, 2), **of).check()

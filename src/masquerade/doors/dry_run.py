@@ -156,7 +156,9 @@ class DryRun:
         mechanism, options, is_rehearsal = self.mechanism, self.options, self.noise.is_rehearsal
         shapes = found.shapes
         guarantee = mechanism.guarantee(shapes).as_released(
-            with_sound=options.saving.keep_sound, is_rehearsal=is_rehearsal
+            with_sound=options.saving.keep_sound,
+            with_times=isinstance(found, Film) and bool(found.contents.times),
+            is_rehearsal=is_rehearsal,
         )
         error = mechanism.expected_error(shapes)
         seconds = duration.seconds(mechanism, shapes, is_charged=self.ledger is not None)

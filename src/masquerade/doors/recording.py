@@ -46,7 +46,7 @@ from masquerade.release import expecting
 from masquerade.video import audio, write
 from masquerade.wording import REPLACED
 
-_LEFT = "a recording that it leaves as it was: it found nobody"
+_LEFT = "a recording that it leaves as it was: it found nobody, or no mask marks anybody"
 _NO_AVATAR = "a film in which no avatar stands: whoever was found was taken out or blurred"
 
 
@@ -228,9 +228,11 @@ class _Made:
 
     def _refuse_unhidden(self, got: str) -> None:
         """Stop a heuristic that hides nobody, before its output has a name; nothing was spent."""
-        if isinstance(self.promise, Heuristic) and not self.options.accept_unhidden:
+        promise = self.promise
+        is_partial = isinstance(promise, Heuristic) and promise.is_partial
+        if is_partial and not self.options.accept_unhidden:
             raise NotHidden(
-                f"Expected {self.promise.name} to hide somebody, got {got}. Nothing was published. "
+                f"Expected {promise.name} to hide somebody, got {got}. Nothing was published. "
                 "Look at the recording: if nobody is in it, or nobody who must be hidden, publish "
                 "it with --yes (in Python, Options(accept_unhidden=True)); otherwise choose "
                 "another mechanism, or cut out what it finds nobody in."
@@ -303,9 +305,15 @@ class ReleasedFilm(_Made):
             height=height,
             width=width,
             rate=contents.rate,
+            times=contents.times,
             aspect=contents.aspect,
             exact=self.options.saving.exact,
         )
+
+    @property
+    def saved(self) -> Mapping[str, Any]:
+        """The same, and whether frames keep times of their own."""
+        return {**super().saved, "kept_times": bool(self.found.contents.times)}
 
     @property
     def along(self) -> tuple[str, ...]:

@@ -113,6 +113,11 @@ class FaceBlur(Heuristic):
         """Faces."""
         return "the faces that a detector finds"
 
+    @property
+    def is_partial(self) -> bool:
+        """Faces alone change."""
+        return True
+
     def fields(self) -> dict[str, Any]:
         """The public fields; where the private file goes is not one of them."""
         return {**super().fields(), "export": None}

@@ -49,6 +49,11 @@ class InsideMasks(Heuristic):
     def changed(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """New frames, changed everywhere; one for each that is taken."""
 
+    @property
+    def is_partial(self) -> bool:
+        """Inside given masks."""
+        return self.region == Where.GIVEN
+
     def fields(self) -> dict[str, Any]:
         """The public fields; where the private masks lie is not one of them."""
         return {**super().fields(), "masks": None}

@@ -97,6 +97,11 @@ class SelectivePrivacy(Heuristic):
         }
         return f"how {where[Region(self.region)]} look{'s' * (self.region == Region.GIVEN)}"
 
+    @property
+    def is_partial(self) -> bool:
+        """The region alone changes."""
+        return True
+
     def fields(self) -> dict[str, Any]:
         """The public fields; where the private masks lie is not one of them."""
         return {**super().fields(), "masks": None}

@@ -1,17 +1,20 @@
-"""The frame rate that timestamps show, whatever the header says."""
+"""The frame rate that timestamps show, whatever the header says, and the times where it varies."""
 
 from __future__ import annotations
 
+from array import array
 from fractions import Fraction
 
 from av.video.stream import VideoStream
+
+TICK = Fraction(1, 90_000)  # seconds: of all times that are kept, whatever the camera counts in
 
 _MAX_RATE_HZ = 1000
 _FALLBACK = Fraction(25)
 
 
 class Clock:
-    """Counts frames and watches their timestamps, in constant memory."""
+    """Counts frames and notes their timestamps, 8 bytes each."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -19,6 +22,7 @@ class Clock:
         self._last: int | None = None
         self._shortest = self._longest = 0
         self._is_whole = True
+        self._every = array("q")
 
     def tick(self, pts: int | None) -> None:
         """Take note of the next frame."""
@@ -30,6 +34,8 @@ class Clock:
             step = pts - self._last
             self._shortest = step if self.count == 1 else min(self._shortest, step)
             self._longest = step if self.count == 1 else max(self._longest, step)
+        if pts is not None and self._is_whole:
+            self._every.append(pts)
         self._last = pts
         self.count += 1
 
@@ -41,6 +47,16 @@ class Clock:
         spread = self._longest - self._shortest
         return spread > 2 and spread * 20 > self._longest + self._shortest
 
+    def times(self, stream: VideoStream) -> tuple[int, ...]:
+        """When each frame is shown, in ticks since the first, rising; none at a constant rate."""
+        found: list[int] = []
+        if self.is_variable and self._shortest >= 0 and self._measured(stream):
+            ticks = _tick(stream) / TICK
+            for pts in self._every:
+                time = round((pts - self._every[0]) * ticks)
+                found.append(max(time, found[-1] + 1) if found else 0)
+        return tuple(found)
+
     def rate(self, stream: VideoStream) -> tuple[Fraction, str]:
         """Frames a second, and a sentence where the header could not be followed.
 
@@ -51,15 +67,14 @@ class Clock:
             rate for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate) if rate
         ]
         sane = [rate for rate in said if 0 < rate <= _MAX_RATE_HZ]
-        tick = stream.time_base or Fraction(1, 1000)
+        tick = _tick(stream)
         span = self._span() * tick
         if span > 0:
             steps = self.count - 1
             for rate in sane:
                 if not self.is_variable and abs(steps / rate - span) <= 2 * tick + span / 500:
                     return rate, ""
-            measured = (steps / span).limit_denominator(1001)
-            if 0 < measured <= _MAX_RATE_HZ:
+            if measured := self._measured(stream):
                 if self.is_variable or not said:
                     return measured, ""
                 header = float(said[0])
@@ -68,7 +83,17 @@ class Clock:
             return sane[0], ""
         return _FALLBACK, "No frame rate can be told from the file; 25 Hz is assumed."
 
+    def _measured(self, stream: VideoStream) -> Fraction:
+        """The average over the timestamps, or 0 if no film can have that."""
+        span = self._span() * _tick(stream)
+        rate = ((self.count - 1) / span).limit_denominator(1001) if span > 0 else Fraction(0)
+        return rate if rate <= _MAX_RATE_HZ else Fraction(0)
+
     def _span(self) -> int:
         if not self._is_whole or self._first is None or self._last is None:
             return 0
         return self._last - self._first
+
+
+def _tick(stream: VideoStream) -> Fraction:
+    return stream.time_base or Fraction(1, 1000)

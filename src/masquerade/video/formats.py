@@ -23,6 +23,7 @@ class Format:
         longest_side: that the codec takes, in pixels.
         narrowest: picture that the codec takes.
         carries_aspect: whether the pixels' aspect ratio survives.
+        carries_times: whether each frame may have a time of its own.
         longest_tick: largest number in the fraction of a rate.
         one_thread: whether the number of threads would show in the file.
         options: of the encoder.
@@ -35,6 +36,7 @@ class Format:
     longest_side: int = 32767
     narrowest: int = 1
     carries_aspect: bool = True
+    carries_times: bool = True
     longest_tick: int = 1_000_000
     one_thread: bool = False
     options: dict[str, str] = field(default_factory=dict)
@@ -92,6 +94,7 @@ _LOSSY = {
         container="avi",
         codec="mpeg4",
         pixel_format="yuv420p",
+        carries_times=False,
         longest_side=8191,
         longest_tick=65535,
         one_thread=True,
@@ -121,7 +124,13 @@ _EXACT = {
         narrowest=2,
         options={"level": "3", "slicecrc": "1"},
     ),
-    ".avi": Format(container="avi", codec="utvideo", pixel_format="gbrp", carries_aspect=False),
+    ".avi": Format(
+        container="avi",
+        codec="utvideo",
+        pixel_format="gbrp",
+        carries_aspect=False,
+        carries_times=False,
+    ),
     ".png": _PNG,
 }
 

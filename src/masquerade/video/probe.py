@@ -46,6 +46,7 @@ class Contents:
         rotation: degrees clockwise by which frames are turned to be upright, flips aside.
         aspect: width of a pixel over its height, after rotation.
         is_variable_rate: whether the time between frames changes.
+        times: when each frame is shown, where that changes, in `clock.TICK` since the first.
         colour_range: "full" or "limited".
         has_alpha: whether there is transparency, which reading drops.
         bits: of a colour channel.
@@ -70,6 +71,7 @@ class Contents:
     colour_range: str
     has_alpha: bool
     bits: int
+    times: tuple[int, ...] = field(default=(), repr=False)
     other_streams: tuple[str, ...] = ()
     metadata: dict[str, str] = field(default_factory=dict)
     chapters: int = 0
@@ -158,6 +160,7 @@ def contents_of(
         rotation=round(math.degrees(math.atan2(turn[1], turn[0]))) % 360,
         aspect=upright.turned_aspect(aspect if aspect > 0 else Fraction(1), turn),
         is_variable_rate=clock.is_variable,
+        times=() if is_picture else clock.times(stream),
         colour_range="full" if colour.is_full_range(first) else "limited",
         has_alpha=has_alpha,
         bits=max(part.bits for part in first.format.components),

@@ -22,6 +22,7 @@ from masquerade import _check
 from masquerade.compute import ahead
 from masquerade.errors import BadInput
 from masquerade.video import PICTURES, audio, colour, formats, handle, source
+from masquerade.video.clock import TICK
 
 _MAX_RATE_HZ = 1000
 _THREADS = 4  # and not as many as there are cores: the file would depend on the machine
@@ -39,6 +40,7 @@ class Outline:
         height: of each.
         width: of each.
         rate: frames a second.
+        times: when each frame is shown, in `clock.TICK` since the first; at the rate if none.
         aspect: width of a pixel over its height.
         exact: keep every value; ``read.frames`` then gives back the same arrays.
     """
@@ -48,6 +50,7 @@ class Outline:
     height: int
     width: int
     rate: Fraction = Fraction(25)
+    times: tuple[int, ...] = ()
     aspect: Fraction = Fraction(1)
     exact: bool = False
 
@@ -61,8 +64,8 @@ class Outline:
 
         Raises:
             ValueError: for an unknown suffix, several frames in a picture, an exact copy in a
-                format that has none, a size or an aspect ratio that the format does not take, or
-                a rate outside (0, 1000].
+                format that has none, a size, an aspect ratio or times that the format does not
+                take, or a rate outside (0, 1000].
         """
         form, suffix = formats.find(self.suffix, exact=self.exact), self.suffix
         frames = 1 if self.frames is None else self.frames
@@ -87,6 +90,13 @@ class Outline:
                 f"Expected a rate in (0, {_MAX_RATE_HZ}] frames a second, got {self.rate}; "
                 "give the true one."
             )
+        if self.times and not form.carries_times:
+            raise ValueError(
+                f"Expected a constant rate for a {suffix}, got a film whose time between frames "
+                "varies; write a .mp4, which keeps the time of each frame."
+            )
+        if self.times and (len(self.times) != frames or sorted({*self.times}) != [*self.times]):
+            raise ValueError(f"Expected {frames} times that rise, got {len(self.times)} others.")
         if self.aspect <= 0 or (self.aspect != 1 and not form.carries_aspect):
             raise ValueError(
                 f"Expected square pixels for a {'lossless ' * self.exact}{suffix}, got an aspect "
@@ -263,6 +273,7 @@ class _Codec:
         self._container, self._video, self._count = container, video, 0
         self._copy_sound = copy_sound
         self._rate = formats.find(film.suffix, exact=film.exact).nearest_rate(film.rate)
+        self._times, self._tick = film.times, TICK if film.times else 1 / self._rate
         self._from_rgb = colour.FromRgb(context.pix_fmt or "", height=context.height)
         self.copied = self._from_rgb.copied
         is_h264 = context.name.startswith("libx264")
@@ -270,15 +281,17 @@ class _Codec:
 
     def take(self, copy: av.VideoFrame) -> None:
         """The next frame."""
-        self._copy_sound(self._count / self._rate)
+        time = self._times[self._count] if self._times else self._count
+        self._copy_sound(time * self._tick)
         frame = self._from_rgb.converted(copy)
-        frame.pts, frame.time_base = self._count, 1 / self._rate
+        frame.pts, frame.time_base = time, self._tick
         self._mux(self._video.encode(frame))
         self._count += 1
 
     def finish(self) -> None:
         """What is still held."""
-        self._copy_sound(self._count / self._rate)
+        last = self._times[-1] * TICK + 1 / self._rate if self._times else self._count / self._rate
+        self._copy_sound(last)
         self._mux(self._video.encode(None))
 
     def _mux(self, packets: list[av.Packet[VideoStream]]) -> None:
@@ -296,6 +309,8 @@ def _add_video(container: OutputContainer, form: formats.Format, film: Outline) 
         raise TypeError(f"Expected a video codec, got {form.codec}.")
     context = video.codec_context
     context.height, context.width = film.height, film.width
+    if film.times:
+        context.time_base = TICK
     is_even = context.height % 2 == 0 and context.width % 2 == 0
     context.pix_fmt = form.pixel_format if is_even else form.odd_format or form.pixel_format
     context.sample_aspect_ratio = film.aspect

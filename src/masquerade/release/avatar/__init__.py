@@ -116,6 +116,11 @@ class Avatar(Heuristic):
         """Who it is, by face, body and clothes."""
         return "who people are, by drawing others in their place"
 
+    @property
+    def is_partial(self) -> bool:
+        """People alone are replaced."""
+        return True
+
     def guarantee(self, shape: Shape | Shapes) -> Guarantee:
         """None, and what is kept is named."""
         gait = "gait" if self.gait == "own" else "pace and phase of the gait"
