@@ -154,6 +154,7 @@ def test_show_draws_photos_and_signals(command: Any, tmp_path: Path, kind: str) 
 def test_what_is_shown_of_real_recordings_is_called_private(command: Any, tmp_path: Path) -> None:
     root = of_folder(tmp_path / "set")
     done = command("data", "show", "folder", "--root", root, "--out", tmp_path / "out")
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {0o600}
     assert done.code == 0 and done.out.startswith("PRIVATE")
 
 

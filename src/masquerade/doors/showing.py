@@ -45,7 +45,7 @@ def show(collection: Collection[Any], folder: Path, *, count: int = 12) -> list[
     else:
         files = {"sheet.svg": video_sheet(chosen).encode(), "film.mp4": film(chosen)}
     for name, data in files.items():
-        atomic.write_whole(folder / name, data)
+        atomic.write_whole(folder / name, data, is_private=not collection.ABOUT.is_made_up)
     return [folder / name for name in files]
 
 

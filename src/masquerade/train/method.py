@@ -14,7 +14,7 @@ from masquerade.events import DpEvent, NoGuaranteeDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName
 from masquerade.mechanism import Shapes, Stated
 from masquerade.train.plan import Plan, calibrated
-from masquerade.train.promise import Promised, check_seed
+from masquerade.train.promise import SAME_RUN, Promised, check_seed
 from masquerade.train.sampling import Poisson
 from masquerade.wording import delta_caveat
 
@@ -194,9 +194,7 @@ class Method(Promised):
 
     def _caveats(self, plan: Plan) -> tuple[str, ...]:
         others = [r for r in (Relation.ZERO_OUT, Relation.REPLACE_ONE) if r is not self.met]
-        said = [
-            f"The same run has epsilon {shown(plan.epsilon(r))} under {r.value}." for r in others
-        ]
+        said = [f"{SAME_RUN} {shown(plan.epsilon(r))} under {r.value}." for r in others]
         return (*said, *delta_caveat(self.delta, plan.sampler.units))
 
     def _claimed(self) -> str | None:

@@ -20,6 +20,7 @@ from masquerade.account.power import power_of
 from masquerade.events import ComposedDpEvent, NoGuaranteeDpEvent
 from masquerade.guarantee import (
     Accountant,
+    Guarantee,
     Kind,
     Relation,
     UnitName,
@@ -29,6 +30,7 @@ from masquerade.guarantee import (
 from masquerade.mechanism import Shapes, Stated
 
 FIRST_WEIGHTS = "first_weights"
+SAME_RUN = "The same run has epsilon"  # under another relation
 _SAID = ("mask_source", "class_source")  # in words, as they stand
 # fields of a receipt that are no method's: of masks, public pictures, public records, classes
 OF_PUBLIC = (*_SAID, "mask_sha256", "psi_sha256", "guide_sha256", FIRST_WEIGHTS)
@@ -173,8 +175,9 @@ def _after(first: Mapping[str, Any], stated: Stated) -> Stated:
     named = f"the first weights (SHA-256 {first['sha256']}), {ORIGINS[first['origin']]}"
     guarantee = stated.guarantee
     if first["origin"] == "unprotected":
+        bare = replace(guarantee, caveats=_lasting(guarantee))
         return Stated(
-            guarantee=guarantee.without_proof(f"Nothing is promised: {named}."),
+            guarantee=bare.without_proof(f"Nothing is promised: {named}."),
             event=NoGuaranteeDpEvent("first weights without a guarantee"),
         )
     if first["origin"] == "protected":
@@ -182,6 +185,11 @@ def _after(first: Mapping[str, Any], stated: Stated) -> Stated:
         return _both(promise_from(first["mechanism"], first["fields"]).stated(shapes), stated)
     public = (*guarantee.assumed_public, named)
     return replace(stated, guarantee=replace(guarantee, assumed_public=public))
+
+
+def _lasting(guarantee: Guarantee) -> tuple[str, ...]:
+    """The caveats that stay true where another epsilon is stated, or none."""
+    return tuple(each for each in guarantee.caveats if not each.startswith(SAME_RUN))
 
 
 def _both(before: Stated, stated: Stated) -> Stated:
@@ -202,7 +210,7 @@ def _both(before: Stated, stated: Stated) -> Stated:
         f"{earlier.epsilon:g} at delta {earlier.delta:g}), as if of the same people",
         assumed_public=tuple(dict.fromkeys((*own.assumed_public, *earlier.assumed_public))),
         not_protected=tuple(dict.fromkeys((*own.not_protected, *earlier.not_protected))),
-        caveats=(),
+        caveats=tuple(dict.fromkeys((*_lasting(own), *_lasting(earlier)))),
         power=power_of(event, relation=relation, epsilon=epsilon, delta=own.delta),
     )
     return Stated(guarantee=guarantee, event=event)
