@@ -181,7 +181,7 @@ def test_the_published_form_shows_its_true_epsilon() -> None:
     shared = replace(cell(PUBLISHED, 1.0, 0.5, 0.5), proved={"zero_out": 2.7, "replace_one": 6.2})
     text = pages.markdown(found(shared))
     assert f"{PUBLISHED}: epsilon CLAIMED, NOT VALID" in text
-    assert f"| true epsilon of {PUBLISHED} under replace_one |  | 6.2 |" in text
+    assert f"| true epsilon, exact, of {PUBLISHED} under replace_one |  | 6.2 |" in text
     assert "private tokens alone" in said(found(shared), "Algorithm 2")
     assert "whole recordings in the private" in said(found(shared), "departs")
     assert "private pixels alone" in said(found(shared, view="private"), "departs")

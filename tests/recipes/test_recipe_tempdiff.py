@@ -135,12 +135,12 @@ def test_a_page_is_short_enough_to_be_read() -> None:
     assert len(markdown(found()).splitlines()) <= 60
 
 
-def test_the_true_epsilon_of_each_unit_stands_beside_the_printed_one() -> None:
+def test_an_upper_bound_for_each_unit_stands_beside_the_printed_one() -> None:
     shown = markdown(found())
     row = "| tempdiff | 1000 | 50 | 0.3 | 1.4, an estimate | 134.7 | 397.6 | 70.5 ± 0.5 | 75.5"
     assert row in shown, "true ones are rounded up"
-    assert "| true epsilon, one teacher's data |  |  |  | 134.7 |" in shown
-    assert "| true epsilon, one person |  |  |  | 397.6 |" in shown
+    assert "| epsilon at most, one teacher's data |  |  |  | 134.7 |" in shown
+    assert "| epsilon at most, one person |  |  |  | 397.6 |" in shown
     assert "depends on the votes: it is private itself, and no guarantee" in shown
     assert "epsilon for one teacher's data and for one person" in shown
     assert "| dp_sgd | 25.5 ± 0.5 | - |" in shown

@@ -153,7 +153,7 @@ def test_the_published_form_carries_no_epsilon_but_its_claim_and_what_holds(
     for row in published:
         assert row["epsilon"] is row["frame"] is row["video"] is None and row["nominal"] == 8
         assert row["claim"].startswith("CLAIMED, NOT VALID: epsilon 8")
-        really = float(re.findall(r"really gives epsilon (\S+) for one frame", row["said"])[0])
+        really = float(re.findall(r"at most epsilon (\S+) for one frame", row["said"])[0])
         assert really == pytest.approx(row["really"], rel=1e-3) and really > 1000
     first = of_table(ran, 1)["video_dprp as published, epsilon 8"]
     assert first[4:] == ["8, CLAIMED, NOT VALID", "none"]

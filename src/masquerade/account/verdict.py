@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
+from masquerade._round import shown, shown_below
 from masquerade.guarantee import CLAIM_PREFIXES
 
 
@@ -20,10 +21,12 @@ class Verdict:
         claimed_unit: the unit it is printed for.
         valid: True, False, or None where the paper does not say enough to tell.
         why: one sentence.
-        true_epsilon: proved values by "unit" or "unit/relation"; None where none is finite.
+        true_epsilon: proved values by "unit" or "unit/relation"; None where none is finite. An
+            upper bound where ``figures`` has a lower one, "unit_at_least", besides.
         ships: what Masquerade ships instead.
         arithmetic: the calculation, a line each.
         figures: further numbers, by name.
+        bound: whether the true epsilons are exact, or what they bound.
     """
 
     paper: str
@@ -37,6 +40,19 @@ class Verdict:
     ships: str
     arithmetic: tuple[str, ...]
     figures: dict[str, float] = field(default_factory=dict)
+    bound: str = "exact"
+
+    @property
+    def values(self) -> str:
+        """The true epsilons in words, and whether they are exact."""
+        said = []
+        for unit, value in self.true_epsilon.items():
+            least = self.figures.get(f"{unit}_at_least")
+            most = "none is finite" if value is None else shown(value)
+            said.append(
+                f"{unit}: {most if least is None else f'{shown_below(least, 5)} to {most}'}"
+            )
+        return f"{self.bound}: {'; '.join(said)}"
 
     @property
     def reason(self) -> str:

@@ -241,14 +241,17 @@ def moments_at(each: float, times: int, *, delta: float, most: int) -> float:
     return float(np.min(times * each**2 / 2 * (orders + 1) + math.log(1 / delta) / orders))
 
 
-def lnmax_at_least(gamma: float, *, queries: int, teachers: int, delta: float) -> float:
+def lnmax_at_least(
+    gamma: float, *, queries: int, teachers: int, delta: float, shards_per_subject: int = 1
+) -> float:
     """A *lower* bound on LNMax's true epsilon: two classes, the worst margin, exact composition.
 
     With margin m the first class wins with the probability that a difference of two Laplaces
-    exceeds -m. One changed vote moves m by two; ``queries`` such coins compose exactly.
+    exceeds -m. Each changed vote moves m by two; ``queries`` such coins compose exactly.
     """
-    margins = np.arange(-teachers + 2, teachers + 1, 2)
-    return max(_coins(gamma * m, gamma * (m - 2), queries, delta) for m in margins.tolist())
+    moved = 2 * min(shards_per_subject, teachers)
+    margins = np.arange(-teachers + moved, teachers + 1, 2)
+    return max(_coins(gamma * m, gamma * (m - moved), queries, delta) for m in margins.tolist())
 
 
 def _wins(scaled: float) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check
-from masquerade._round import shown, up_decimals, up_significant
+from masquerade._round import up_decimals, up_significant
 from masquerade.account import calibrate, gaussian_sigma, sensitivity, votes
 from masquerade.account import epsilon as epsilon_of
 from masquerade.account.calibrate import sampled_gaussian
@@ -307,6 +307,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
         "why": verdict.reason,
         **verdict.figures,
         "true_epsilon": verdict.true_epsilon,
+        "bound": verdict.bound,
         "ships": verdict.ships,
         "arithmetic": list(verdict.arithmetic),
     }
@@ -314,14 +315,10 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
 
 def verdict_lines(verdict: Verdict) -> list[str]:
     """A verdict for people."""
-    true = ", ".join(
-        f"{unit}: {'no finite epsilon' if value is None else shown(value)}"
-        for unit, value in verdict.true_epsilon.items()
-    )
     return [
         verdict.title,
         verdict.claim,
-        f"True epsilon: {true}.",
+        f"True epsilon, {verdict.values}.",
         *(f"  {line}" for line in verdict.arithmetic),
         f"We ship {verdict.ships}",
     ]

@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from masquerade import catalog
-from masquerade._round import shown
 from masquerade.account.verdict import Verdict
 from masquerade.doors import Answer
 from masquerade.files import atomic
 from masquerade.recipes import bench
 
 PAPERS = catalog.names("account.published")
-HEADING = ("paper", "claimed", "valid", "true epsilon by unit", "what we ship instead")
+HEADING = (
+    "paper",
+    "claimed",
+    "valid",
+    "true epsilon by unit: exact, or bounds",
+    "what we ship instead",
+)
 
 
 def judge(told: bench.Told = bench.quiet) -> list[Verdict]:
@@ -28,12 +33,8 @@ def judge(told: bench.Told = bench.quiet) -> list[Verdict]:
 def row(verdict: Verdict) -> tuple[str, str, str, str, str]:
     """A verdict as one row of the table."""
     valid = {True: "yes", False: "no", None: "not determined"}[verdict.valid]
-    true = "; ".join(
-        f"{unit}: {'none is finite' if value is None else shown(value)}"
-        for unit, value in verdict.true_epsilon.items()
-    )
     claimed = f"({verdict.claimed:g}, {verdict.claimed_delta:g}) for one {verdict.claimed_unit}"
-    return verdict.paper, claimed, valid, true, verdict.ships
+    return verdict.paper, claimed, valid, verdict.values, verdict.ships
 
 
 def markdown(verdicts: list[Verdict]) -> str:

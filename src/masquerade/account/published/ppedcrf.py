@@ -58,7 +58,7 @@ class PpedcrfClaim(PublishedClaim):
                 f"{self.noise_std:g}; the paper prints {self.printed:g}",
                 f"one channel value spans 255: even uniform noise of sigma {self.noise_std:g} has "
                 f"epsilon {shown(value, 5)}, one RGB pixel {shown(pixel, 5)}",
-                "the noise really added has about half that sigma: epsilon "
+                "the noise that is added has about half that sigma: epsilon "
                 f"{shown(half, 5)} for one value",
                 "N(x, s^2) against N(x, s'^2) with s a function of the frame: the privacy loss "
                 "is unbounded, and where s = 0 the pixel is released as it is",

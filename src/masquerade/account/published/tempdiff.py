@@ -50,8 +50,15 @@ class TempdiffClaim(PublishedClaim):
             shards_per_subject=self.shards_per_subject,
         )
         shard = up_significant(min(bounds.values()), 5)
-        at_least = votes.lnmax_at_least(
-            self.gamma, queries=self.queries, teachers=self.teachers, delta=self.delta
+        at_least, subject_at_least = (
+            votes.lnmax_at_least(
+                self.gamma,
+                queries=self.queries,
+                teachers=self.teachers,
+                delta=self.delta,
+                shards_per_subject=shards,
+            )
+            for shards in (1, self.shards_per_subject)
         )
         floor = math.log(1 / self.delta) / self.moments
         fixed = votes.moments_at(2 * self.gamma, self.queries, delta=self.delta, most=self.moments)
@@ -68,6 +75,7 @@ class TempdiffClaim(PublishedClaim):
                 f"{floor:.4f}, however little is spent."
             ),
             true_epsilon={"shard": shard, "subject": up_significant(min(subject.values()), 5)},
+            bound="between two bounds",
             ships=(
                 "votes under Gaussian noise (`--aggregator gnmax`), shards of whole people "
                 "(`--by subject`), and a data-independent epsilon with all of a subject's teachers "
@@ -77,18 +85,19 @@ class TempdiffClaim(PublishedClaim):
             arithmetic=(
                 f"gamma = {self.gamma:g}, {self.queries} queries, delta = {self.delta:g}; one "
                 "changed vote costs 2 gamma a query",
-                *(f"{name}: {shown(value, 5)}" for name, value in bounds.items()),
+                *(f"{name}, an upper bound: {shown(value, 5)}" for name, value in bounds.items()),
                 f"the paper's own data-independent formula with orders up to {self.moments}: "
                 f"{shown(fixed, 5)}",
-                f"at least {shown_below(at_least, 5)} is really lost at the worst margin of "
+                f"at least {shown_below(at_least, 5)} is lost at the worst margin of "
                 f"{self.teachers} teachers (exact composition of the argmax)",
                 f"ln(1/delta)/{self.moments} = {floor:.4f}: what that accountant prints when the "
                 "votes cost nothing",
-                f"a subject spread over {self.shards_per_subject} teachers: epsilon "
-                f"{shown(min(subject.values()), 5)}",
+                f"a subject spread over {self.shards_per_subject} teachers: epsilon at least "
+                f"{shown_below(subject_at_least, 5)} and at most {shown(min(subject.values()), 5)}",
             ),
             figures={
                 "shard_at_least": -up_decimals(-at_least),
+                "subject_at_least": -up_decimals(-subject_at_least),
                 "accountant_floor": round(floor, 4),
             },
         )

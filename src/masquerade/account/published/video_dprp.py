@@ -115,6 +115,7 @@ class VideoDprpClaim(PublishedClaim):
                 "projected video by about 255 sqrt(d)."
             ),
             true_epsilon=dict(true),
+            bound="exact for the noisy projection alone, to which the covariance can only add",
             ships=(
                 "video_dprp with noise for the true sensitivity of the unit you choose, by an "
                 "orthonormal projection or a Gaussian one whose stretch is counted; "

@@ -38,7 +38,7 @@ class System:
 
 
 SYSTEMS = (
-    *("system", "what it protects", "true epsilon", "what is left to use"),
+    *("system", "what it protects", "proved epsilon: at most", "what is left to use"),
     *("an attacker gets, before and after", "seconds"),
 )
 

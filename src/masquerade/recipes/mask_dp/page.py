@@ -136,7 +136,8 @@ def _proved(found: Found, panel: Panel) -> list[list[str]]:
     wanted = [(f"epsilon of the sound rows under {other}", sound, other)]
     if SHARED in found.methods:
         wanted += [
-            (f"true epsilon of {SHARED} under {r.value}", [SHARED], r.value) for r in RELATIONS
+            (f"true epsilon, exact, of {SHARED} under {r.value}", [SHARED], r.value)
+            for r in RELATIONS
         ]
     rows = []
     for name, methods, relation in wanted:

@@ -103,7 +103,7 @@ class TempdiffTables:
     """Teach ensembles, count their votes under noise, and test the students.
 
     As published: shards of time, windows that do not overlap, Laplace noise at each gamma, students
-    of the labels alone; beside every number that the paper would print stands the true one, for the
+    of the labels alone; beside every number that the paper would print stands a proved one, for the
     data behind one teacher and for a person. Then, where there are epsilons: whole people in
     shards, and noise for that epsilon of a person. Every teaching deals people and trains teachers
     and students anew.

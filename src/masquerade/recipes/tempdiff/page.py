@@ -28,7 +28,7 @@ def markdown(found: Examined) -> str:
     parts = [
         f"### As published: {first} queries, epsilon for one teacher's data and for one person",
         "Figures 5 and 6: labels that are true after noise, then students of these labels, in per "
-        "cent; the epsilons are true ones, whatever the votes were.",
+        "cent; the epsilons are upper bounds, whatever the votes were.",
         _noise(found, first),
         "### Table I and Figure 8: what the paper would print, and what holds",
         _table_1(found),
@@ -71,7 +71,7 @@ def _noise(found: Examined, queries: int) -> str:
             ]
             for g in gammas
         ]
-        rows.append([f"true epsilon, {name}", "", "", "", *map(between, by_gamma)])
+        rows.append([f"epsilon at most, {name}", "", "", "", *map(between, by_gamma)])
     return bench.table(heading, rows)
 
 
@@ -82,7 +82,7 @@ def _counts(values: Sequence[int]) -> str:
 
 def _table_1(found: Examined) -> str:
     heading = ["method", "queries", "teachers", "gamma", "the paper would print"]
-    heading += ["true epsilon, one teacher's data", "true epsilon, one person", "student"]
+    heading += ["epsilon at most, one teacher's data", "epsilon at most, one person", "student"]
     heading += ["student of the true labels"]
     rows = []
     for cell in operating(found):

@@ -211,7 +211,7 @@ def _notes(table: int, rows: Sequence[ResultRow], found: Measured) -> list[str]:
         listed = ", ".join(shown(value, 3) for value in really)
         said.append(
             "As published: what is proved for the paper's noise on projection and covariance is an "
-            f"epsilon of {listed} for one frame."
+            f"epsilon of at most {listed} for one frame."
         )
     missing = [row for row in rows if row.missing is not None]
     return said + [f"{row.spec.name}: {row.missing}" for row in missing]

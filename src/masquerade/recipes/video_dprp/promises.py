@@ -91,7 +91,7 @@ def _claimed(nominal: float, guarantee: Guarantee, claim: str) -> RowPromise:
         nominal=nominal,
         claim=claim,
         really=guarantee.epsilon,
-        said=f"{claim.partition(':')[0]}; this noise really gives epsilon {holds} for one "
+        said=f"{claim.partition(':')[0]}; this noise gives at most epsilon {holds} for one "
         f"{guarantee.unit} at delta {guarantee.delta:g} ({guarantee.relation.value})",
     )
 
