@@ -116,7 +116,7 @@ def by_deface(source: Path, target: Path) -> None:
 
 def work(case: str, source: Path, target: Path) -> None:
     if case in OURS:
-        options = Options(is_watched=False, accept_grey=True)
+        options = Options(is_watched=False, accept_grey=True, accept_unhidden=True)
         release_file(source, target, OURS[case], options=options)
     elif case == "deface":
         by_deface(source, target)

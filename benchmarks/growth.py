@@ -165,7 +165,7 @@ def release(point: Point, folder: Path) -> Took:
     """One video, from file to file; starting Python is not counted."""
     from masquerade.doors.recording import Options, release_file
 
-    options = Options(is_watched=False, accept_grey=True)
+    options = Options(is_watched=False, accept_grey=True, accept_unhidden=True)
     start = time.process_time()
     source, target = folder / "00000.mp4", folder / "out.mp4"
     release_file(source, target, _mechanism(point.name), options=options)

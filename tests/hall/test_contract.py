@@ -103,7 +103,8 @@ def test_a_mechanism_is_usable_from_the_command_line_by_its_file_name(
         if value is not None and value is not False
         for word in (f"--{name.replace('_', '-')}", value)[: 1 if value is True else 2]
     ]
-    done = command("release", source, target, "--mechanism", mechanism.name, *flags, "--json")
+    words = ["--mechanism", mechanism.name, *flags, "--json", "--yes"]  # for there is nobody in it
+    done = command("release", source, target, *words)
     assert done.code == 0, done.err
     assert command("receipt", "check", target).code == 0
     assert command("release", "--mechanism", mechanism.name, "--help").code == 0

@@ -233,9 +233,8 @@ class _Made:
         if is_partial and not self.options.accept_unhidden:
             raise NotHidden(
                 f"Expected {promise.name} to hide somebody, got {got}. Nothing was published. "
-                "Look at the recording: if nobody is in it, or nobody who must be hidden, publish "
-                "it with --yes (in Python, Options(accept_unhidden=True)); otherwise choose "
-                "another mechanism, or cut out what it finds nobody in."
+                "Look at it: if nobody is there who must be hidden, publish it with --yes (in "
+                "Python, Options(accept_unhidden=True)); else choose another mechanism, or cut it."
             )
 
     @property
