@@ -150,6 +150,13 @@ def test_signals_of_a_table_come_in_three_parts_by_the_names_of_people(worn: Any
     }
 
 
+def test_signals_of_nobody_cannot_be_parted_by_people(worn: Any, tmp_path: Path) -> None:
+    data = worn()
+    (tmp_path / "worn.csv").write_text("path,activity\na.csv,walk\nb.csv,sit\n")
+    with pytest.raises(BadInput, match=r"got nobody for a\.csv; .* column subject"):
+        signals_of(data, public="None")
+
+
 def test_signals_without_a_rate_or_with_a_lost_column_are_refused(worn: Any) -> None:
     with pytest.raises(BadInput, match="--rate-hz"):
         worn(rate_hz=None)[0]

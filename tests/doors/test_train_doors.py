@@ -148,7 +148,9 @@ def test_without_a_unit_the_units_are_listed(command: Any, tmp_path: Path) -> No
 def test_a_subject_is_learned_from_as_a_whole(tmp_path: Path) -> None:
     done = trains(tmp_path / "m.safetensors", unit="subject", recordings=2, batch=2)
     assert done.receipt.shapes == ((3,),) and done.receipt.guarantee.unit.name == "subject"
-    with pytest.raises(BadInput, match=r"who is in film 0 for --unit subject, got nobody"):
+    with pytest.raises(
+        BadInput, match=r"who is in film 0 for --unit subject, got nobody; choose another"
+    ):
         trains(tmp_path / "n.safetensors", Few(subject=None), unit="subject")
 
 

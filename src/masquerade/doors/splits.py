@@ -49,7 +49,7 @@ def signals_of(
         test: names of subjects to test on.
 
     Raises:
-        BadInput: if it holds no signals.
+        BadInput: if it holds no signals, or nobody knows whose they are.
         ValueError: if subjects are not named, or not there, or if there is a split already.
     """
     signals = collection.of_kind(Medium.SIGNALS)
@@ -67,6 +67,12 @@ def signals_of(
 def _by_subjects(
     collection: Collection[Any], *, public: str, test: str
 ) -> dict[str, Collection[Any]]:
+    bare = [labels.name for labels in collection.labels if labels.subject is None]
+    if bare:
+        raise BadInput(
+            f"Expected to know whose every recording is, got nobody for {bare[0]}; list them in a "
+            "manifest with a column subject, or with a column split that says public."
+        )
     people = list(dict.fromkeys(str(labels.subject) for labels in collection.labels))
     named = {"public": _names(public), "test": _names(test)}
     for name, chosen in named.items():

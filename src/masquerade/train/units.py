@@ -18,7 +18,10 @@ def owner_of(recording: Any, index: int, unit: str, what: str) -> str | int:
     if unit != "subject":
         return index
     if recording.subject is None:
-        raise BadInput(f"Expected to know who is in {what} for --unit subject, got nobody.")
+        raise BadInput(
+            f"Expected to know who is in {what} for --unit subject, got nobody; choose another "
+            "unit, or list the recordings in a manifest with a column subject."
+        )
     return str(recording.subject)
 
 
@@ -39,7 +42,10 @@ def count_units(collection: Collection[Any], unit: str) -> int:
         return len(collection)
     people = {labels.subject for labels in collection.labels}
     if None in people:
-        raise BadInput("Expected to know who is in every recording for --unit subject.")
+        raise BadInput(
+            "Expected to know who is in every recording for --unit subject, got some without; "
+            "choose another unit, or list them in a manifest with a column subject."
+        )
     return len(people)
 
 

@@ -73,7 +73,7 @@ def public_signals(
     if longest < network.length:
         raise BadInput(
             f"Expected a public signal of at least {network.length} samples, a window, got "
-            f"{longest} at most; use a shorter window."
+            f"{longest} at most; give --lstm-window {longest}, or longer public signals."
         )
     return found
 
@@ -117,8 +117,8 @@ def public_windows(signals: Sequence[Signal], window: int, *, overlap: float = 0
     ]
     if not found:
         raise BadInput(
-            f"Expected public signals with {window} samples of activity in a row, got none; use a "
-            "shorter window."
+            f"Expected public signals with {window} samples of activity in a row, got none; give "
+            "shorter --windows."
         )
     return np.stack(found)
 

@@ -208,7 +208,10 @@ def partition_of(
     extents = []
     for labels, signal in zip(collection.labels, signals, strict=True):
         if signal.subject is None:
-            raise BadInput(f"Expected to know whose {labels.name} is, got nobody.")
+            raise BadInput(
+                f"Expected to know whose {labels.name} is, got nobody; list the recordings in a "
+                "manifest with a column subject."
+            )
         extents.append(Extent(length=len(signal.values), subject=signal.subject))
     return partition(extents, shards=method.shards, windows=method.windows, by=method.by)
 
