@@ -12,6 +12,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.assets import fetch
+from masquerade.compute import asides
 from masquerade.files.spool import Spool
 from masquerade.guarantee import Guarantee
 from masquerade.mechanism import Frames, Heuristic, Shape, Shapes, as_video
@@ -25,6 +26,7 @@ from masquerade.release.avatar.watch import Watchman
 from masquerade.sight.face_detector import Detector, Layout, load_detector
 from masquerade.sight.person_segmenter import PersonSegmenter
 from masquerade.sight.pose_landmarks import PoseLandmarks
+from masquerade.wording import count_people
 
 _RATE_HZ = 25.0  # of frames that come without one
 _HOLD_S = 2.0  # for which somebody is followed whom the pose network has lost
@@ -183,6 +185,8 @@ class Avatar(Heuristic):
                     np.frombuffer(held[at], np.uint8).reshape(shape[1:]) for at in range(len(held))
                 )
                 yield from study.stream(again, shape, noise)
+                for said in count_people(study.counted, shape[0]):
+                    asides.aside(said)
 
     def _plan(self, side: int) -> AvatarPlan:
         return AvatarPlan(
