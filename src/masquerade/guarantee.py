@@ -343,7 +343,7 @@ class Guarantee:
     ) -> Guarantee:
         """The claim for what leaves the house, as it leaves; sound may be refused."""
         claim = self.with_sound() if with_sound else self
-        times = ("the time at which each frame was filmed, which is kept",) * with_times
+        times = ("the time of each frame, counted from the first",) * with_times
         claim = dataclasses.replace(claim, assumed_public=(*claim.assumed_public, *times))
         return claim.as_rehearsal() if is_rehearsal else claim
 

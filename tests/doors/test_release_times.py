@@ -30,8 +30,8 @@ def test_frames_of_a_phone_keep_their_times_and_the_receipt_says_so(
     assert found.times == tuple(90 * each for each in pts) and found.shape == (10, 32, 24, 3)
     receipt = mq.check_receipt(target)
     assert receipt.kept_times
-    assert any("time at which each frame" in said for said in receipt.guarantee.assumed_public)
-    assert "the time at which each frame" in command("receipt", "check", target).out
+    assert any("time of each frame" in said for said in receipt.guarantee.assumed_public)
+    assert "the time of each frame, counted" in command("receipt", "check", target).out
     resumed = command("release", source, target, *POOLED, "--resume", "--json")
     assert resumed.code == 0 and resumed.json["already_done"]
     beside = target.with_name(f"{target.name}.receipt.json")
