@@ -77,7 +77,7 @@ def test_an_attack_on_what_a_ledger_was_charged_for_changes_neither_ledger_nor_r
     done = command("release", written, target, *words, "--keep-names", "--ledger", ledger, "--yes")
     assert done.code == 0, done.err
     before = {path: path.read_bytes() for path in (ledger, *target.rglob("*")) if path.is_file()}
-    assert len(before) == 1 + 2 * len(films)
+    assert len(before) == 1 + 3 * len(films), "each with its receipt and signature"
     done = command("attack", "attribute_inference", target, "--data", "stage", *FLAGS, *QUICK)
     assert done.code == 0, done.err
     after = {path: path.read_bytes() for path in (ledger, *target.rglob("*")) if path.is_file()}
