@@ -149,7 +149,11 @@ def parts(data: Collection[Any]) -> tuple[Collection[Any], Collection[Any]]:
     """
     train, test = (split_of(data, name) for name in ("train", "test"))
     if train is test:
-        raise BadInput("Expected a data set with a train and a test split, got one part; see data.")
+        raise BadInput(
+            f"Expected a train and a test split, got one part of {data.ABOUT.title}; leave out "
+            "--split, put the class folders into folders train and test, or give a manifest a "
+            "column split."
+        )
     return train, test
 
 
