@@ -22,6 +22,8 @@ def require(module: str, *, extra: str = "") -> ModuleType:
     """
     try:
         return import_module(module)
+    except MissingExtra:  # which says more of it
+        raise
     except ImportError as error:
         raise MissingExtra(
             f"{module} is needed here and cannot be imported ({error}); "

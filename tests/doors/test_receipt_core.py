@@ -53,6 +53,32 @@ assert not HEAVY & {{name.partition(".")[0] for name in sys.modules}}
 HEAVY = {"cv2", "torch", "torchvision", "numba", "skimage", "sklearn", "onnxruntime"}
 
 
+WITHOUT = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {heavy!r}:
+            raise ImportError(f"{{name}} is not installed")
+sys.meta_path.insert(0, Missing())
+import numpy as np
+from masquerade import Noise, catalog
+from masquerade.errors import MissingExtra
+film = np.zeros((2, 32, 32, 3), np.uint8)
+for name in ("avatar", "face_blur", "spact"):
+    try:
+        catalog.example("release", name).apply(film, Noise())
+    except MissingExtra as error:
+        print(error)
+"""
+
+
+def test_what_is_missing_is_named_once_when_it_is_needed() -> None:
+    said = python(WITHOUT.format(heavy=HEAVY | {"ai_edge_litert", "dlib"})).splitlines()
+    assert [line.count("pip install") for line in said] == [1, 1, 1]
+    for line, extra in zip(said, ("avatar", "vision", "train"), strict=True):
+        assert line.endswith(f"'masquerade[{extra}]'"), line
+
+
 def test_every_receipt_is_checked_without_what_made_the_release(tmp_path: Path) -> None:
     said = python(CHECK.format(heavy=HEAVY | {"ai_edge_litert", "dlib"}, folder=str(tmp_path)))
     assert len(said.split()) >= 25 and {"avatar", "face_blur", "spact", "mask_dp"} < set(

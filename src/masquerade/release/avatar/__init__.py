@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from masquerade import _check
+from masquerade._optional import require
 from masquerade.assets import fetch
 from masquerade.compute import asides
 from masquerade.files.spool import Spool
@@ -149,6 +150,8 @@ class Avatar(Heuristic):
     def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> AvatarStudy:
         """Look at the whole film; all networks are loaded before the first frame is taken."""
         shape = as_video(shape)
+        for module in ("cv2", "onnxruntime", "ai_edge_litert"):  # all are said at once
+            require(module, extra="avatar")
         if self.export is not None:
             _check_room(Path(self.export))
         model = None if self.body_model is None else smpl.load(Path(self.body_model))
