@@ -155,7 +155,7 @@ class Manifest(Collection[Video | Photo | Signal]):
             for name, many in sorted(Counter(_said(row, column) for row in rows).items())
             if name
         ]
-        lost += [fault for row in rows for fault in self._lost_columns(row)]
+        lost += [fault for row in rows for fault in self._missing_columns(row)]
         people = {row.subject for row in rows} - {None}
         return (
             self._count(str(self.kind), len(rows), lost),
@@ -207,7 +207,7 @@ class Manifest(Collection[Video | Photo | Signal]):
         named = [where for where in (row.path, row.mask, row.joints) if where is not None]
         return [where for where in named if not (self.folder / where).exists()]
 
-    def _lost_columns(self, row: ManifestRow) -> list[str]:
+    def _missing_columns(self, row: ManifestRow) -> list[str]:
         path = self.folder / row.path
         if not (self.columns and self.kind is Medium.SIGNALS and _has_heading(path)):
             return []

@@ -137,7 +137,7 @@ def _read_all(entry: Collection[Any]) -> Answer:
     lines = ["PRIVATE: this is about what is in the recordings; do not publish it."]
     alike: dict[str, list[dict[str, str]]] = {}
     for each in faults:
-        alike.setdefault(_without_names(each), []).append(each)
+        alike.setdefault(_blank_names(each), []).append(each)
     for fault, several in alike.items():
         names = [each["name"] for each in several]
         if len(names) == 1:
@@ -145,24 +145,24 @@ def _read_all(entry: Collection[Any]) -> Answer:
         elif len(names) == len(entry):
             lines.append(f"! all {len(names)} recordings: {fault}")
         else:
-            lines += [f"! {len(names)} recordings: {fault}", *_shown(names)]
-    lines.append(_usable(len(entry), len(faults), "recordings", "used"))
+            lines += [f"! {len(names)} recordings: {fault}", *_list_names(names)]
+    lines.append(_count_usable(len(entry), len(faults), "recordings", "used"))
     data = {"private": True, "recordings": len(entry), "faults": faults}
     return Answer(data=data, lines=lines, exit_code=4 if faults else 0)
 
 
-def _without_names(each: Mapping[str, str]) -> str:
+def _blank_names(each: Mapping[str, str]) -> str:
     """A fault without the file and the row that it is in: what many may have alike."""
     file = each["name"].partition("#")[0]
     said = re.sub(rf"\S*{re.escape(file)}", "FILE", each["fault"])
     return re.sub(r"(FILE \(.*), line \d+\)", r"\1)", said)
 
 
-def _usable(many: int, faults: int, what: str, done: str) -> str:
+def _count_usable(many: int, faults: int, what: str, done: str) -> str:
     return f"{many - faults} of {many} {what} can be {done}."
 
 
-def _shown(names: Sequence[str]) -> list[str]:
+def _list_names(names: Sequence[str]) -> list[str]:
     more = len(names) - _SHOWN_MISSING
     lines = [f"    {name}" for name in names[:_SHOWN_MISSING]]
     return [*lines, f"    and {more} more (--json names all)"] if more > 0 else lines
@@ -186,7 +186,7 @@ def _said(count: Count, *, is_own: bool) -> list[str]:
         told = f" of {count.published} (source: {count.source})"
     mark = " " if count.is_right else "!"
     lines = [f"{mark} {count.what}: {count.found}{told}"]
-    return lines + _shown([f"missing: {name}" for name in count.missing])
+    return lines + _list_names([f"missing: {name}" for name in count.missing])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,20 +262,22 @@ class Probe:
             )
         if len(files) == 1:
             return self._one(*files)
-        answers = {str(path): self._tried(path) for path in files}
-        answer, faults = (
-            Answer.of_each(answers),
-            sum(each.exit_code > 0 for each in answers.values()),
-        )
-        return replace(answer, lines=[*answer.lines, _usable(len(files), faults, "files", "read")])
+        answers = {str(path): self._try(path) for path in files}
+        faults = sum(each.exit_code > 0 for each in answers.values())
+        answer, count = Answer.of_each(answers), _count_usable(len(files), faults, "files", "read")
+        return replace(answer, lines=[*answer.lines, count])
 
-    def _tried(self, path: Path) -> Answer:
+    def _try(self, path: Path) -> Answer:
         """One that cannot be read is said, and the others are looked into all the same."""
         try:
             return self._one(path)
         except (BadInput, OSError) as error:
             said = message(error)
-            return Answer(data={"error": said}, lines=[f"! {said}"], exit_code=exit_code(error))
+            return Answer(
+                data={"private": True, "error": said},
+                lines=[f"! {said}"],
+                exit_code=exit_code(error),
+            )
 
     def _one(self, path: Path) -> Answer:
         inside = probe_file(path, max_pixels=self.max_pixels)

@@ -67,7 +67,7 @@ class Demo:
             for place, (name, chapter) in enumerate(work.items(), 1):
                 called = f"{name} (part {place} of {len(work) + 1})"
                 told(called, 0, 1)
-                timed[name] = _timed(partial(chapter, _within(called, told)))
+                timed[name] = _timed(partial(chapter, _name_part(called, told)))
         timed["account"] = _timed(partial(budget.spent, self.out))  # forks, so without a bar
         return self._told(timed)
 
@@ -105,7 +105,7 @@ class Demo:
         )
 
 
-def _within(called: str, told: bench.Told) -> bench.Told:
+def _name_part(called: str, told: bench.Told) -> bench.Told:
     return lambda what, done, total: told(f"{called}: {what}", done, total)
 
 

@@ -145,7 +145,7 @@ def albums(
             f"{data.ABOUT.title}; choose another data set, or give a manifest a column split."
         )
     if not isinstance(photos, Stage):
-        _check_measured(photos.part(other))
+        _check_measurable(photos.part(other))
     learned = _album(photos.part(first), most, device, told)
     exam = _album(photos.part(other), tested, device, told)
     if "public" in photos.parts:
@@ -166,7 +166,7 @@ def albums(
     )
 
 
-def _check_measured(photos: Collection[Any]) -> None:
+def _check_measurable(photos: Collection[Any]) -> None:
     """PCKh measures by the size of the head: without any the tables would be empty."""
     count = min(len(photos), _LOOKED_AT)
     for photo in _each(photos, range(count)):

@@ -89,7 +89,7 @@ def partition(
         raise ValueError("Expected at least one window length, got none.")
     for window in windows:
         _check.count(window=window)
-    teachers, lengths = _shared(recordings, shards, windows, by), tuple(windows) * shards
+    teachers, lengths = _share_out(recordings, shards, windows, by), tuple(windows) * shards
     if not _is_enough(teachers, windows):
         _refuse(recordings, shards, windows, by)
     return Partition(
@@ -99,7 +99,7 @@ def partition(
     )
 
 
-def _shared(
+def _share_out(
     recordings: Sequence[Extent], shards: int, windows: Sequence[int], by: By
 ) -> list[list[Stretch]]:
     """The stretches of each teacher; some may have none."""
@@ -124,7 +124,7 @@ def _refuse(recordings: Sequence[Extent], shards: int, windows: Sequence[int], b
     people, lengths = {held.subject for held in recordings}, [held.length for held in recordings]
     most = {"subject": len(people), "record": len(lengths), "time": sum(lengths) // sum(windows)}
     fewer = min(shards - 1, most[by])
-    while fewer and not _is_enough(_shared(recordings, fewer, windows, by), windows):
+    while fewer and not _is_enough(_share_out(recordings, fewer, windows, by), windows):
         fewer = 7 * fewer // 8
     raise BadInput(
         f"Expected enough for --shards {shards} by {by}, {shards * len(windows)} teachers with "
