@@ -5,7 +5,12 @@ into `masquerade.Evidence` by a bound: `clopper_pearson` assumes nothing about t
 others take it to be what it says it is.
 """
 
-from masquerade.audit.bounds import clopper_pearson, gaussian_tradeoff, poisson_tradeoff
+from masquerade.audit.bounds import (
+    clopper_pearson,
+    coins_composed,
+    gaussian_tradeoff,
+    poisson_tradeoff,
+)
 from masquerade.audit.game import Claim, Game, MechanismGame
 from masquerade.audit.one_run import one_run_coins, one_run_gaussian, one_run_poisson
 
@@ -14,6 +19,7 @@ __all__ = [
     "Game",
     "MechanismGame",
     "clopper_pearson",
+    "coins_composed",
     "gaussian_tradeoff",
     "one_run_coins",
     "one_run_gaussian",

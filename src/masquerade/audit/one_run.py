@@ -145,7 +145,7 @@ def one_run_coins(
     *,
     delta: float,
     confidence: float = 0.95,
-    shares: Sequence[float] = SHARES,
+    shares: tuple[float, ...] = SHARES,
 ) -> Evidence:
     """Evidence that assumes nothing but fair coins [steinke2023].
 
@@ -188,7 +188,7 @@ def one_run_gaussian(
     *,
     delta: float,
     confidence: float = 0.95,
-    shares: Sequence[float] = SHARES,
+    shares: tuple[float, ...] = SHARES,
 ) -> Evidence:
     """Evidence against "this mechanism is mu-GDP" [mahloujifar2024]; as in `one_run_coins`."""
     _check.delta(delta=delta)
