@@ -21,7 +21,7 @@ from masquerade.video import probe
 from masquerade.video.formats import MAX_PIXELS
 
 _LEAST_PACKED = 64  # noise does not pack: how many times its size a release unpacks to, at most
-_LOOKS, _MOST_SITES = 8, 1 << 25  # frames of a film that are looked at, and sites of them all
+_LOOKS, _MOST_NUMBERS = 8, 1 << 26  # of a film's frames some are looked at
 
 
 def published_files(paths: Iterable[Path | str]) -> list[Path]:
@@ -90,18 +90,18 @@ def compare_with_file(receipt: Receipt, promise: object, path: Path) -> bool | N
 
 
 class _Looks:
-    """Some frames of a film, from its first to its last."""
+    """Some frames of a film, from its first to its last; no more than fit, whatever it states."""
 
     def __init__(self, receipt: Receipt) -> None:
-        frames, *sites = receipt.shapes[0][:3]
-        most = max(1, min(_LOOKS, _MOST_SITES // max(1, math.prod(sites))))
         self.frames: list[np.ndarray] = []
-        self._every, self._count = max(1, -(-frames // most)), 0
+        self._every, self._count = -(-receipt.shapes[0][0] // _LOOKS), 0
+        self._room = _MOST_NUMBERS
 
     def add(self, frame: np.ndarray) -> None:
         """Keep it if it is one of those."""
-        if self._count % self._every == 0:
+        if self._count % self._every == 0 and self._room > 0:
             self.frames.append(frame)
+            self._room -= frame.size
         self._count += 1
 
 
