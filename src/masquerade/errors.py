@@ -36,7 +36,7 @@ class BadInput(ValueError):
 
 
 class SignatureMissing(BadInput):
-    """A signature was asked for, and there is none, or one of a key that the reader did not name."""
+    """A signature was asked for, and there is none, or one of a key that nobody named."""
 
 
 class BudgetExceeded(RuntimeError):

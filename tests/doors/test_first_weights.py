@@ -21,7 +21,7 @@ from masquerade.guarantee import Kind, Unit, UnitName
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.filter import FilterName
 from masquerade.nets.mvit_small import MvitSmall
-from masquerade.nets.weight_files import shipped
+from masquerade.nets.network import shipped
 from masquerade.receipt import receipt_path
 from masquerade.wording import explain
 

@@ -138,7 +138,7 @@ def test_a_dry_run_refuses_the_masks_that_a_run_would(tmp_path: Path) -> None:
     ledger = enrolled(tmp_path, Few())
     method = make_method("public_part", epsilon=8.0, unit="video")
     cost = billing.cost_of(method, [method.plan(8)], {})
-    quiet: dict[str, Any] = {"unit": "video", "progress": lambda done, total: None}
+    quiet: dict[str, Any] = {"unit": "video"}
     with pytest.raises(ValueError, match="other ones for 4 recordings"):
         billing.quote(ledger, Halves(), cost, **quiet)
     with pytest.raises(BadInput, match="a person mask with every recording"):

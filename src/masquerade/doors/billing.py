@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from masquerade.collection import Collection
+from masquerade.compute.progress import bars, teller
 from masquerade.doors.bill import NoBill, refuse_rehearsal
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import ComposedDpEvent, DpEvent, NoOpDpEvent
@@ -230,23 +231,31 @@ def cost_of_votes(method: Ensemble, reach: int, fields: dict[str, Any]) -> Cost:
 
 
 def quote(
-    ledger: Ledger,
+    ledger: Ledger | None,
     collection: Collection[Any],
     cost: Cost,
     *,
     unit: str,
-    progress: Callable[[int, int], None],
     public: Iterable[Value] = (),
-) -> None:
-    """Raise what charging a cost would raise, and spend nothing; recordings are read."""
+) -> bool:
+    """Raise what charging a cost would raise, and spend nothing; recordings are read.
+
+    Returns:
+        Whether there is a ledger that was asked.
+    """
+    if ledger is None:
+        return False
     _refuse_protected(ledger, [Content.of(recording) for recording in public])
     seen, owners = [], []
-    for index in range(len(collection)):
-        recording = private_item(collection, index)
-        seen.append((Content.of(recording), mask_of(recording)))
-        owners.append(owner_of(recording, index, unit, collection.labels[index].name))
-        progress(index + 1, len(collection))
+    with bars() as progress:
+        tell = teller(progress)
+        for index in range(len(collection)):
+            recording = private_item(collection, index)
+            seen.append((Content.of(recording), mask_of(recording)))
+            owners.append(owner_of(recording, index, unit, collection.labels[index].name))
+            tell("asking the ledger", index + 1, len(collection))
     ledger.quote_run(cost(run_id="quote", units=units_of(owners), **_recordings(seen)))
+    return True
 
 
 def _refuse_protected(ledger: Ledger, public: Sequence[Content]) -> None:

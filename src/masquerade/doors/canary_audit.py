@@ -97,7 +97,7 @@ def of_model(path: Path) -> Claimant:
             f"Expected a network for videos, got {network.name}: its gradients have a way of their "
             "own, beside which no canary can be planted. Audit its method by name."
         )
-    if not getattr(network, "HAS_WEIGHTS", False):  # whatever it begins with is public
+    if not network.HAS_WEIGHTS:  # whatever it begins with is public
         network = replace(network, weights=None, from_scratch=True)  # type: ignore[type-var]
     return Claimant(method=method, units=receipt.shapes[0][0], network=network)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ class FirstWeights:
     """
 
     path: Path | None = None
-    marks: Mapping[str, Any] = field(default_factory=dict)
+    marks: dict[str, Any] = field(default_factory=dict)
     receipt: Receipt | None = None
 
     @property
@@ -50,8 +51,33 @@ class FirstWeights:
         return [] if is_paid else [receipt.dp_event]
 
 
-def find_first_weights(network: Network) -> FirstWeights:
-    """What is known of the weights of a network that is about to be trained."""
+def find_first_weights(
+    network: Network,
+    methods: Sequence[Method],
+    *,
+    ledger: Ledger | None = None,
+    is_accepted: bool = False,
+) -> FirstWeights:
+    """What is known of the weights of a network that is about to be trained.
+
+    Args:
+        network: that begins with them.
+        methods: that go on with them.
+        ledger: that pays for it.
+        is_accepted: whether somebody knows that weights without a guarantee leave nothing promised.
+
+    Raises:
+        ValueError: if they would make the promise of a run untrue: if they learned without a
+            guarantee, or with one of another unit.
+    """
+    found = _find(network)
+    for method in methods:
+        is_open = is_accepted or method.epsilon == math.inf
+        _check(found, method, is_charged=ledger is not None, is_accepted=is_open)
+    return found
+
+
+def _find(network: Network) -> FirstWeights:
     path = network.first_weights
     if path is None:
         return FirstWeights()
@@ -87,20 +113,7 @@ def _origin_of(path: Path) -> tuple[str, Receipt | None]:
     return "unprotected", None
 
 
-def check_first_weights(
-    first: FirstWeights, method: Method, *, is_charged: bool, is_accepted: bool
-) -> None:
-    """Refuse weights that would make the promise of a run untrue.
-
-    Args:
-        first: what it begins with.
-        method: that goes on with them.
-        is_charged: whether a ledger pays.
-        is_accepted: whether somebody knows that nothing can be promised.
-
-    Raises:
-        ValueError: if they learned without a guarantee, or with one of another unit.
-    """
+def _check(first: FirstWeights, method: Method, *, is_charged: bool, is_accepted: bool) -> None:
     if first.origin == "unprotected" and (is_charged or not is_accepted):
         where = " under a ledger" if is_charged else ""
         other = "" if is_charged else ", or --accept-unprotected-weights, and no epsilon is stated"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -15,11 +14,7 @@ import numpy as np
 from masquerade import catalog
 from masquerade.collection import Collection
 from masquerade.doors.billing import NoRunBill, bill_for, cost_of, cost_of_votes
-from masquerade.doors.first_weights import (
-    FirstWeights,
-    check_first_weights,
-    find_first_weights,
-)
+from masquerade.doors.first_weights import FirstWeights, find_first_weights
 from masquerade.doors.learned import write_learned
 from masquerade.doors.publish import Place, final_name, placed, publish
 from masquerade.doors.splits import public_part_of
@@ -101,9 +96,9 @@ def train_file(
         ValueError: if the weights that it begins with would make its promise untrue.
     """
     ways, noise = ways or Ways(), noise or Noise()
-    first = find_first_weights(network)
-    is_accepted = accept_unprotected_weights or method.epsilon == math.inf
-    check_first_weights(first, method, is_charged=ledger is not None, is_accepted=is_accepted)
+    first = find_first_weights(
+        network, [method], ledger=ledger, is_accepted=accept_unprotected_weights
+    )
     with _begun(Path(target), noise, ledger) as (place, bill):
         with learner.read(
             bill.watch(collection),

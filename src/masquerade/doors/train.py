@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -15,11 +15,7 @@ from masquerade._round import shown
 from masquerade.collection import Collection, Medium
 from masquerade.compute.progress import bars, teller
 from masquerade.doors import Answer, billing, models
-from masquerade.doors.first_weights import (
-    FirstWeights,
-    check_first_weights,
-    find_first_weights,
-)
+from masquerade.doors.first_weights import find_first_weights
 from masquerade.doors.guides import guides_of
 from masquerade.doors.learned import learned_path
 from masquerade.doors.masks import MARGIN_PX, SEGMENTER, THRESHOLD, MaskedVideos, with_masks
@@ -215,9 +211,9 @@ class Train:
     def _promise(
         self, method: Ensemble, private: Collection[Any], public: Collection[Any]
     ) -> Answer:
-        reach = teach.reach_of(private, method)
+        reach, ledger = teach.reach_of(private, method), self._terms()["ledger"]
         cost = billing.cost_of_votes(method, reach, method.fields())
-        is_afforded = self._ask(private, cost, "subject", public)
+        is_afforded = billing.quote(ledger, private, cost, unit="subject", public=public)
         guarantee, ballot = method.guarantee(reach), method.ballot(reach)
         said = (
             f"{method.teachers} teachers, of which one person reaches at most {reach}; noise of "
@@ -232,24 +228,6 @@ class Train:
         }
         afforded = ["The ledger affords it."] * is_afforded
         return Answer(data=data, lines=[*afforded, said, *explain(guarantee)])
-
-    def _ask(
-        self, private: Collection[Any], cost: billing.Cost, unit: str, public: Iterable[Any]
-    ) -> bool:
-        """Whether there is a ledger; raise if it cannot afford the cost."""
-        if self.ledger is None:
-            return False
-        with bars() as progress:
-            tell = teller(progress)
-            billing.quote(
-                Ledger(self.ledger),
-                private,
-                cost,
-                unit=unit,
-                progress=lambda done, total: tell("asking the ledger", done, total),
-                public=public,
-            )
-        return True
 
     def _train(self, target: Path, method: Method, meant: _Meant) -> Release[Path]:
         final = final_name(target, Noise(seed=self.rehearsal_seed))
@@ -302,20 +280,17 @@ class Train:
         private, unit = meant.private, str(methods[0].unit)
         units = count_units(private, unit)
         plans = [planned(method, units) for method in methods]
-        first = find_first_weights(meant.network)
-        for method in methods:
-            self._check_first(first, method)
-        ledger = None if self.ledger is None else Ledger(self.ledger)
+        ledger, is_accepted = self._terms()["ledger"], self.accept_unprotected_weights
+        first = find_first_weights(meant.network, methods, ledger=ledger, is_accepted=is_accepted)
         cost = billing.cost_of(methods[0], plans, {}, owed=first.owed_to(ledger) * len(plans))
-        is_afforded = self._ask(private, cost, unit, meant.public)
+        is_afforded = billing.quote(ledger, private, cost, unit=unit, public=meant.public)
         lines = [f"The ledger affords it: {len(plans)} runs."] * is_afforded
         if private.mask_source:
             lines.append(f"Taken as public: {private.mask_source}.")
+        marks = ({"class_source": source} if (source := private.class_source) else {}) | first.marks
         runs = []
         for method, plan in zip(methods, plans, strict=True):
-            source = {"class_source": private.class_source} if private.class_source else {}
-            stated = with_public(method, source | dict(first.marks)).stated(((units,),))
-            promise = stated.guarantee
+            promise = with_public(method, marks).stated(((units,),)).guarantee
             lines += [
                 f"{units} units of the split {private.part_name}, "
                 f"{plan.sampler.expected} in a batch on average, {plan.steps} steps, "
@@ -331,11 +306,6 @@ class Train:
                 }
             )
         return Answer(data=runs[0] if len(runs) == 1 else {"runs": runs}, lines=lines)
-
-    def _check_first(self, first: FirstWeights, method: Method) -> None:
-        is_accepted = self.accept_unprotected_weights or method.epsilon == math.inf
-        is_charged = self.ledger is not None
-        check_first_weights(first, method, is_charged=is_charged, is_accepted=is_accepted)
 
     def _meant(self, data: Collection[Any], method: Method) -> _Meant:
         name, kind = network_meant(data, task=self.task, network=self.network)

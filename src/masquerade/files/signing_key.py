@@ -128,8 +128,8 @@ def _aside(private: Path, key: Ed25519PublicKey) -> Path:
 
 
 def _unsigned(why: str) -> Signing:
-    said = f"NOT SIGNED: {why}. Anyone could have written the receipt; once there is a key, sign it "
-    return Signing(notes=(f"{said}with: masquerade receipt sign",))
+    said = f"NOT SIGNED: {why}. Anyone could have written the receipt; once there is a key, sign "
+    return Signing(notes=(f"{said}it with: masquerade receipt sign",))
 
 
 def _check_folder(folder: Path) -> None:

@@ -17,6 +17,7 @@ from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.nets import torchvision, weight_files
 from masquerade.nets.attention import Attention, LastBlock, pooled
+from masquerade.nets.network import shipped
 from masquerade.nets.weight_files import HEAD
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def pretrained(name: str, *, classes: int | None = None) -> MViT:
         BadInput: if there are none.
     """
     _seen(name)
-    path = weight_files.shipped(name)
+    path = shipped(name)
     if not path.is_file():
         there = sorted(file.stem for file in path.parent.glob("*.safetensors"))
         raise BadInput(

@@ -24,6 +24,7 @@ class Network(ABC):
     KIND: ClassVar[Medium]
     OUTPUTS: ClassVar[str] = "activities"  # what a model's file calls them
     IN_WORDS: ClassVar[str]  # after "Expected no --flag with"
+    HAS_WEIGHTS: ClassVar[bool] = False  # in this package
 
     @property
     def name(self) -> str:
@@ -48,12 +49,14 @@ class Network(ABC):
     @property
     def first_weights(self) -> Path | None:
         """The file of weights that it begins with; None where they are random."""
-        return None
+        given: Path | None = getattr(self, "weights", None)
+        return shipped(self.name) if self.has_own_weights else given
 
     @property
     def has_own_weights(self) -> bool:
         """Whether it begins with those that come with this package."""
-        return False
+        is_other = getattr(self, "weights", None) is not None or getattr(self, "from_scratch", True)
+        return self.HAS_WEIGHTS and not is_other
 
     @abstractmethod
     def check(self, part: str, precision: str) -> None:
@@ -84,6 +87,11 @@ class Network(ABC):
     @abstractmethod
     def load(self, path: Path, said: Mapping[str, Any]) -> Any:
         """A trained network from a model's file, and what that says."""
+
+
+def shipped(name: str) -> Path:
+    """Where the weights lie that come with this package."""
+    return Path(__file__).parent / "weights" / f"{name}.safetensors"
 
 
 def network_class(name: str) -> type[Network]:

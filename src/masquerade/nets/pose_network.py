@@ -14,7 +14,6 @@ from masquerade._torch import torch
 from masquerade.collection import Medium
 from masquerade.nets import pose_crops, tiny_vit_pose, weight_files
 from masquerade.nets.network import Network
-from masquerade.nets.weight_files import shipped
 from masquerade.recordings import Signal
 
 
@@ -31,7 +30,6 @@ class PoseNetwork(Network):
     KIND: ClassVar[Medium] = Medium.PHOTOS
     OUTPUTS: ClassVar[str] = "joints"
     IN_WORDS: ClassVar[str] = "a network for joints in photos"
-    HAS_WEIGHTS: ClassVar[bool] = False  # in this package
 
     weights: Path | None = None
     from_scratch: bool = False
@@ -41,16 +39,6 @@ class PoseNetwork(Network):
         _check.positive(smoothing=self.smoothing)
         if self.from_scratch and self.weights is not None:
             raise ValueError("Expected weights or from_scratch, got both.")
-
-    @property
-    def first_weights(self) -> Path | None:
-        """The file that was given, or ours."""
-        return shipped(self.name) if self.has_own_weights else self.weights
-
-    @property
-    def has_own_weights(self) -> bool:
-        """Unless others were given, or random ones wanted."""
-        return self.HAS_WEIGHTS and self.weights is None and not self.from_scratch
 
     @property
     def length(self) -> int:

@@ -10,6 +10,7 @@ from masquerade import _check, joints
 from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.nets import simcc, tiny_vit, weight_files
+from masquerade.nets.network import shipped
 
 PARTS = ("head", "last_norms", "norms", "last_stage", "all")
 _STAGES = 4
@@ -186,7 +187,7 @@ def pretrained(name: str, count: int, *, smoothing: float = 3.0) -> JointFinder:
     Raises:
         BadInput: if there are none.
     """
-    path = weight_files.shipped(name)
+    path = shipped(name)
     if not path.is_file():
         raise BadInput(
             f"Expected weights of {name} in this package, got none; make them with masquerade "

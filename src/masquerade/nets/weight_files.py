@@ -13,14 +13,8 @@ from masquerade.files import atomic
 safetensors = require("safetensors", extra="train")
 files = require("safetensors.torch", extra="train")
 
-_SHIPPED = Path(__file__).parent / "weights"
 HEAD = ("head.1.weight", "head.1.bias")
 _COUNT = ".num_batches_tracked"
-
-
-def shipped(name: str) -> Path:
-    """Where the weights lie that come with this package."""
-    return _SHIPPED / f"{name}.safetensors"
 
 
 def load_weights(net: nn.Module, path: Path, *, keep_head: bool = False) -> bool:
