@@ -195,7 +195,7 @@ def test_everybody_who_is_learned_from_is_charged_before_the_first_step(tmp_path
     assert held == [1] * 4, "on disk at every step"
     assert charges(ledger) == [dict.fromkeys("abcdef", how.event(how.plan(6)))]
     assert done.receipt.ledger_sequence == 14 and list(ledger.book().settled) == [14]
-    assert not ledger.strangers([done.receipt]) and not list(tmp_path.glob("*.private*"))
+    assert not ledger.strangers([done.receipt]) and not list(tmp_path.glob("*.private-run*"))
 
 
 def test_a_run_that_was_stopped_is_charged_once(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_grid_over_signals_is_paid_for_run_by_run(
     assert {path.name for path in tmp_path.glob("m*")} == {
         f"m-{number}.safetensors{end}"
         for number in (1, 2)
-        for end in ("", ".receipt.json", ".receipt.json.sig")
+        for end in ("", ".private-learned", ".receipt.json", ".receipt.json.sig")
     }
 
 

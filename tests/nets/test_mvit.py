@@ -318,7 +318,7 @@ def test_a_faulty_file_is_refused_and_changes_nothing(kind: str, tmp_path: Path)
 def test_weights_that_do_not_come_with_the_package_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mvit, "_WEIGHTS", tmp_path)
+    monkeypatch.setattr(mvit, "shipped", lambda name: tmp_path / f"{name}.safetensors")
     with pytest.raises(BadInput, match="masquerade recipe pretrain --network mvit_small"):
         mvit.pretrained("mvit_small")
     mvit.save_weights(made(), tmp_path / "mvit_small.safetensors")

@@ -67,8 +67,7 @@ def test_a_fault_costs_nobody_anything_and_a_dry_run_says_the_same(tmp_path: Pat
     said = message_of(lambda: worn(tmp_path / "m.safetensors", NAN, ledger=ledger))
     how = make_method("dp_sgd", epsilon=2.0, unit="subject")
     cost = billing.cost_of(how, [how.plan(6)], {})
-    quiet: dict[str, Any] = {"unit": "subject", "progress": lambda done, total: None}
-    assert message_of(lambda: billing.quote(ledger, NAN, cost, **quiet)) == said
+    assert message_of(lambda: billing.quote(ledger, NAN, cost, unit="subject")) == said
     assert len(ledger.entries()) == before and not list(tmp_path.glob("m*"))
 
 

@@ -150,8 +150,9 @@ class Avatar(Heuristic):
     def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> AvatarStudy:
         """Look at the whole film; all networks are loaded before the first frame is taken."""
         shape = as_video(shape)
-        for module in ("cv2", "onnxruntime", "ai_edge_litert"):  # all are said at once
-            require(module, extra="avatar")
+        require("cv2", extra="avatar")
+        require("onnxruntime", extra="avatar")
+        require("ai_edge_litert", extra="avatar")
         if self.export is not None:
             _check_room(Path(self.export))
         model = None if self.body_model is None else smpl.load(Path(self.body_model))
