@@ -64,6 +64,8 @@ def test_whole_numbers_are_the_same_in_every_type(kind: Any) -> None:
     value = np.array([[0, 1, 1], [1, 0, 1]])
     assert len(prints([Content.of(value), Content.of(value.astype(kind))])) == 1
     assert Content.of(-0.0 * value).fingerprint == Content.of(0.0 * value).fingerprint
+    nans = [np.copysign(np.nan, sign) * np.ones((2, 2)) for sign in (1, -1)]
+    assert len(prints([Content.of(each) for each in nans])) == 1
 
 
 def test_a_film_is_one_as_a_file_in_memory_and_frame_by_frame(tmp_path: Path) -> None:
@@ -113,6 +115,20 @@ def test_what_was_enrolled_in_one_type_and_added_in_another_has_one_budget(tmp_p
         release_file(tmp_path / "a.npy", tmp_path / "b.npy", HALF, ledger=ledger)
     assert ledger.count_members([Content.of(value[None])]) == 1
     assert spends(ledger) == members[:1]
+
+
+@pytest.mark.parametrize("shape", [(8, 2, 3), (50,), (5, 3)])
+@pytest.mark.parametrize("scale", [1.0, 1.1])
+def test_what_came_in_as_one_frame_pays_as_one_however_it_is_released(
+    tmp_path: Path, shape: tuple[int, ...], scale: float
+) -> None:
+    value = scale * np.arange(np.prod(shape), dtype=float).reshape(shape)
+    ledger = opened(tmp_path, unit=Unit(name=UnitName.FRAME), epsilon=400.0)
+    ledger.add("ward", value[None])
+    frame = make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame", low=0, high=99)
+    entries = [ledger.reserve(each, frame) for each in (value[None], value)]
+    first, second = (entry.payload["charges"][0]["cost"] for entry in entries)
+    assert first == second
 
 
 def test_photos_are_enrolled_trained_on_and_known_when_they_are_tested_on(tmp_path: Path) -> None:

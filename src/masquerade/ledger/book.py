@@ -134,12 +134,14 @@ class Book:
         member = self._made(_MEMBERS, name, {"held": {}, "files": 0, "is_released": False})
         if old != name:
             member["files"] += 1
+        member["is_one_frame"] = self.is_one_frame(name) or bool(payload.get("is_one_frame"))
         if old not in (None, name):
             before = self._known(_MEMBERS, str(old))
             before["files"] -= 1
             if not before["files"]:  # it is one with another now
                 before["held"], before["became"] = {}, name
                 member["is_released"] |= before["is_released"]
+                member["is_one_frame"] |= before["is_one_frame"]
         held = member["held"].setdefault(payload["account"], [])
         holder = self.call(payload["account"], payload["holder"])
         if holder not in held:
@@ -251,6 +253,10 @@ class Book:
         """Whether anything was ever released of a member, outside of runs."""
         found = self.pages.hashed(_MEMBERS, member).get(member)
         return found is not None and bool(found["is_released"])
+
+    def is_one_frame(self, member: str) -> bool:
+        """Whether a member came in as one frame; whatever is released of it is charged as that."""
+        return bool(self.pages.hashed(_MEMBERS, member).get(member, {}).get("is_one_frame"))
 
     def current(self, member: str) -> str:
         """The member that one has become: itself, unless it is one with another now."""

@@ -2,7 +2,8 @@
 
 The fingerprint is of the decoded numbers: whole ones from 0 to 255, such as pixels, as bytes, all
 others rounded to little-endian float32. Axes of length 1 do not count, so that a photo is a film of
-one frame and a column a list. Two recordings that differ by less are charged as one.
+one frame and a column a list; what such a recording costs is that of the form with the fewest
+frames (`is_one_frame`). Two recordings that differ by less are charged as one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Content:
     """What a ledger needs to know of a recording: its shape, and a hash that never leaves it.
 
     Args:
-        shapes: of the arrays.
+        shapes: of the arrays; a picture is a film of one frame.
         fingerprint: the hash.
         former: those by which earlier versions may know it.
         look: of a film or picture (see `ledger.looks`); it stays in the ledger, too.
@@ -42,12 +43,18 @@ class Content:
             return value
         arrays, shapes = [_canonical(array) for array in arrays_of(value)], shapes_of(value)
         if len(arrays) == 1 and _is_film(arrays[0]):
-            return cls.of_frames(shapes[0], arrays[0] if arrays[0].ndim == 4 else arrays[0][None])
+            film = arrays[0] if arrays[0].ndim == 4 else arrays[0][None]
+            return cls.of_frames(film.shape, film)
         return cls(
             shapes=shapes,
             fingerprint=_digest(arrays),
             former=tuple({_former(arrays_of(value)): None, _former(arrays): None}),
         )
+
+    @property
+    def is_one_frame(self) -> bool:
+        """Whether all of it is one index of the first axis, such as a picture's one frame."""
+        return len(self.shapes) == 1 and len(self.shapes[0]) > 1 and self.shapes[0][0] == 1
 
     @classmethod
     def of_frames(cls, shape: Shape, frames: Iterable[np.ndarray]) -> Content:
@@ -63,10 +70,9 @@ class Watcher:
 
     def __init__(self, shape: Shape) -> None:
         self._shape, self._digest = shape, hashlib.sha256(_heading(shape, _PIXELS))
-        film = shape if len(shape) == 4 else (1, *shape)
-        known = [film, film[1:]] if film[0] == 1 else [film]
+        known = [shape, shape[1:]] if shape[0] == 1 else [shape]
         self._former = [hashlib.sha256(repr(each).encode()) for each in known]
-        self._looker = Looker(film)
+        self._looker = Looker(shape)
 
     def add(self, frame: np.ndarray) -> None:
         """The next frame."""
@@ -92,13 +98,16 @@ def _is_film(array: np.ndarray) -> bool:
 
 
 def _canonical(array: np.ndarray) -> np.ndarray:
-    """The same numbers as bytes if they are pixels', and otherwise as float32; no minus zero."""
+    """The same numbers as bytes if they are pixels', else as float32; one zero, one NaN."""
     if array.dtype == np.uint8:
         return array
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = np.asarray(array.astype(_NUMBERS) + np.float32(0))
         as_pixels = rounded.astype(np.uint8)
-    return as_pixels if np.array_equal(as_pixels, rounded) else rounded
+    if np.array_equal(as_pixels, rounded):
+        return as_pixels
+    rounded[np.isnan(rounded)] = np.nan
+    return rounded
 
 
 def _heading(shape: Shape, kind: str) -> bytes:

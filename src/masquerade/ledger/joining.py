@@ -36,13 +36,28 @@ def holder_of(account: Account, member: str, subject: str | None) -> str:
     return " ".join(subject.split()) if subject else member
 
 
+class Entrant(NamedTuple):
+    """A content on its way into an account.
+
+    Args:
+        member: that it is of.
+        token: of the content.
+        name: of who pays for it.
+        is_one_frame: whether it came as one frame, so that whatever is released of it is of one.
+    """
+
+    member: str
+    token: str
+    name: str
+    is_one_frame: bool = False
+
+
 class _Coming(NamedTuple):
     """A file on its way into an account, and what it owes there."""
 
     account: Account
-    member: str
+    entrant: Entrant
     holder: str
-    token: str
     events: tuple[DpEvent, ...]
 
 
@@ -97,24 +112,23 @@ class Joining:
         for name in dict.fromkeys((*book.held(old), *book.held(new))):
             holders = (*book.held(old).get(name, ()), *book.held(new).get(name, ()))
             people = [new if each == old else book.name_of(name, each) for each in holders]
-            ways[name] = [(new, "", each) for each in dict.fromkeys(people)]
+            ways[name] = [Entrant(new, "", each) for each in dict.fromkeys(people)]
         owed = [
             each
             for name, given in ways.items()
             for each in self._owed(book.accounts[name], given, was=old)
         ]
         for token in self.desk.move(old, new):
-            self._write([each._replace(token=token) for each in owed])
+            here = [each._replace(entrant=each.entrant._replace(token=token)) for each in owed]
+            self._write(here)
             owed = [each._replace(events=()) for each in owed]
 
-    def add(self, account: Account, given: list[tuple[str, str, str]]) -> None:
-        """Write the entries that put (member, token, name) into an account, with what is owed."""
+    def add(self, account: Account, given: list[Entrant]) -> None:
+        """Write the entries that put contents into an account, with what is owed."""
         self._write(self._owed(account, given))
 
-    def _owed(
-        self, account: Account, given: list[tuple[str, str, str]], *, was: str = ""
-    ) -> list[_Coming]:
-        """What (member, token, name) owe when they come into an account.
+    def _owed(self, account: Account, given: list[Entrant], *, was: str = "") -> list[_Coming]:
+        """What contents owe when they come into an account.
 
         What was released of a member before is owed with its entry; what runs cost a holder before,
         once, with the holder's last entry, for all that came together.
@@ -126,13 +140,13 @@ class Joining:
         """
         book = self.desk.book
         now = book.members_by_holder(account.name)
-        holders = [book.call(account.name, name) for _, _, name in given]
+        holders = [book.call(account.name, each.name) for each in given]
         had = {holder: set(now[holder]) for holder in holders}
         last = {holder: place for place, holder in enumerate(holders)}
         runs = [current_run(book, payload) for payload in self.desk.runs]
         found = []
-        for place, ((member, token, _), holder) in enumerate(zip(given, holders, strict=True)):
-            members = [each for each in (member, was) if each]
+        for place, (entrant, holder) in enumerate(zip(given, holders, strict=True)):
+            members = [each for each in (entrant.member, was) if each]
             events: list[DpEvent] = []
             for each in members:
                 if each not in now[holder]:
@@ -141,23 +155,24 @@ class Joining:
             if last[holder] == place:
                 earlier = (earlier_event(run, account, had[holder], now[holder]) for run in runs)
                 events += [event for event in earlier if event is not None]
-            found.append(_Coming(account, member, holder, token, tuple(events)))
+            found.append(_Coming(account, entrant, holder, tuple(events)))
         return found
 
     def _write(self, coming: Iterable[_Coming]) -> None:
         book = self.desk.book
         for each in coming:
-            account, events = each.account, list(each.events)
+            account, entrant, events = each.account, each.entrant, list(each.events)
             carried = book.charge(account, each.holder, events) if events else []
             # an entry also where the file was in it: no sequence number tells that two are equal
             entry = self.desk.session.append(
                 "add",
                 {
                     "account": account.name,
-                    "member": each.member,
+                    "member": entrant.member,
                     "holder": book.name_of(account.name, each.holder),
-                    "token": each.token,
+                    "token": entrant.token,
                     "carried": carried,
+                    "is_one_frame": entrant.is_one_frame,
                 },
             )
             book.apply(entry)

@@ -17,10 +17,10 @@ from masquerade.ledger.desk import Desk
 from masquerade.ledger.filter import Filter, FilterName, best_order
 from masquerade.ledger.home import Home
 from masquerade.ledger.inspection import Inspection, inspect
-from masquerade.ledger.joining import Joining, Remake
+from masquerade.ledger.joining import Entrant, Joining, Remake
 from masquerade.ledger.runs import Run
 from masquerade.ledger.store import CLOCK, LedgerEntry, Session
-from masquerade.mechanism import Mechanism, Value
+from masquerade.mechanism import Mechanism, Shapes, Value
 from masquerade.receipt import Receipt
 
 
@@ -138,9 +138,10 @@ class Ledger:
             found = []
             for content, subject in recordings:
                 member, token = coming.member_of(content, twin)
-                found.append((member, token, joining.holder_of(held, member, subject)))
+                name = joining.holder_of(held, member, subject)
+                found.append(Entrant(member, token, name, content.is_one_frame))
             coming.add(held, found)
-            return [member for member, _, _ in found]
+            return [each.member for each in found]
 
     def doubts(
         self,
@@ -193,7 +194,7 @@ class Ledger:
         """
         content = Content.of(value)
         with self._desk() as desk:
-            member, charges = _charges(desk, content, mechanism, with_sound=with_sound)
+            member, shapes, charges = _charges(desk, content, mechanism, with_sound=with_sound)
             return desk.session.append(
                 "reserve",
                 {
@@ -201,7 +202,7 @@ class Ledger:
                     "token": desk.token_of(content),
                     "mechanism": mechanism.name,
                     "fields": mechanism.fields(),
-                    "shapes": [list(shape) for shape in content.shapes],
+                    "shapes": [list(shape) for shape in shapes],
                     "with_sound": with_sound,
                     "charges": charges,
                 },
@@ -361,7 +362,7 @@ def _quoted(
 ) -> Exception | None:
     """Why it cannot be reserved; if it can, the book has it paid and the disk does not."""
     try:
-        charges = _charges(desk, content, mechanism, with_sound=with_sound)[1]
+        _, _, charges = _charges(desk, content, mechanism, with_sound=with_sound)
     except (ValueError, RuntimeError) as error:
         return error
     desk.book.pay(charges)
@@ -370,8 +371,8 @@ def _quoted(
 
 def _charges(
     desk: Desk, content: Content, mechanism: Mechanism, *, with_sound: bool
-) -> tuple[str, list[dict[str, Any]]]:
-    """Who is charged what for a release of this content; all of it fits."""
+) -> tuple[str, Shapes, list[dict[str, Any]]]:
+    """The member, the shapes that it pays by, and who is charged what; all of it fits."""
     member, accounts = desk.member_of(content), desk.book.accounts
     held = {} if member is None else desk.book.held(member)
     if member is None or not held:
@@ -380,9 +381,12 @@ def _charges(
             "masquerade ledger add"
         )
     charges: list[dict[str, Any]] = []
+    shapes = content.shapes
+    if desk.book.is_one_frame(member) and not content.is_one_frame:
+        shapes = ((1, *shapes[0]),)
     for name, holders in held.items():
         account = accounts[name]
-        event = joining.event_for(mechanism, content.shapes, account, with_sound=with_sound)
+        event = joining.event_for(mechanism, shapes, account, with_sound=with_sound)
         for holder in holders:
             charges += desk.book.charge(account, holder, [event])
-    return member, charges
+    return member, shapes, charges
