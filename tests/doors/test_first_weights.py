@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -91,19 +92,64 @@ def test_a_guarantee_without_its_receipt_is_none(models: dict[str, Path], tmp_pa
         goes_on(tmp_path / "m.safetensors", alone)
 
 
+def charged(ledger: Ledger) -> Any:
+    """What the last run cost each film."""
+    (event,) = {
+        json.dumps(charge["event"], sort_keys=True)
+        for charge in ledger.entries()[-2].payload["charges"]
+    }
+    return event_from_json(json.loads(event))
+
+
 def test_two_guarantees_compose(models: dict[str, Path], tmp_path: Path, ledger: Ledger) -> None:
     path, before = tmp_path / "m.safetensors", check_receipt(models["private"])
     receipt = goes_on(path, models["private"], ledger=ledger)
     assert 4.0 < (receipt.guarantee.epsilon or 0) < 8.0
     assert check_receipt(path).guarantee == receipt.guarantee
-    assert isinstance(receipt.dp_event, ComposedDpEvent)
-    assert receipt.dp_event.events[0] == before.dp_event
-    charge = ledger.entries()[-2].payload["charges"][0]
-    assert isinstance(event_from_json(charge["event"]), ComposedDpEvent), "no ledger had both"
-    again = goes_on(tmp_path / "n.safetensors", path, ledger=ledger)
-    assert (again.guarantee.epsilon or 0) > (receipt.guarantee.epsilon or 0)
-    charge = ledger.entries()[-2].payload["charges"][0]
-    assert event_from_json(charge["event"]) == before.dp_event, "what was paid is not paid again"
+    assert receipt.dp_event == ComposedDpEvent([before.dp_event, before.dp_event])
+    assert charged(ledger) == receipt.dp_event, "no ledger had the first one"
+
+
+def test_what_this_ledger_was_charged_for_is_not_charged_again(
+    models: dict[str, Path], tmp_path: Path, ledger: Ledger
+) -> None:
+    first, second, third = (tmp_path / f"{name}.safetensors" for name in "abc")
+    own = trains(first, epsilon=4.0, ledger=ledger).receipt.dp_event
+    assert goes_on(second, first, ledger=ledger).dp_event == ComposedDpEvent([own, own])
+    assert charged(ledger) == own
+    goes_on(third, models["private"], ledger=ledger)
+    goes_on(tmp_path / "d.safetensors", third, ledger=ledger)
+    assert charged(ledger) == ComposedDpEvent([own, own]), "others may be in what that began with"
+
+
+def test_public_parts_that_no_account_was_asked_for_are_no_beginning(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    shown = tmp_path / "shown.safetensors"
+    trains(shown, name="feature_dp", epsilon=4.0, block=1, bits=7)
+    with pytest.raises(ValueError, match="no account was asked whether that is public"):
+        goes_on(tmp_path / "m.safetensors", shown, relation="replace_one", ledger=ledger)
+    alone = goes_on(tmp_path / "m.safetensors", shown, relation="replace_one").guarantee
+    assert alone.kind is Kind.FORMAL_RELAXED and any("psi" in each for each in alone.assumed_public)
+
+
+def test_weights_that_change_while_a_run_begins_are_refused(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
+    swapped, other = tmp_path / "w.safetensors", models["open"].read_bytes()
+    for path in (models["private"], receipt_path(models["private"])):
+        shutil.copy(path, tmp_path / path.name.replace("private", "w"))
+
+    @dataclass(frozen=True, kw_only=True)
+    class Swaps(Few):
+        def _load(self, index: int) -> Any:
+            swapped.write_bytes(other)
+            return super()._load(index)
+
+    method = make_method("dp_sgd", **FEW)
+    with pytest.raises(BadInput, match="it was changed"):
+        train_file(Swaps(), tmp_path / "m.safetensors", method, MvitSmall(weights=swapped))
+    assert not (tmp_path / "m.safetensors").exists()
 
 
 def test_two_guarantees_of_different_units_are_not_added_up(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -166,11 +167,24 @@ def test_a_recording_of_an_earlier_version_is_linked_when_it_is_seen_again(tmp_p
         ledger.reserve(value.astype(np.float32), HALF)
 
 
+@pytest.mark.parametrize("shape", [(50, 1), (1, 50), (50,)])
+def test_a_column_of_an_earlier_version_is_linked_as_a_list_and_the_other_way_round(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
+    value = np.random.default_rng(0).uniform(-9, 9, shape)
+    ledger = opened(tmp_path)
+    ledger.add("ward", value)
+    before = hashlib.sha256(repr(shape).encode() + value.astype("<f8").tobytes()).digest()
+    written_before(ledger, Content.of(value), before)
+    for other in (value.squeeze(), value.reshape(1, 50), value.reshape(50, 1)):
+        assert ledger.count_members([Content.of(other)]) == 1
+
+
 def twice_before(folder: Path, epsilon: float) -> tuple[Ledger, np.ndarray]:
     """A ledger in which one recording is two members, each of which has paid."""
     value = np.random.default_rng(0).uniform(-9, 9, (50, 3))
     ledger, content = opened(folder, epsilon=epsilon), Content.of(value)
-    for number, former in enumerate(content.former):
+    for number, former in enumerate((content.former[0], content.former[-1])):
         ledger.add("ward", value + number)
         ledger.reserve(value + number, HALF)
         written_before(ledger, Content.of(value + number), former)

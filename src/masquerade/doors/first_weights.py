@@ -14,12 +14,13 @@ from masquerade.doors.receipt import check_receipt
 from masquerade.doors.splits import is_of_made_up
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
+from masquerade.guarantee import Kind
 from masquerade.ledger import Ledger
 from masquerade.nets.network import Network
 from masquerade.receipt import Receipt, receipt_path
 from masquerade.train.method import Method
 from masquerade.train.model_file import said_of
-from masquerade.train.promise import FIRST_WEIGHTS, ORIGINS
+from masquerade.train.promise import FIRST_WEIGHTS, ORIGINS, promise_from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +44,35 @@ class FirstWeights:
         return found
 
     def owed_to(self, ledger: Ledger | None) -> list[DpEvent]:
-        """What a run has to pay for them: what no ledger, or another one, was charged with."""
+        """What a run has to pay for them: all that this ledger was not charged with.
+
+        Where it was, those paid whom the model learned from. What that began with in its turn may
+        have learned from others, who pay for it now.
+        """
         receipt = self.receipt
         if receipt is None or ledger is None:
             return []
-        is_paid = receipt.ledger_sequence is not None and not ledger.strangers([receipt])
-        return [] if is_paid else [receipt.dp_event]
+        if not self.is_paid_in(ledger):
+            return [receipt.dp_event]
+        before = receipt.fields.get(FIRST_WEIGHTS, {})
+        if before.get("origin") != "protected":
+            return []
+        shapes = tuple(tuple(shape) for shape in before["shapes"])
+        return [promise_from(before["mechanism"], before["fields"]).stated(shapes).event]
+
+    def is_paid_in(self, ledger: Ledger) -> bool:
+        """Whether this ledger was charged for the model."""
+        receipt = self.receipt
+        has_entry = receipt is not None and receipt.ledger_sequence is not None
+        return has_entry and not ledger.strangers([receipt] if receipt else [])
+
+    def check_same(self) -> None:
+        """Refuse a file that was changed since it was looked at."""
+        if self.path is not None and _sha256(self.path) != self.marks[FIRST_WEIGHTS]["sha256"]:
+            raise BadInput(
+                f"Expected {self.path} to stay as it is while a run begins with it; it was "
+                "changed. Try again with a copy of it."
+            )
 
 
 def find_first_weights(
@@ -68,12 +92,11 @@ def find_first_weights(
 
     Raises:
         ValueError: if they would make the promise of a run untrue: if they learned without a
-            guarantee, or with one of another unit.
+            guarantee, with one of another unit, or from public parts that no account knows of.
     """
     found = _find(network)
     for method in methods:
-        is_open = is_accepted or method.epsilon == math.inf
-        _check(found, method, is_charged=ledger is not None, is_accepted=is_open)
+        _check(found, method, ledger, is_accepted=is_accepted or method.epsilon == math.inf)
     return found
 
 
@@ -83,8 +106,7 @@ def _find(network: Network) -> FirstWeights:
         return FirstWeights()
     if not path.is_file():
         raise BadInput(f"Expected weights at {path}, got nothing; check the name.")
-    with path.open("rb") as stream:
-        mark: dict[str, Any] = {"sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
+    mark: dict[str, Any] = {"sha256": _sha256(path)}
     receipt = None
     if network.has_own_weights:
         origin = "shipped"
@@ -95,6 +117,11 @@ def _find(network: Network) -> FirstWeights:
         shapes = [list(shape) for shape in receipt.shapes]
         mark |= {"mechanism": receipt.mechanism, "fields": receipt.fields, "shapes": shapes}
     return FirstWeights(path=path, marks={FIRST_WEIGHTS: mark}, receipt=receipt)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _origin_of(path: Path) -> tuple[str, Receipt | None]:
@@ -113,7 +140,10 @@ def _origin_of(path: Path) -> tuple[str, Receipt | None]:
     return "unprotected", None
 
 
-def _check(first: FirstWeights, method: Method, *, is_charged: bool, is_accepted: bool) -> None:
+def _check(
+    first: FirstWeights, method: Method, ledger: Ledger | None, *, is_accepted: bool
+) -> None:
+    is_charged = ledger is not None
     if first.origin == "unprotected" and (is_charged or not is_accepted):
         where = " under a ledger" if is_charged else ""
         other = "" if is_charged else ", or --accept-unprotected-weights, and no epsilon is stated"
@@ -124,6 +154,12 @@ def _check(first: FirstWeights, method: Method, *, is_charged: bool, is_accepted
         )
     if first.receipt is not None:
         before = first.receipt.guarantee
+        if ledger and before.kind is Kind.FORMAL_RELAXED and not first.is_paid_in(ledger):
+            raise ValueError(
+                f"Expected first weights that this ledger was charged for, got {first.path}, which "
+                "used a part of its recordings without noise: no account was asked whether that "
+                "is public. Train it under this ledger first."
+            )
         wanted = (str(method.unit), method.met)
         if (str(before.unit), before.relation) != wanted:
             raise ValueError(

@@ -12,13 +12,17 @@ import json
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.files import atomic
 from masquerade.ledger.content import Content
 from masquerade.receipt import Receipt, Release
+from masquerade.train.promise import FIRST_WEIGHTS
+
+if TYPE_CHECKING:
+    from masquerade.doors.first_weights import FirstWeights
 
 SUFFIX = ".private-learned"
 
@@ -38,26 +42,39 @@ def write_learned(
     contents: Iterable[Content],
     collection: Collection[Any],
     *,
-    first: Path | None = None,
+    first: FirstWeights | None = None,
 ) -> None:
-    """Write the list of a model's recordings; none where they are of people who never lived.
+    """Write the list of a model's recordings.
+
+    There is none where they are of people who never lived, or where nobody knows what the first
+    weights have learned from.
 
     Args:
         model: that has learned and stands.
         contents: of its recordings.
         collection: of them.
-        first: the weights that it began with; their list, if they have one, is part of this one.
+        first: the weights that it began with; their list is part of this one.
     """
-    if collection.ABOUT.is_made_up:
+    path, before = learned_path(model.value), _lists_of(first)
+    if collection.ABOUT.is_made_up or before is None:
+        path.unlink(missing_ok=True)
         return
     salt = secrets.token_hex(16)
     hashes = sorted({_hash(content, salt) for content in contents})
-    lists = [{"salt": salt, "learned": hashes}]
-    if first is not None and learned_path(first).is_file():
-        lists += _read(first)["lists"]
+    lists = [{"salt": salt, "learned": hashes}, *before]
     said = {"format": 1, "model": model.receipt.output_sha256, "lists": lists}
-    path = learned_path(model.value)
     atomic.write_whole(path, json.dumps(said).encode(), is_private=True)
+
+
+def _lists_of(first: FirstWeights | None) -> list[dict[str, Any]] | None:
+    """What first weights have learned from; None where nobody knows."""
+    if first is None or first.path is None or first.origin not in ("protected", "unprotected"):
+        return []
+    said = _read(first.path) if learned_path(first.path).is_file() else None
+    if said is None or said["model"] != first.marks[FIRST_WEIGHTS]["sha256"]:
+        return None
+    found: list[dict[str, Any]] = said["lists"]
+    return found
 
 
 def count_learned(model: Path, receipt: Receipt, contents: Iterable[Content]) -> int | None:

@@ -108,6 +108,7 @@ def train_file(
             ways=replace(ways, work=replace(ways.work, name=bill.run_id)),
             tell=progress,
         ) as reading:
+            first.check_same()
             promise = with_public(reading.promise, first.marks)
             cost = cost_of(method, [reading.plan], promise.fields(), owed=first.owed_to(ledger))
             bill.owe(cost, reading.units)
@@ -120,7 +121,7 @@ def train_file(
                 first=first,
             )
             done = publish(model, place, noise=noise, bill=bill)
-            write_learned(done, bill.learned, collection, first=first.path)
+            write_learned(done, bill.learned, collection, first=first)
             return done
 
 
@@ -213,12 +214,11 @@ class _Model:
 
     def write(self, stream: BinaryIO, noise: Noise) -> None:
         learned: dict[str, Any] = {"learned": public_part_of(self.of)}
+        learned[FIRST_WEIGHTS] = self.first.origin or "random"
         run = self.run
         if isinstance(run, Reading):
             net = run.learn(noise)
             learned = {"part": run.method.part} | learned
-            if self.first.origin is not None:
-                learned[FIRST_WEIGHTS] = self.first.origin
         else:
             labels = self.bill.once(lambda: run.labels(run.votes(), noise), run.queries)
             run.tell("votes", len(labels), len(labels))

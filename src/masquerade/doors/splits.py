@@ -141,7 +141,7 @@ def is_of_made_up(said: Mapping[str, Any]) -> bool:
     """
     name = (said.get("learned") or {}).get("data")
     is_known = name in catalog.names("data") and catalog.example("data", name).ABOUT.is_made_up
-    return is_known and said.get("first_weights", "shipped") in ("shipped", "made_up", "given")
+    return is_known and said.get("first_weights") in ("random", "shipped", "made_up", "given")
 
 
 def held_out_by(

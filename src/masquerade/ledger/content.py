@@ -45,11 +45,7 @@ class Content:
         if len(arrays) == 1 and _is_film(arrays[0]):
             film = arrays[0] if arrays[0].ndim == 4 else arrays[0][None]
             return cls.of_frames(film.shape, film)
-        return cls(
-            shapes=shapes,
-            fingerprint=_digest(arrays),
-            former=tuple({_former(arrays_of(value)): None, _former(arrays): None}),
-        )
+        return cls(shapes=shapes, fingerprint=_digest(arrays), former=_former(value, arrays))
 
     @property
     def is_one_frame(self) -> bool:
@@ -123,8 +119,25 @@ def _digest(arrays: Sequence[np.ndarray]) -> bytes:
     return found.digest()
 
 
-def _former(arrays: Sequence[np.ndarray]) -> bytes:
-    """As earlier versions did: the shape as it was, and every number in float64."""
+def _former(value: Value, rounded: Sequence[np.ndarray]) -> tuple[bytes, ...]:
+    """As earlier versions did: every number in float64, rounded or not, and axes of length 1 count.
+
+    Args:
+        value: as it is now.
+        rounded: its arrays as a data set has them.
+    """
+    found: list[bytes] = []
+    for arrays in (arrays_of(value), rounded):
+        bare = arrays[0].squeeze().shape
+        shapes = [arrays[0].shape, bare, (1, *bare), (*bare, 1)][: 4 if len(bare) == 1 else 3]
+        several = [arrays]
+        if len(arrays) == 1:
+            several = [[arrays[0].reshape(shape)] for shape in dict.fromkeys(shapes)]
+        found += map(_digest_before, several)
+    return tuple(dict.fromkeys(found))
+
+
+def _digest_before(arrays: Sequence[np.ndarray]) -> bytes:
     found = hashlib.sha256()
     for array in arrays:
         found.update(repr(array.shape).encode())

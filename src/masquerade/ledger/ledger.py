@@ -351,7 +351,7 @@ def _entry_of(session: Session, receipt: Receipt) -> LedgerEntry | None:
         entry.kind == "reserve"
         and entry.head == receipt.ledger_head
         and entry.payload["mechanism"] == receipt.mechanism
-        and entry.payload["fields"] == receipt.fields
+        and runs.is_same_fields(entry.payload["fields"], receipt.fields)
         and entry.payload.get("with_sound", receipt.kept_sound) == receipt.kept_sound
     )
     return entry if is_its else None

@@ -20,6 +20,8 @@ from masquerade.ledger.content import Content
 from masquerade.ledger.desk import Desk
 from masquerade.ledger.store import LedgerEntry
 
+LATER = ("first_weights", "class_source")  # in words, of what was public before as well
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -90,13 +92,21 @@ def standing(desk: Desk, run: Run) -> LedgerEntry | None:
     entry = desk.session.entry_at(desk.book.run_at(run.run_id) or 0)
     if entry is None:
         return None
-    is_same = all(entry.payload[key] == value for key, value in _told(desk, run).items())
+    told, held = _told(desk, run), entry.payload
+    is_same = is_same_fields(held["fields"], told.pop("fields"))
+    is_same = is_same and all(held[key] == value for key, value in told.items())
     if not is_same or desk.book.output_of(entry.sequence) is not None:
         raise BadInput(
             "Expected to go on with the run that was charged, got other recordings or "
             "settings, or a run that has ended; choose another output."
         )
     return entry
+
+
+def is_same_fields(held: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    """Whether these are the fields of an entry, which an earlier version may have had fewer of."""
+    known = {key: value for key, value in fields.items() if key in held or key not in LATER}
+    return dict(held) == known
 
 
 def current_run(book: Book, payload: dict[str, Any]) -> dict[str, Any]:
