@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _LINE = re.compile(r"^from ([\w.]+) import (\w+) as \2$", re.MULTILINE)
 _LIST = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")

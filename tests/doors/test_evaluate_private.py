@@ -147,6 +147,11 @@ def test_the_very_training_films_are_known_in_another_list(
     assert command(*asked, "--private").out.startswith("PRIVATE")
     held = learned_path(target)
     assert held.stat().st_mode & 0o777 == 0o600 and b"walk" not in held.read_bytes()
+    pieces = table.with_name("pieces.csv")
+    pieces.write_text("\n".join(["path,activity,start,end", *(f"{row},0,0.4" for row in rows)]))
+    cut = command(*asked[:5], pieces, *asked[6:])
+    assert cut.code == 0 and "cut or encoded anew" in cut.out, cut.err
+    assert "private-learned is PRIVATE" in command("receipt", "check", target.parent).out
     moved = tmp_path / "m.safetensors"  # as somebody else gets it: without the private list
     for path in (target, receipt_path(target)):
         shutil.copy(path, tmp_path / path.name)

@@ -15,9 +15,10 @@ from few_films import Few, trains
 from masquerade.collection import About
 from masquerade.data.stage import Stage
 from masquerade.doors.models import make_method, train_file
-from masquerade.doors.receipt import check_receipt
+from masquerade.doors.receipt import check_receipt, sign_receipt
 from masquerade.errors import BadInput
 from masquerade.events import ComposedDpEvent, event_from_json
+from masquerade.files import signature
 from masquerade.guarantee import Kind, Unit, UnitName
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.filter import FilterName
@@ -101,6 +102,29 @@ def charged(ledger: Ledger) -> Any:
     return event_from_json(json.loads(event))
 
 
+def test_a_receipt_that_nobody_vouches_for_guarantees_nothing(
+    models: dict[str, Path], tmp_path: Path, ledger: Ledger
+) -> None:
+    """The receipt of another run, whose hash was replaced; anyone can write that."""
+    forged, held = tmp_path / "forged.safetensors", receipt_path(models["private"])
+    shutil.copy(models["open"], forged)
+    said = json.loads(held.read_text())
+    said["output_sha256"] = hashlib.sha256(forged.read_bytes()).hexdigest()
+    receipt_path(forged).write_text(json.dumps(said))
+    assert check_receipt(forged).guarantee.epsilon
+    for book in (None, ledger):
+        with pytest.raises(ValueError, match="Expected first weights"):
+            goes_on(tmp_path / "m.safetensors", forged, ledger=book)
+    sign_receipt(forged, keys(tmp_path))
+    with pytest.raises(ValueError, match="Expected first weights"):
+        goes_on(tmp_path / "m.safetensors", forged)
+
+
+def keys(folder: Path) -> Path:
+    signature.make_keys(folder / "k.pem", folder / "k.pub.pem")
+    return folder / "k.pem"
+
+
 def test_two_guarantees_compose(models: dict[str, Path], tmp_path: Path, ledger: Ledger) -> None:
     path, before = tmp_path / "m.safetensors", check_receipt(models["private"])
     receipt = goes_on(path, models["private"], ledger=ledger)
@@ -137,7 +161,8 @@ def test_weights_that_change_while_a_run_begins_are_refused(
     models: dict[str, Path], tmp_path: Path
 ) -> None:
     swapped, other = tmp_path / "w.safetensors", models["open"].read_bytes()
-    for path in (models["private"], receipt_path(models["private"])):
+    beside = receipt_path(models["private"])
+    for path in (models["private"], beside, signature.beside(beside)):
         shutil.copy(path, tmp_path / path.name.replace("private", "w"))
 
     @dataclass(frozen=True, kw_only=True)

@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import video_files as maker
+from masquerade.account.calibrate import sampled_gaussian
 from masquerade.doors.ledger import Enroll
 from masquerade.doors.models import make_method, train_file
 from masquerade.doors.recording import make_mechanism, release_file, release_value
 from masquerade.doors.source import find
 from masquerade.errors import BadInput, BudgetExceeded
-from masquerade.guarantee import Unit, UnitName
+from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.filter import FilterName
+from masquerade.ledger.runs import Run
 from masquerade.mechanism import Value
 from masquerade.recordings import Photo, Signal, Video
 from masquerade.video import read
@@ -200,6 +202,42 @@ def test_one_recording_that_was_two_members_pays_for_nothing_until_it_is_one(
     with pytest.raises(BudgetExceeded, match="ward"):  # both together went beyond the cap
         ledger.add("ward", value, remake=make_mechanism)
     assert len(ledger.entries()) == 5 and ledger.verify()
+
+
+EVENT = sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
+
+
+def run_of(*values: np.ndarray, **fields: Any) -> Run:
+    return Run(
+        run_id="r",
+        method="dp_sgd",
+        fields=fields,
+        events=dict.fromkeys((Relation.ZERO_OUT, Relation.REPLACE_ONE), EVENT),
+        contents=tuple(map(Content.of, values)),
+        units=tuple(range(len(values))),
+    )
+
+
+def test_a_run_that_an_earlier_version_began_is_taken_up_by_one_that_names_more(
+    tmp_path: Path,
+) -> None:
+    value = np.random.default_rng(0).uniform(-9, 9, (50, 3))
+    ledger = opened(tmp_path, rule=FilterName.RENYI, epsilon=30.0)
+    ledger.add("ward", value)
+    entry = ledger.reserve_run(run_of(value))
+    more = {"first_weights": {"origin": "shipped"}, "class_source": "read"}
+    assert ledger.reserve_run(run_of(value, **more)).sequence == entry.sequence
+    with pytest.raises(BadInput, match="got other recordings or settings"):
+        ledger.reserve_run(run_of(value, batch=4))
+
+
+def test_a_recording_is_no_frame_after_it_was_released_as_many(tmp_path: Path) -> None:
+    value = np.random.default_rng(0).uniform(-9, 9, (50, 3))
+    ledger = opened(tmp_path)
+    ledger.add("ward", value)
+    ledger.reserve(value, HALF)
+    with pytest.raises(ValueError, match="add it without the first axis"):
+        ledger.add("ward", value[None])
 
 
 def test_two_members_become_one_that_has_paid_for_both(tmp_path: Path) -> None:

@@ -87,17 +87,6 @@ def test_every_recording_pays_for_a_run_once(tmp_path: Path) -> None:
     assert spends(ledger) == 1 and again.sequence == 10, "the same run is not charged twice"
 
 
-def test_a_run_that_an_earlier_version_began_is_taken_up_by_one_that_names_more(
-    tmp_path: Path,
-) -> None:
-    ledger, begun = enrolled(tmp_path), run_of(Few(), list(range(8)))
-    entry = ledger.reserve_run(begun)
-    more = {"first_weights": {"origin": "shipped"}, "class_source": "read"}
-    assert ledger.reserve_run(replace(begun, fields=more)).sequence == entry.sequence
-    with pytest.raises(BadInput, match="got other recordings or settings"):
-        ledger.reserve_run(replace(begun, fields={"batch": 4}))
-
-
 def test_a_recording_that_is_in_twice_pays_as_a_group(tmp_path: Path) -> None:
     ledger = enrolled(tmp_path, data=Twins())
     ledger.reserve_run(run_of(Twins(), list(range(8))))

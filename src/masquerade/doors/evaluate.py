@@ -37,10 +37,12 @@ _PRIVATE = (
     "PRIVATE: computed from recordings that the model may have learned from; not covered by any "
     "epsilon; do not publish."
 )
-_NAMED = (
-    "That the model did not learn from these people is your word: its file does not say from whom "
-    "it did."
-)
+_HELD_OUT = {
+    "named": "That the model did not learn from these people is your word: its file does not say "
+    "from whom it did.",
+    "contents": "None of these is on the private list of what the model learned from; the same "
+    "footage, cut or encoded anew, would not be known by it.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,7 +279,7 @@ def _answer(found: Evaluation, seen: str = "all") -> Answer:
     lines = [
         *([_PRIVATE] if found.is_private else []),
         *said,
-        *([_NAMED] if found.held_out == "named" else []),
+        *([_HELD_OUT[found.held_out]] if found.held_out in _HELD_OUT else []),
     ]
     data = figures | {
         "recordings": found.recordings,

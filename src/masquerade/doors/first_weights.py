@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from masquerade.doors.receipt import check_receipt
+from masquerade.doors.receipt import read_checked
 from masquerade.doors.splits import is_of_made_up
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent
+from masquerade.files import signing_key
 from masquerade.guarantee import Kind
 from masquerade.ledger import Ledger
 from masquerade.nets.network import Network
@@ -52,19 +53,13 @@ class FirstWeights:
         receipt = self.receipt
         if receipt is None or ledger is None:
             return []
-        if not self.is_paid_in(ledger):
+        if not _is_paid(receipt, ledger):
             return [receipt.dp_event]
         before = receipt.fields.get(FIRST_WEIGHTS, {})
         if before.get("origin") != "protected":
             return []
         shapes = tuple(tuple(shape) for shape in before["shapes"])
         return [promise_from(before["mechanism"], before["fields"]).stated(shapes).event]
-
-    def is_paid_in(self, ledger: Ledger) -> bool:
-        """Whether this ledger was charged for the model."""
-        receipt = self.receipt
-        has_entry = receipt is not None and receipt.ledger_sequence is not None
-        return has_entry and not ledger.strangers([receipt] if receipt else [])
 
     def check_same(self) -> None:
         """Refuse a file that was changed since it was looked at."""
@@ -94,13 +89,13 @@ def find_first_weights(
         ValueError: if they would make the promise of a run untrue: if they learned without a
             guarantee, with one of another unit, or from public parts that no account knows of.
     """
-    found = _find(network)
+    found = _find(network, ledger)
     for method in methods:
         _check(found, method, ledger, is_accepted=is_accepted or method.epsilon == math.inf)
     return found
 
 
-def _find(network: Network) -> FirstWeights:
+def _find(network: Network, ledger: Ledger | None) -> FirstWeights:
     path = network.first_weights
     if path is None:
         return FirstWeights()
@@ -111,7 +106,7 @@ def _find(network: Network) -> FirstWeights:
     if network.has_own_weights:
         origin = "shipped"
     else:
-        origin, receipt = _origin_of(path)
+        origin, receipt = _origin_of(path, ledger)
     mark["origin"] = origin
     if receipt is not None:
         shapes = [list(shape) for shape in receipt.shapes]
@@ -124,8 +119,11 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _origin_of(path: Path) -> tuple[str, Receipt | None]:
-    """Of a file that somebody gave; the receipt, if it has a guarantee."""
+def _origin_of(path: Path, ledger: Ledger | None) -> tuple[str, Receipt | None]:
+    """Of a file that somebody gave; the receipt, if it has a guarantee that somebody vouches for.
+
+    A receipt alone proves nothing: it is this ledger's, or signed by whoever goes on with it.
+    """
     said: dict[str, Any] | None = None
     with contextlib.suppress(BadInput):
         said = said_of(path)
@@ -133,11 +131,23 @@ def _origin_of(path: Path) -> tuple[str, Receipt | None]:
         return "given", None
     if said is not None and is_of_made_up(said):
         return "made_up", None
+    if said is not None and said.get(FIRST_WEIGHTS) == "given":
+        if is_of_made_up(said | {FIRST_WEIGHTS: "random"}):
+            return "given", None  # and then from people who never lived
     with contextlib.suppress(BadInput):
-        receipt = check_receipt(path)
-        if receipt.guarantee.epsilon is not None:
+        checked = read_checked(path)
+        receipt, signed = checked.receipt, checked.signature
+        is_own = signed is not None and signed.is_verified and signing_key.is_own(signed.key_sha256)
+        has_proof = receipt.guarantee.epsilon is not None
+        if has_proof and (is_own or _is_paid(receipt, ledger)):
             return "protected", receipt
     return "unprotected", None
+
+
+def _is_paid(receipt: Receipt, ledger: Ledger | None) -> bool:
+    """Whether this ledger was charged for a model."""
+    has_entry = ledger is not None and receipt.ledger_sequence is not None
+    return bool(has_entry and ledger and not ledger.strangers([receipt]))
 
 
 def _check(
@@ -154,7 +164,7 @@ def _check(
         )
     if first.receipt is not None:
         before = first.receipt.guarantee
-        if ledger and before.kind is Kind.FORMAL_RELAXED and not first.is_paid_in(ledger):
+        if ledger and before.kind is Kind.FORMAL_RELAXED and not _is_paid(first.receipt, ledger):
             raise ValueError(
                 f"Expected first weights that this ledger was charged for, got {first.path}, which "
                 "used a part of its recordings without noise: no account was asked whether that "

@@ -11,6 +11,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +44,8 @@ def write_learned(
     collection: Collection[Any],
     *,
     first: FirstWeights | None = None,
-) -> None:
-    """Write the list of a model's recordings.
+) -> Release[Path]:
+    """Write the list of a model's recordings; the model, with a note if that could not be.
 
     There is none where they are of people who never lived, or where nobody knows what the first
     weights have learned from.
@@ -58,12 +59,17 @@ def write_learned(
     path, before = learned_path(model.value), _lists_of(first)
     if collection.ABOUT.is_made_up or before is None:
         path.unlink(missing_ok=True)
-        return
+        return model
     salt = secrets.token_hex(16)
     hashes = sorted({_hash(content, salt) for content in contents})
     lists = [{"salt": salt, "learned": hashes}, *before]
     said = {"format": 1, "model": model.receipt.output_sha256, "lists": lists}
-    atomic.write_whole(path, json.dumps(said).encode(), is_private=True)
+    try:
+        atomic.write_whole(path, json.dumps(said).encode(), is_private=True)
+    except OSError as error:
+        note = f"{path} could not be written ({error.strerror}): the model is tested with --private"
+        return replace(model, signing_notes=(*model.signing_notes, f"{note} alone."))
+    return model
 
 
 def _lists_of(first: FirstWeights | None) -> list[dict[str, Any]] | None:

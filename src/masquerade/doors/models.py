@@ -121,8 +121,7 @@ def train_file(
                 first=first,
             )
             done = publish(model, place, noise=noise, bill=bill)
-            write_learned(done, bill.learned, collection, first=first)
-            return done
+            return write_learned(done, bill.learned, collection, first=first)
 
 
 def teach_file(
@@ -164,8 +163,7 @@ def teach_file(
         bill.owe(cost_of_votes(method, school.reach, promise.fields()), school.units)
         student = _Model(run=school, promise=promise, network=school.network, of=private, bill=bill)
         done = publish(student, place, noise=noise, bill=bill)
-        write_learned(done, bill.learned, private)
-        return done
+        return write_learned(done, bill.learned, private)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,7 +16,12 @@ from masquerade import __version__, _json, catalog, video
 from masquerade._printed import printable
 from masquerade.doors import Answer
 from masquerade.doors.keygen import Keygen
-from masquerade.doors.receipt_files import compare_along, compare_with_file, published_files
+from masquerade.doors.receipt_files import (
+    compare_along,
+    compare_with_file,
+    private_lists,
+    published_files,
+)
 from masquerade.errors import BadInput, SignatureMissing, exit_code
 from masquerade.events import NoGuaranteeDpEvent, event_to_json
 from masquerade.files import atomic, signature, signing_key
@@ -291,10 +296,11 @@ class CheckReceipt:
             checked.append(self._one(found).data)
             lines.append(f"  {file} is {found.standing}. {found.introduced()[0]}")
             lines += [f"! {found.doubt}"] * bool(found.doubt)
-        good = sum(each["ok"] for each in checked)
+        good, private = sum(each["ok"] for each in checked), private_lists(self.files)
+        lines += [f"! {path} is PRIVATE: take it out before you publish." for path in private]
         lines.append(f"{good} of {len(files)} files agree with their receipts.")
         return Answer(
-            data={"files": checked, "ok": not codes},
+            data={"files": checked, "ok": not codes, "private": list(map(str, private))},
             lines=lines,
             exit_code=min(codes, default=0),
         )

@@ -44,6 +44,12 @@ def published_files(paths: Iterable[Path | str]) -> list[Path]:
     return found
 
 
+def private_lists(paths: Iterable[Path | str]) -> list[Path]:
+    """Private lists of what models learned from that stand in folders to be published."""
+    folders = [path for path in map(Path, paths) if path.is_dir()]
+    return [one for folder in folders for one in sorted(folder.rglob(f"*{PRIVATE_LIST}"))]
+
+
 def _is_published(path: Path, folder: Path) -> bool:
     is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
     is_beside = SUFFIX in path.name or path.name.endswith(PRIVATE_LIST)

@@ -141,7 +141,7 @@ def is_of_made_up(said: Mapping[str, Any]) -> bool:
     """
     name = (said.get("learned") or {}).get("data")
     is_known = name in catalog.names("data") and catalog.example("data", name).ABOUT.is_made_up
-    return is_known and said.get("first_weights") in ("random", "shipped", "made_up", "given")
+    return is_known and said.get("first_weights") in ("random", "shipped", "made_up")
 
 
 def held_out_by(
@@ -155,20 +155,22 @@ def held_out_by(
         learned_from: how many of them are on its private list; None where it has none.
 
     Returns:
-        ``made up``, ``contents`` (none is on the list), ``split`` (a publisher's splits of one list
-        are disjoint), ``named`` (the caller chose the people, and a model's file does not say whom
-        it learned from), or nothing.
+        ``made up``, ``contents`` (none is on the list, and they are another split or data set),
+        ``split`` (a publisher's splits of one list are disjoint), ``named`` (the caller chose the
+        people, and a model's file does not say whom it learned from), or nothing.
     """
     if tested.ABOUT.is_made_up or is_of_made_up(said):
         return "made up"
-    if learned_from is not None:
-        return "" if learned_from else "contents"
     learned, here = said.get("learned") or {}, public_part_of(tested)
-    split = here.pop("split", "all")
+    split, own = here.pop("split", "all"), learned.get("split", "all")
+    is_apart = bool(tested.chosen_subjects) if split == "all" else own not in ("all", split)
+    if learned_from is not None:  # footage cut or encoded anew is not on the list
+        is_other = learned.get("data") not in (None, here.get("data"))
+        return "contents" if not learned_from and (is_other or is_apart) else ""
     if split == "all":
-        return "named" if tested.chosen_subjects else ""
+        return "named" if is_apart else ""
     is_one = {**learned, "split": ""} == {**here, "split": ""} and bool(tested.ABOUT.citation)
-    return "split" if is_one and learned.get("split", "all") not in ("all", split) else ""
+    return "split" if is_one and is_apart else ""
 
 
 def _names(given: str) -> tuple[str, ...]:

@@ -104,6 +104,18 @@ def public_of(private: Path) -> Path:
     return private.with_suffix(".pub.pem")
 
 
+def is_own(key_sha256: str) -> bool:
+    """Whether a key is one's own: the one that signs now, or one that was moved aside."""
+    named, private = os.environ.get(VARIABLE), place()
+    if named:
+        return signature.fingerprint(load(Path(named)).public_key()) == key_sha256
+    if private is None or not private.parent.is_dir():
+        return False
+    _check_folder(private.parent)
+    known = private.parent.glob(f"{private.stem}*.pub.pem")
+    return key_sha256 in {signature.fingerprint(signature.public_key(each)) for each in known}
+
+
 def rotate(private: Path) -> Path:
     """Move a key aside, both halves; where the public one is now."""
     with atomic.alone(private):

@@ -91,6 +91,13 @@ class Joining:
                 )
             self._unite(own, twin)
         member = twin or own or secrets.token_hex(8)
+        is_new_form = content.is_one_frame and len(content.shapes[0]) != 4  # pictures always were
+        book = self.desk.book
+        if is_new_form and book.is_released(member) and not book.is_one_frame(member):
+            raise ValueError(
+                "Expected a recording in the form in which something was released of it, got it as "
+                "one frame, which would have cost more; add it without the first axis."
+            )
         token = self.desk.remember(content, member)
         self.desk.keep_look(token, content.look)
         return member, token

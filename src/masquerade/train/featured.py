@@ -79,9 +79,8 @@ class Featured(Method):
     def _public(self, plan: Plan) -> tuple[str, ...]:
         return (
             *super()._public(plan),
-            f"psi: {self.made_public().said}, of its own pixels, fewer at its right and lower edge "
-            "(a photo is cut around people only afterwards), and how large it is. Look at them: "
-            "everything in them is treated as public",
+            f"psi: {self.made_public().said}. Look at them: everything in them is treated as "
+            "public",
             "labels, joints, visibility and boxes: they are part of psi, and joints are how "
             "somebody stands",
         )

@@ -32,6 +32,7 @@ from masquerade.train.method import Method, planned
 from masquerade.train.plan import Plan
 from masquerade.train.poses import Poses
 from masquerade.train.promise import Promised, WithPublic, with_public
+from masquerade.train.psi import OF_WHOLE
 from masquerade.train.public_records import set_aside
 from masquerade.train.rows import Rows, is_unknown, slots_of
 from masquerade.train.units import outputs_of, owner_of, units_of
@@ -262,6 +263,7 @@ def _marks(reader: Reader, apart: Apart | None, collection: Collection[Any]) -> 
         "mask_source": collection.mask_source if reader.mask_sha256 else "",
         "class_source": "" if isinstance(reader, Poses) else collection.class_source,
         "psi_sha256": reader.shown.sha256 if reader.shown else "",
+        "psi_of": OF_WHOLE if reader.shown else "",
         "guide_sha256": apart.sha256 if apart is not None else "",
     }
     return {name: said for name, said in found.items() if said}

@@ -31,7 +31,7 @@ from masquerade.mechanism import Shapes, Stated
 
 FIRST_WEIGHTS = "first_weights"
 SAME_RUN = "The same run has epsilon"  # under another relation
-_SAID = ("mask_source", "class_source")  # in words, as they stand
+_SAID = ("mask_source", "class_source", "psi_of")  # in words, as they stand
 # fields of a receipt that are no method's: of masks, public pictures, public records, classes
 OF_PUBLIC = (*_SAID, "mask_sha256", "psi_sha256", "guide_sha256", FIRST_WEIGHTS)
 ORIGINS = {
@@ -39,7 +39,8 @@ ORIGINS = {
     "made_up": "which learned from people who never lived",
     "given": "of a file that is taken as public",
     "protected": "of a model with a guarantee, which both together keep",
-    "unprotected": "of a model that learned without a guarantee, or whose receipt is missing",
+    "unprotected": "of a model that learned without a guarantee, or whose receipt is missing or "
+    "neither yours by its signature nor in the ledger",
 }
 
 

@@ -123,6 +123,13 @@ class Psi:
         )
 
 
+# earlier receipts do not say it: blocks of photos were those of enlarged crops then
+OF_WHOLE = (
+    "that psi is of a picture's own pixels, fewer at its right and lower edge, and that a photo is "
+    "cut around people only afterwards; how large each picture is"
+)
+
+
 class PublicPictures:
     """Takes in public pictures as they are made: their fingerprint, and some to look at."""
 
