@@ -134,6 +134,9 @@ class Collection(ABC, Generic[Item]):
     USUAL: ClassVar[str] = "all"
 
     def __post_init__(self) -> None:
+        classes = getattr(self, "classes", ())
+        if len(set(classes)) != len(classes):
+            raise ValueError(f"Expected each class once in --classes, got {' '.join(classes)}.")
         for name, hint in _hints(type(self)).items():
             if hint is Path and not isinstance(path := getattr(self, name), Path):
                 raise TypeError(f"Expected {name} to be a pathlib.Path, got {path!r}; wrap it.")

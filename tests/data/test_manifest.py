@@ -318,5 +318,7 @@ def test_folders_outside_a_public_list_of_classes_are_refused(ward: Path) -> Non
     assert data.activities == ("films",) and data.class_source
     listed = replace(data, classes=("wave", "films"))
     assert listed.activities == ("wave", "films") and not listed.class_source
+    with pytest.raises(ValueError, match="each class once in --classes, got wave wave"):
+        replace(data, classes=("wave", "wave"))
     with pytest.raises(BadInput, match="Expected videos of --classes wave, got"):
         _ = replace(data, classes=("wave",)).labels

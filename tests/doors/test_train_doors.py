@@ -98,7 +98,7 @@ def test_what_is_no_model_or_has_other_classes_is_refused(
     other = tmp_path / "m.safetensors"
     trains(other)
     done = command("evaluate", other, *TINY)
-    assert done.code == 4 and "classes of the model, walk, run" in done.err
+    assert done.code == 4 and "classes of the model, in its order (walk, run" in done.err
     other.write_bytes(model.read_bytes()[:500])
     assert command("evaluate", other, *TINY).code == 4
     assert command("evaluate", tmp_path / "nothing.safetensors", *TINY).code == 4

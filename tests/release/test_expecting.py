@@ -108,12 +108,21 @@ def test_numbers_that_are_noise_alone_are_refused_before_anything_is_spent(
     done = command(*words)
     assert done.code == 2 and "as wide as the public range" in done.err and not out.exists()
     assert "--yes" in done.err and f"Choose {remedy}" in done.err
-    said = done.err.partition("--epsilon ")[2].split()[0]
-    assert command(*words[:-1], said, "--dry-run", "--json").json["expect"] is None
+    said = done.err.partition("Choose ")[2].split()[:2]
+    assert not (said[0] == "--epsilon" and float(said[1]) > 20), "which would protect nothing"
+    assert command(*words, *said, "--dry-run", "--json").json["expect"] is None
     told = command(*words, "--dry-run")
     assert told.code == 0 and "would be refused" in told.out
     assert "Expect numbers that are noise alone." in told.out
     assert command(*words, "--yes", "--json").json["expect"] == "numbers that are noise alone"
+
+
+def test_one_number_is_not_averaged_with_any_other() -> None:
+    given = {"epsilon": 1, "delta": 1e-5, "unit": "frame", "low": 0, "high": 1}
+    mechanism = mq.make_mechanism("gaussian_noise", **given)
+    assert mq.release_value(np.ones(10), mechanism).receipt
+    with pytest.raises(ValueError, match="noise alone"):
+        mq.release_value(np.ones(1), mechanism)
 
 
 def test_numbers_that_are_noise_alone_are_refused_from_python() -> None:

@@ -33,6 +33,7 @@ from masquerade.train.model_file import load_model
 from masquerade.train.units import outputs_of
 
 _BAR = 40
+_NAMES = 8
 _PRIVATE = (
     "PRIVATE: computed from recordings that the model may have learned from; not covered by any "
     "epsilon; do not publish."
@@ -134,9 +135,10 @@ def evaluate_file(
     held_out, is_protected = _judge(Path(model), receipt, test, said, ledger, private=private)
     if names != outputs_of(test, network.KIND):
         what = "joints" if network.KIND is Medium.PHOTOS else "classes"
+        more = ", ..." * (len(names) > _NAMES)
         raise BadInput(
-            f"Expected the {what} of the model, {', '.join(names[:3])}, ..., got a data "
-            "set with others."
+            f"Expected the {what} of the model, in its order ({', '.join(names[:_NAMES])}{more}), "
+            "got a data set with others; of manifest and folder --classes gives the list."
         )
     measure: Any = pose_accuracy if network.KIND is Medium.PHOTOS else accuracy
     return Evaluation(

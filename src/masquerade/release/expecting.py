@@ -25,7 +25,8 @@ _SCENE = 0.7  # above which people and things could be told
 _WIDEST = 1.0  # public ranges that noise on a number may be wide,
 _WIDEST_AVERAGED = 10.0  # if many rows can be averaged
 _UNITS = ("frame", "value")  # that are tried instead, the widest first
-_MOST_TIMES = 14  # so often an epsilon is doubled
+_MOST_TIMES = 14  # so often an epsilon is doubled,
+_MOST_EPSILON = 20.0  # up to where it still protects something
 
 
 class Sight(StrEnum):
@@ -59,7 +60,8 @@ def expected_of(mechanism: Mechanism, is_video: bool, shapes: Shapes) -> Sight |
 
 def _is_noise(mechanism: Mechanism, shapes: Shapes) -> bool:
     is_whole = mechanism.guarantee(shapes).unit.name in WHOLE_FILE
-    return _ranges_off(mechanism, shapes) > (_WIDEST if is_whole else _WIDEST_AVERAGED)
+    is_averaged = not is_whole and max(shape[0] for shape in shapes) > 1
+    return _ranges_off(mechanism, shapes) > (_WIDEST_AVERAGED if is_averaged else _WIDEST)
 
 
 def _ranges_off(mechanism: Mechanism, shapes: Shapes) -> float:
@@ -121,6 +123,10 @@ def _remedy(mechanism: Any, shapes: Shapes) -> str:
         units = (unit for unit in _UNITS if leaves_something(unit=unit, pixels=None))
         found += [f"--unit {unit}" for unit in units][:1]
     if "epsilon" in known:
-        several = (mechanism.epsilon * 2**times for times in range(1, _MOST_TIMES))
-        found += [f"--epsilon {each:g}" for each in several if leaves_something(epsilon=each)][:1]
+        several = [mechanism.epsilon * 2**times for times in range(1, _MOST_TIMES)]
+        found += [
+            f"--epsilon {each:g}"
+            for each in several
+            if each <= _MOST_EPSILON and leaves_something(epsilon=each)
+        ][:1]
     return f"Choose {' or '.join(found) or 'a smaller unit or a larger epsilon'}"
