@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -170,6 +171,18 @@ def test_audits_of_others_stand_beside_their_claim(command: Any, tmp_path: Path)
     (tmp_path / "audit.json").write_text("[]")
     done = command("report", BEFORE / "public" / "alone.npy", *told)
     assert done.code == 4 and "masquerade audit NAME --json" in done.err
+
+
+def test_a_page_hands_out_the_very_receipt_that_was_signed(command: Any, tmp_path: Path) -> None:
+    film, target = tmp_path / "film.mp4", tmp_path / "p.html"
+    shutil.copy(FILM, film)
+    said = json.loads(receipt_path(FILM).read_text())
+    said["code_version"] = "0.0.1"
+    said["guarantee"]["released"] = "words of an older version"
+    receipt_path(film).write_text(json.dumps(said))
+    assert command("report", film, "--out", target).code == 0
+    held = re.findall('href="data:application/json;base64,([^"]+)"', target.read_text())
+    assert list(map(base64.b64decode, held)) == [receipt_path(film).read_bytes()]
 
 
 def edited(receipt: dict[str, Any], how: str) -> None:

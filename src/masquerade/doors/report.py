@@ -80,7 +80,8 @@ def write_report(
         sections.append(report_found.budget(used.ledger))
     audits = _audits(checked, beside)  # of made-up data, so public
     sections += [report_found.audits(audits)] if audits else []
-    sections.append(releases.receipts([(one.name, one.receipt) for one in checked]))
+    named = [(one.name, one.receipt) for one in checked]
+    sections.append(releases.receipts(named, texts=[one.text for one in checked]))
     lead = _lead(checked, is_public=public, is_private=used.is_private)
     text = page.page("What was published", sections, lead=lead)
     is_private = any(section.has_originals for section in sections)

@@ -101,14 +101,16 @@ def _exposed(said: Sequence[str]) -> str:
     return f"<ul><li>{first}</li>{others}</ul>"
 
 
-def receipts(checked: Sequence[tuple[str, Receipt]]) -> Section:
+def receipts(checked: Sequence[tuple[str, Receipt]], *, texts: Sequence[bytes] = ()) -> Section:
     """Every receipt, to read and to download.
 
     Args:
         checked: names of files, each with its receipt.
+        texts: the same receipts as they were read and verified; else as this version writes them.
     """
     shown = checked[:_MOST_FILES]
-    body = "\n".join(_receipt(name, receipt) for name, receipt in shown)
+    held = texts or [receipt.to_json().encode() for _, receipt in shown]
+    body = "\n".join(_receipt(*one, text) for one, text in zip(shown, held, strict=False))
     if len(shown) < len(checked):
         left = counted(len(checked) - len(shown), "receipt")
         body += page.paragraphs([f"{left} more stand beside their files."])
@@ -117,9 +119,9 @@ def receipts(checked: Sequence[tuple[str, Receipt]]) -> Section:
     return Section(title=title, body=body, part=PagePart.RECEIPTS)
 
 
-def _receipt(name: str, receipt: Receipt) -> str:
-    text = receipt.to_json()
-    data = base64.b64encode(text.encode()).decode()
+def _receipt(name: str, receipt: Receipt, text: bytes) -> str:
+    shown = html.escape(text.decode())
+    data = base64.b64encode(text).decode()
     target = html.escape(f"{name}.receipt.json", quote=True)
     link = (
         f'<a download="{target}" href="data:application/json;base64,{data}">Download {target}</a>'
@@ -130,6 +132,6 @@ def _receipt(name: str, receipt: Receipt) -> str:
         f"Masquerade {html.escape(receipt.code_version)}.</p>"
         + page.folded(
             f"Read it: {name}",
-            f'<pre tabindex="0" role="region" aria-label="{label}">{html.escape(text)}</pre>',
+            f'<pre tabindex="0" role="region" aria-label="{label}">{shown}</pre>',
         )
     )
