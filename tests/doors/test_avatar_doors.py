@@ -157,6 +157,7 @@ def test_a_film_in_which_nobody_is_found_is_not_published_unasked(
     assert done.code == 6 and done.json["files"][0]["exit_code"] == 6 and not standing(public)
     done = command(*words(empty, public), "--yes", "--json")
     assert done.code == 0 and done.json["counted"]["people_found"] == 0
+    assert "Published all the same: a recording that it leaves as it was" in done.json["PRIVATE"][0]
 
 
 def test_a_strangers_masks_are_never_replaced(film: Path, command: Any, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from rich.progress import Progress
 from masquerade import _check, catalog, video
 from masquerade import ledger as ledgers
 from masquerade.compute import ahead, blas, device
+from masquerade.compute.asides import aside
 from masquerade.compute.progress import bars
 from masquerade.doors.bill import bill_of
 from masquerade.doors.publish import Bill, IfStanding, placed, publish
@@ -230,7 +231,9 @@ class _Made:
         """Stop a heuristic that hides nobody, before its output has a name; nothing was spent."""
         promise = self.promise
         is_partial = isinstance(promise, Heuristic) and promise.is_partial
-        if is_partial and not self.options.accept_unhidden:
+        if is_partial and self.options.accept_unhidden:
+            aside(f"Published all the same: {got}.")
+        elif is_partial:
             raise NotHidden(
                 f"Expected {promise.name} to hide somebody, got {got}. Nothing was published. "
                 "Look at it: if nobody is there who must be hidden, publish it with --yes (in "
