@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import time
+import tracemalloc
 import warnings
 import zipfile
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from masquerade import Options, check_receipt, make_mechanism, release_file
 from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput
-from masquerade.files import arrays, atomic
+from masquerade.files import array_on_disk, arrays, atomic
 
 AGAIN = Options(if_standing=IfStanding.OVERWRITE)
 MECHANISM = make_mechanism("gaussian_noise", epsilon=8, delta=1e-5, unit="frame", low=0, high=9)
@@ -133,6 +134,19 @@ def test_bad_files_get_a_clear_error_and_leave_nothing(tmp_path: Path) -> None:
         left_over(tmp_path)
     with pytest.raises(BadInput, match="got nothing"):
         release_file(tmp_path / "missing.npy", tmp_path / "out.npy", MECHANISM)
+
+
+@pytest.mark.parametrize("as_mask", [False, True])
+def test_a_header_as_large_as_memory_is_refused_unread(as_mask: bool, tmp_path: Path) -> None:
+    path, length = tmp_path / "a.npz", 64 << 20
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.npy", b"\x93NUMPY\2\0" + length.to_bytes(4, "little") + b" " * length)
+    tracemalloc.start()
+    with pytest.raises(BadInput, match="cannot be read"):
+        array_on_disk.read_array(path, lambda *_: None) if as_mask else arrays.read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 << 20
 
 
 def test_wrong_names_are_refused(tmp_path: Path) -> None:

@@ -21,10 +21,6 @@ from masquerade.errors import BadInput
 Check = Callable[[tuple[int, ...], "np.dtype[np.generic]"], None]
 
 _PIECE = 1 << 20  # bytes that are unpacked at a time
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 
 
 def array_names(path: Path) -> tuple[str, ...]:
@@ -63,7 +59,7 @@ def read_array(path: Path, check: Check, *, name: str | None = None) -> np.ndarr
                 with archive.open(info) as member:
                     return _unpacked(member, check)
         with path.open("rb") as stream:
-            shape, _, dtype = _header(stream)
+            shape, _, dtype = header(stream)
         check(shape, dtype)
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except BadInput:
@@ -77,16 +73,25 @@ def _is_archive(path: Path) -> bool:
         return stream.read(2) == b"PK"
 
 
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """Shape, whether the first axis is the fastest, and type."""
-    shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+def header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    """Shape, whether the first axis is the fastest, and type.
+
+    Only version 1.0 is taken, which NumPy writes for all numbers: the header of a later one may
+    be 4 GB long, and NumPy would read all of it.
+
+    Raises:
+        ValueError: if it is no header of numbers.
+    """
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("no header of version 1.0")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
     if dtype.hasobject or min(shape, default=0) < 0:
         raise ValueError("no array of numbers")
     return shape, is_fortran, dtype
 
 
 def _unpacked(member: IO[bytes], check: Check) -> np.ndarray:
-    shape, is_fortran, dtype = _header(member)
+    shape, is_fortran, dtype = header(member)
     check(shape, dtype)
     left = math.prod(shape) * dtype.itemsize
     with tempfile.TemporaryFile() as held:  # the map keeps it

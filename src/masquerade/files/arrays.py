@@ -16,6 +16,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.errors import BadInput
+from masquerade.files import array_on_disk
 
 SUFFIXES = (".npy", ".npz", ".csv")
 MAX_BYTES = 1 << 30  # of all numbers together, unless a caller asks for more
@@ -166,14 +167,9 @@ def _read_npz(path: Path, max_bytes: int) -> ArrayFile:
 
 def _announced(stream: IO[bytes], size: int) -> int:
     """The bytes of numbers that a .npy header announces, if ``size`` can hold them."""
-    version = np.lib.format.read_magic(stream)
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    shape, _, dtype = readers[version](stream)
+    shape, _, dtype = array_on_disk.header(stream)
     announced = math.prod(shape) * dtype.itemsize
-    if dtype.hasobject or min(shape, default=0) < 0 or announced + stream.tell() > size:
+    if announced + stream.tell() > size:
         raise ValueError("more is announced than is there")
     return announced
 
