@@ -19,8 +19,8 @@ from masquerade.files.signature import beside
 from masquerade.guarantee import Kind
 from masquerade.noise import Noise
 from masquerade.receipt import receipt_path, write_receipt
-from masquerade.report import releases, shrunk
-from masquerade.report.page import PagePart, Section, page
+from masquerade.report import page, releases, shrunk
+from masquerade.report.page import PagePart, Section
 from masquerade.report.plain import plainly
 from masquerade.scores import Attacked, Success
 from masquerade.video import write
@@ -88,7 +88,7 @@ def test_an_original_stands_beside_one_file_alone(command: Any, tmp_path: Path) 
 
 def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
     some = [Section(title=part.name, body="", part=part) for part in reversed(PagePart)]
-    text = page("t", some)
+    text = page.page("t", some)
     places = [text.index(f"<h2>{part.name}</h2>") for part in PagePart]
     assert places == sorted(places)
     assert text.index("<details>") > text.index("<h2>AUDIT"), "receipts and appendix are folded"
@@ -109,9 +109,9 @@ def test_a_film_comes_with_two_plain_answers_its_choice_and_its_audit(
     assert "Not refuted" in text and 'download="film.mp4.receipt.json"' in text
 
 
-def stamps(page: Path) -> list[tuple[str, str]]:
-    """How each stamp looks, and its first words."""
-    return re.findall(r'class="stamp (\w+)">([A-Z ]+):', page.read_text())
+def stamps(target: Path) -> list[tuple[str, str]]:
+    """How each stamp looks, and its first words, whichever files it names."""
+    return re.findall(r'class="stamp (\w+)">(?:[a-z., ]+: )?([A-Z ]+):', target.read_text())
 
 
 def test_only_what_is_proved_and_signed_by_a_key_that_was_named_is_public(
@@ -130,7 +130,8 @@ def test_only_what_is_proved_and_signed_by_a_key_that_was_named_is_public(
     assert stamps(target) == [("public", "PUBLIC")]
     assert "as the receipt states" not in target.read_text()
     assert command("report", film, BEFORE / "public" / "picture.png", *named).code == 0
-    assert stamps(target) == [("doubtful", "HEURISTIC")]
+    assert stamps(target) == [("doubtful", "HEURISTIC"), ("doubtful", "NOT VERIFIED")]
+    assert ">picture.png: HEURISTIC: this film" in target.read_text()
     beside(receipt_path(film)).unlink()
     assert command("report", film, *named).code == 0
     assert "anyone could have written it" in target.read_text()
@@ -142,7 +143,7 @@ def test_a_page_never_says_that_a_heuristic_shows_nothing_of_the_original() -> N
         shapes = ((4, 3),) if name == "gaussian_noise" else ((4, 32, 48, 3),)
         for noise in (Noise(), Noise(seed=1)):
             made = write_receipt(mechanism, shapes=shapes, noise=noise, output_sha256="0" * 64)
-            said = releases.caution(made, is_film=True, is_signed=True)
+            said = " ".join(releases.cautions(made, is_film=True, is_signed=True))
             if made.is_rehearsal:
                 assert said.startswith("REHEARSAL: this film is the original under noise")
             elif made.guarantee.kind is Kind.HEURISTIC:
@@ -150,7 +151,7 @@ def test_a_page_never_says_that_a_heuristic_shows_nothing_of_the_original() -> N
                 assert f"{name} changed to hide {mechanism.hides}." in said
             else:
                 assert said == ""
-                assert releases.caution(made, is_film=True, is_signed=False)
+                assert releases.cautions(made, is_film=True, is_signed=False)
 
 
 def test_a_sound_that_was_kept_is_not_public() -> None:
@@ -158,7 +159,28 @@ def test_a_sound_that_was_kept_is_not_public() -> None:
     made = write_receipt(
         pooled, shapes=((4, 32, 48, 3),), noise=Noise(), output_sha256="0" * 64, kept_sound=True
     )
-    assert releases.caution(made, is_film=True, is_signed=True).startswith("SOUND: the sound")
+    (said,) = releases.cautions(made, is_film=True, is_signed=True)
+    assert said.startswith("SOUND: the sound")
+
+
+def test_of_several_cautions_none_is_lost_and_the_most_telling_is_first() -> None:
+    pooled = catalog.example("release", "pooled_gaussian")
+    told: dict[str, Any] = {"shapes": ((4, 32, 48, 3),), "output_sha256": "0" * 64}
+    for noise, first in ((Noise(), "DOUBTFUL"), (Noise(seed=1), "REHEARSAL")):
+        made = write_receipt(pooled, noise=noise, kept_sound=True, **told)
+        said = releases.cautions(made, is_film=True, is_signed=False, doubt="Looks raw.")
+        words = [each.partition(":")[0] for each in said]
+        assert words[0] == first and {"DOUBTFUL", "SOUND"} < set(words)
+        assert ("NOT VERIFIED" in words) != made.is_rehearsal
+
+
+def test_a_stamp_names_the_files_that_it_is_of_where_there_are_several() -> None:
+    names = ("a.mp4", "b.mp4", "c.mp4", "d.mp4")
+    some = [
+        Section(title="", body="", cautions=("HEURISTIC: this",), names=names),
+        Section(title="", body="", cautions=(), names=("e.mp4",)),
+    ]
+    assert page.stamps(some) == ("doubtful", ["a.mp4, b.mp4, c.mp4 and 1 more: HEURISTIC: this"])
 
 
 def test_audits_of_others_stand_beside_their_claim(command: Any, tmp_path: Path) -> None:

@@ -66,17 +66,21 @@ def _section(files: list[Checked], original: Path | None, *, is_still: bool) -> 
     first, *others = files
     title = f"{counted(len(files), 'file')}, all released in one way" if others else first.name
     unit = media.unit_on_frame(first.receipt.guarantee.unit, first.path) if first.is_film else ""
-    is_signed = first.signed_by is not None
-    caution = releases.caution(first.receipt, is_film=first.is_film, is_signed=is_signed)
     section = releases.section(
         title,
         first.receipt,
         pictures=_pictures(files, original, is_still=is_still),
         unit=unit,
         is_film=first.is_film,
-        caution=f"DOUBTFUL: {first.doubt}" if first.doubt else caution,
+        cautions=releases.cautions(
+            first.receipt,
+            is_film=first.is_film,
+            is_signed=first.signed_by is not None,
+            doubt=first.doubt,
+        ),
     )
-    return replace(section, has_originals=original is not None)
+    names = tuple(one.name for one in files)
+    return replace(section, has_originals=original is not None, names=names)
 
 
 def _pictures(files: list[Checked], original: Path | None, *, is_still: bool) -> str:

@@ -30,15 +30,17 @@ class Section:
         title: its heading.
         body: HTML, made by the functions of this room.
         has_originals: whether anything in it was computed from private input beside a release.
-        caution: why a release that it shows is not proved, or not known to be one; empty if it is,
-            None where there is none.
+        cautions: why a release that it shows is not proved, or not known to be one, the most
+            telling first; none if it is, None where it shows no release.
+        names: of the files that it shows.
         part: where it stands; sections of one part stay in their order.
     """
 
     title: str
     body: str
     has_originals: bool = False
-    caution: str | None = None
+    cautions: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
     part: PagePart = PagePart.PICTURES
 
 
@@ -51,19 +53,14 @@ _PROVED = (
     "PUBLIC: all that was computed from originals is under a proof, and signed by a key that was "
     "named. It may be shared."
 )
+_MOST_NAMES = 3  # of files in a stamp
 
 
 def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
     """The whole page; one section with originals makes all of it private, one caution doubtful."""
-    said = {section.caution for section in sections}
-    if any(section.has_originals for section in sections):
-        kind, stamps = "private", [_PRIVATE]
-    elif cautions := sorted(said - {None, ""}, key=str):
-        kind, stamps = "doubtful", list(map(str, cautions))
-    else:
-        kind, stamps = "public", [_PROVED if "" in said else _PUBLIC]
+    kind, said = stamps(sections)
     stamp = "".join(
-        f'<p><strong class="stamp {kind}">{html.escape(each)}</strong></p>' for each in stamps
+        f'<p><strong class="stamp {kind}">{html.escape(each)}</strong></p>' for each in said
     )
     parts = [
         "<!doctype html>",
@@ -78,6 +75,28 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
         f"</main><script>{SCRIPT}</script></body></html>\n",
     ]
     return "\n".join(parts)
+
+
+def stamps(sections: Sequence[Section]) -> tuple[str, list[str]]:
+    """How a page is stamped, and in which words; of several files, each caution names its own."""
+    if any(section.has_originals for section in sections):
+        return "private", [_PRIVATE]
+    released = [section for section in sections if section.cautions is not None]
+    files: dict[str, list[str]] = {}
+    for section in released:
+        for caution in section.cautions or ():
+            files.setdefault(caution, []).extend(section.names)
+    if not files:
+        return "public", [_PROVED if released else _PUBLIC]
+    is_one = sum(len(section.names) for section in released) < 2
+    return "doubtful", [
+        caution if is_one else f"{_listed(names)}: {caution}" for caution, names in files.items()
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + f" and {more} more" * (more > 0)
 
 
 def _placed(section: Section) -> str:

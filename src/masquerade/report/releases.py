@@ -27,7 +27,7 @@ def section(
     pictures: str = "",
     unit: str = "",
     is_film: bool = False,
-    caution: str | None = None,
+    cautions: tuple[str, ...] | None = None,
 ) -> Section:
     """What was published, and two answers in plain words; the exact ones are folded away.
 
@@ -37,11 +37,11 @@ def section(
         pictures: of it, made by `masquerade.report.media`.
         unit: the same, of what one unit covers.
         is_film: whether it is a film or a picture.
-        caution: what stands against it, by `caution`; None if it was made here.
+        cautions: what stands against it, by `cautions`; None if it was made here.
     """
     said = plainly(receipt.guarantee, is_film=is_film, is_rehearsal=receipt.is_rehearsal)
     kind, states = ("good", "") if said.is_proved else ("bad", "")
-    if said.is_proved and caution:
+    if said.is_proved and cautions:
         kind, states = "doubtful", ", as the receipt states"
     cards = (
         f'<div class="cards"><div class="card {kind}"><h3>What is protected{states}</h3>'
@@ -52,45 +52,55 @@ def section(
     exact = page.listing(explain(receipt.guarantee, is_technical=True))
     people = count_people(receipt.counted, receipt.shapes[0][0]) if receipt.counted else []
     body = page.paragraphs(people) + pictures + cards + page.folded("The same, exactly", exact)
-    return Section(title=title, body=body, caution=caution)
+    return Section(title=title, body=body, cautions=cautions)
 
 
-def caution(receipt: Receipt, *, is_film: bool, is_signed: bool) -> str:
-    """Why it may not be shared as something that is proved; empty if it may.
+def cautions(
+    receipt: Receipt, *, is_film: bool, is_signed: bool, doubt: str = ""
+) -> tuple[str, ...]:
+    """Why it may not be shared as something that is proved, the most telling first.
 
     Args:
         receipt: that was checked.
         is_film: whether it is a film or a picture.
         is_signed: whether a key that the reader named has signed it.
+        doubt: what the file itself says against its receipt.
+
+    Returns:
+        Nothing if it may.
     """
     guarantee, what = receipt.guarantee, "film" if is_film else "file"
-    hides = guarantee.released.partition("tries to hide ")[2].partition(";")[0]
+    said = []
     if receipt.is_rehearsal:
-        return (
+        said.append(
             f"REHEARSAL: this {what} is the original under noise that anybody who knows the seed "
             "can take away. It must not be shared."
         )
-    if guarantee.kind is Kind.HEURISTIC:
-        but = f"to hide {hides}" if hides else "to hide something"
-        return (
+    elif guarantee.kind is Kind.HEURISTIC:
+        hides = guarantee.released.partition("tries to hide ")[2].partition(";")[0]
+        said.append(
             f"HEURISTIC: this {what} is the original, but for what {receipt.mechanism} changed "
-            f"{but}. Nothing is proved; what it left is shown as it was."
+            f"to hide {hides or 'something'}. Nothing is proved; what it left is shown as it was."
         )
-    if not plainly(guarantee, is_film=is_film).is_proved:
-        return f"NO GUARANTEE: this {what} was made from originals, and no proof protects them."
-    if receipt.kept_sound:
-        return "SOUND: the sound of this film is that of the original; no proof covers it."
-    if guarantee.kind is Kind.FORMAL_RELAXED:
-        return (
+    elif not plainly(guarantee, is_film=is_film).is_proved:
+        said.append(
+            f"NO GUARANTEE: this {what} was made from originals, and no proof protects them."
+        )
+    elif guarantee.kind is Kind.FORMAL_RELAXED:
+        said.append(
             f"PROVED IN PART: nothing is promised for what this {what} treats as public, which is "
             "used as it was."
-        ) + " Nor has a key that was named signed it." * (not is_signed)
-    if not is_signed:
-        return (
+        )
+    if doubt:
+        said.append(f"DOUBTFUL: {doubt}")
+    if receipt.kept_sound:
+        said.append("SOUND: the sound of this film is that of the original; no proof covers it.")
+    if not is_signed and not receipt.is_rehearsal:
+        said.append(
             "NOT VERIFIED: no key that was named has signed the receipt, so anyone could have "
             "written it."
         )
-    return ""
+    return tuple(said)
 
 
 def _exposed(said: Sequence[str]) -> str:
