@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade import _json, catalog
+from masquerade import _json, catalog, make_mechanism
 from masquerade.doors.receipt import check_receipt
 from masquerade.files.signature import beside
 from masquerade.guarantee import Kind
@@ -172,6 +172,39 @@ def test_of_several_cautions_none_is_lost_and_the_most_telling_is_first() -> Non
         words = [each.partition(":")[0] for each in said]
         assert words[0] == first and {"DOUBTFUL", "SOUND"} < set(words)
         assert ("NOT VERIFIED" in words) != made.is_rehearsal
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "kind", "said"),
+    [
+        (8, "public", ""),
+        (60, "doubtful", "HARDLY PROTECTED: somebody who knows all the rest"),
+        (500, "doubtful", "NO GUARANTEE: this film was made from originals, under a proof so weak"),
+    ],
+)
+def test_a_proof_that_is_worth_little_is_not_green(epsilon: float, kind: str, said: str) -> None:
+    words = {"epsilon": epsilon, "delta": 1e-4, "unit": "pixels", "pixels": 16}
+    made = write_receipt(
+        make_mechanism("cosine_gaussian", **words),
+        shapes=((4, 32, 48, 3),),
+        noise=Noise(),
+        output_sha256="0" * 64,
+    )
+    cautions = releases.cautions(made, is_film=True, is_signed=True)
+    section = releases.section("", made, is_film=True, cautions=cautions)
+    assert page.stamps([section])[0] == kind and "".join(cautions).startswith(said)
+
+
+def test_times_that_were_kept_are_no_part_of_the_proof() -> None:
+    made = write_receipt(
+        catalog.example("release", "pooled_gaussian"),
+        shapes=((4, 32, 48, 3),),
+        noise=Noise(),
+        output_sha256="0" * 64,
+        kept_times=True,
+    )
+    _, (said,) = page.stamps([releases.section("", made, is_film=True, cautions=())])
+    assert said.startswith("PUBLIC") and "but for what is listed as taken as public" in said
 
 
 def test_a_stamp_names_the_files_that_it_is_of_where_there_are_several() -> None:

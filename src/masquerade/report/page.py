@@ -33,6 +33,7 @@ class Section:
         cautions: why a release that it shows is not proved, or not known to be one, the most
             telling first; none if it is, None where it shows no release.
         names: of the files that it shows.
+        keeps_times: whether a film kept the times of its frames, as public.
         part: where it stands; sections of one part stay in their order.
     """
 
@@ -41,6 +42,7 @@ class Section:
     has_originals: bool = False
     cautions: tuple[str, ...] | None = None
     names: tuple[str, ...] = ()
+    keeps_times: bool = False
     part: PagePart = PagePart.PICTURES
 
 
@@ -50,9 +52,10 @@ _PRIVATE = (
 )
 _PUBLIC = "PUBLIC: nothing on this page was computed from originals. It may be shared."
 _PROVED = (
-    "PUBLIC: all that was computed from originals is under a proof, and signed by a key that was "
-    "named. It may be shared."
+    "PUBLIC: all that was computed from originals is under a proof{but}, and signed by a key that "
+    "was named. It may be shared."
 )
+_BUT_PUBLIC = ", but for what is listed as taken as public"
 _MOST_NAMES = 3  # of files in a stamp
 
 
@@ -87,7 +90,8 @@ def stamps(sections: Sequence[Section]) -> tuple[str, list[str]]:
         for caution in section.cautions or ():
             files.setdefault(caution, []).extend(section.names)
     if not files:
-        return "public", [_PROVED if released else _PUBLIC]
+        but = _BUT_PUBLIC * any(section.keeps_times for section in released)
+        return "public", [_PROVED.format(but=but) if released else _PUBLIC]
     is_one = sum(len(section.names) for section in released) < 2
     return "doubtful", [
         caution if is_one else f"{_listed(names)}: {caution}" for caution, names in files.items()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from masquerade.receipt import Receipt
 
 _MOST_FILES = 500  # whose receipts a page carries
+_ALWAYS = "perhaps every time"  # as `plainly` has it
 
 
 def section(
@@ -52,7 +53,7 @@ def section(
     exact = page.listing(explain(receipt.guarantee, is_technical=True))
     people = count_people(receipt.counted, receipt.shapes[0][0]) if receipt.counted else []
     body = page.paragraphs(people) + pictures + cards + page.folded("The same, exactly", exact)
-    return Section(title=title, body=body, cautions=cautions)
+    return Section(title=title, body=body, cautions=cautions, keeps_times=receipt.kept_times)
 
 
 def cautions(
@@ -70,7 +71,7 @@ def cautions(
         Nothing if it may.
     """
     guarantee, what = receipt.guarantee, "film" if is_film else "file"
-    said = []
+    plain, said = plainly(guarantee, is_film=is_film), []
     if receipt.is_rehearsal:
         said.append(
             f"REHEARSAL: this {what} is the original under noise that anybody who knows the seed "
@@ -82,11 +83,16 @@ def cautions(
             f"HEURISTIC: this {what} is the original, but for what {receipt.mechanism} changed "
             f"to hide {hides or 'something'}. Nothing is proved; what it left is shown as it was."
         )
-    elif not plainly(guarantee, is_film=is_film).is_proved:
+    elif not plain.is_proved:
+        weak = "under a proof so weak that anything may show"
+        proof = "and no proof protects them" if guarantee.epsilon is None else weak
+        said.append(f"NO GUARANTEE: this {what} was made from originals, {proof}.")
+    if plain.is_proved and any(_ALWAYS in each for each in plain.protected):
         said.append(
-            f"NO GUARANTEE: this {what} was made from originals, and no proof protects them."
+            "HARDLY PROTECTED: somebody who knows all the rest would notice a change of what is "
+            f"protected {_ALWAYS}."
         )
-    elif guarantee.kind is Kind.FORMAL_RELAXED:
+    if plain.is_proved and guarantee.kind is Kind.FORMAL_RELAXED:
         said.append(
             f"PROVED IN PART: nothing is promised for what this {what} treats as public, which is "
             "used as it was."
