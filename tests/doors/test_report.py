@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import shutil
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from masquerade import _json, catalog, make_mechanism
+from masquerade.doors.learned import SUFFIX as PRIVATE_LIST
 from masquerade.doors.receipt import check_receipt
 from masquerade.files.signature import beside
 from masquerade.guarantee import Kind
@@ -124,6 +126,9 @@ def test_only_what_is_proved_and_signed_by_a_key_that_was_named_is_public(
     assert command("report", film, "--out", target).code == 0
     text = target.read_text()
     assert stamps(target) == [("doubtful", "NOT VERIFIED")]
+    told = command("report", film, "--out", target, "--json").json["stamps"]
+    assert told[0].startswith("NOT VERIFIED") and html.escape(told[0]) in text
+    assert told[0] in command("report", film, "--out", target).out
     assert "signed by an unknown key" in text and "protected, as the receipt states" in text
     named = ("--signer", signing_folder / "signing-key.pub.pem", "--out", target)
     assert command("report", film, *named).code == 0
@@ -321,6 +326,19 @@ def test_a_page_replaces_nothing_and_does_not_stand_among_what_is_published(
     done = command("report", tmp_path, "--out", tmp_path / "page.html")
     assert done.code == 2 and "outside of the published folder" in done.err
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_private_list_among_what_is_published_is_named(command: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "public"
+    folder.mkdir()
+    for path in (FILM, receipt_path(FILM)):
+        shutil.copy(path, folder)
+    kept = folder / f"film.mp4{PRIVATE_LIST}"
+    kept.write_text("")
+    words = ("report", folder, "--out", tmp_path / "p.html")
+    for each in (words, ("receipt", "check", folder)):
+        assert f"! {kept} is PRIVATE: take it out before you publish." in command(*each).out
+    assert command(*words, "--json").json["private_lists"] == [str(kept)]
 
 
 def test_plain_words_never_promise_more_than_the_exact_ones() -> None:

@@ -21,6 +21,7 @@ from masquerade.doors.receipt_files import (
     compare_with_file,
     private_lists,
     published_files,
+    warnings_of,
 )
 from masquerade.errors import BadInput, SignatureMissing, exit_code
 from masquerade.events import NoGuaranteeDpEvent, event_to_json
@@ -281,8 +282,14 @@ class CheckReceipt:
         files = published_files(self.files)
         if not files:
             raise ValueError("Expected a published file, or a folder of them, got none; name one.")
+        private = private_lists(self.files)
         if len(files) == 1:
-            return self._one(self._checked(files[0]))
+            answer = self._one(self._checked(files[0]))
+            return replace(
+                answer,
+                data={**answer.data, "private": list(map(str, private))},
+                lines=[*answer.lines, *warnings_of(private)],
+            )
         checked: list[dict[str, Any]] = []
         lines, codes = [], set()
         for file in files:
@@ -296,8 +303,8 @@ class CheckReceipt:
             checked.append(self._one(found).data)
             lines.append(f"  {file} is {found.standing}. {found.introduced()[0]}")
             lines += [f"! {found.doubt}"] * bool(found.doubt)
-        good, private = sum(each["ok"] for each in checked), private_lists(self.files)
-        lines += [f"! {path} is PRIVATE: take it out before you publish." for path in private]
+        good = sum(each["ok"] for each in checked)
+        lines += warnings_of(private)
         lines.append(f"{good} of {len(files)} files agree with their receipts.")
         return Answer(
             data={"files": checked, "ok": not codes, "private": list(map(str, private))},

@@ -50,6 +50,11 @@ def private_lists(paths: Iterable[Path | str]) -> list[Path]:
     return [one for folder in folders for one in sorted(folder.rglob(f"*{PRIVATE_LIST}"))]
 
 
+def warnings_of(private: Iterable[Path]) -> list[str]:
+    """A line for each of these lists."""
+    return [f"! {path} is PRIVATE: take it out before you publish." for path in private]
+
+
 def _is_published(path: Path, folder: Path) -> bool:
     is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
     is_beside = SUFFIX in path.name or path.name.endswith(PRIVATE_LIST)

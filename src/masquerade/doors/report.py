@@ -10,7 +10,7 @@ from tyro.conf import Positional, UseAppendAction
 
 from masquerade.doors import Answer, report_files, report_found, report_frontier
 from masquerade.doors.receipt import Checked
-from masquerade.doors.receipt_files import published_files
+from masquerade.doors.receipt_files import private_lists, published_files, warnings_of
 from masquerade.files import atomic
 from masquerade.report import page, releases
 
@@ -63,8 +63,21 @@ def write_report(
         BadInput: if a file and its receipt do not agree; nothing is written.
         ValueError: if the page would stand in place of something else.
     """
-    _check_target(Path(target), [Path(each) for each in files])
-    found, beside = published_files(files), beside or Beside()
+    _write(files, Path(target), beside=beside or Beside(), public=public, signers=signers)
+    return Path(target)
+
+
+def _write(
+    files: Sequence[Path | str],
+    target: Path,
+    *,
+    beside: Beside,
+    public: bool,
+    signers: Sequence[Path | str],
+) -> list[str]:
+    """Check the receipts and write the page; how it is stamped."""
+    _check_target(target, [Path(each) for each in files])
+    found = published_files(files)
     if not found:
         raise ValueError("Expected at least one published file.")
     used = Beside(audits=beside.audits, plays=beside.plays) if public else beside
@@ -84,9 +97,9 @@ def write_report(
     sections.append(releases.receipts(named, texts=[one.text for one in checked]))
     lead = _lead(checked, is_public=public, is_private=used.is_private)
     text = page.page("What was published", sections, lead=lead)
-    is_private = any(section.has_originals for section in sections)
-    atomic.write_whole(Path(target), text.encode(), is_private=is_private)
-    return Path(target)
+    kind, stamps = page.stamps(sections)
+    atomic.write_whole(target, text.encode(), is_private=kind == "private")
+    return stamps
 
 
 def _check_target(target: Path, files: Sequence[Path]) -> None:
@@ -175,15 +188,19 @@ class Report:
             audits=self.audits,
             plays=self.audit,
         )
-        write_report(self.files, self.out, beside=beside, public=self.public, signers=self.signer)
-        is_private = beside.is_private and not self.public
+        stamps = _write(
+            self.files, self.out, beside=beside, public=self.public, signers=self.signer
+        )
+        is_private, lists = beside.is_private and not self.public, private_lists(self.files)
         return Answer(
             data={
                 "report": str(self.out),
                 "files": len(published_files(self.files)),
                 "private": is_private,
+                "stamps": stamps,
+                "private_lists": list(map(str, lists)),
             },
-            lines=[f"Wrote {self.out}{', which is PRIVATE' * is_private}."],
+            lines=[f"Wrote {self.out}. {' '.join(stamps)}", *warnings_of(lists)],
         )
 
 
