@@ -134,6 +134,11 @@ class Receipt:
             is_day = False
         if not is_day:
             raise ValueError(f"Expected a day such as 2026-02-28, got date={self.date!r:.80}.")
+        latest = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=2)
+        if self.date > latest.isoformat():
+            raise ValueError(
+                f"Expected a day that has come, got date={self.date}; set the clock right."
+            )
         if self.ledger_sequence is not None and self.ledger_sequence < 1:
             raise ValueError(f"Expected ledger_sequence >= 1, got {self.ledger_sequence}.")
         if any(seed < 0 for seed in self.public_seeds):
@@ -160,7 +165,7 @@ class Receipt:
             BadInput: if the text cannot be one, whatever it is.
         """
         try:
-            data = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
+            data = json.loads(text, parse_constant=_refuse, object_pairs_hook=once)
             return _json.decode(cls, data)
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
             raise BadInput(f"Expected a receipt; this cannot be one: {error}") from error
@@ -168,7 +173,7 @@ class Receipt:
             raise BadInput("Expected a receipt, got a text that nests too deeply.") from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys stand once: of two, each reader may take another."""
     counts = Counter(key for key, _ in pairs)
     if len(counts) < len(pairs):

@@ -82,6 +82,13 @@ def test_a_signature_that_holds_no_key_says_nothing_but_a_fingerprint(
     assert command("receipt", "check", released, "--require-signature").code in (4, 7)
 
 
+def test_a_signature_that_says_something_twice_is_refused(released: Path, command: Any) -> None:
+    place = beside(receipt_path(released))
+    place.write_text(place.read_text().replace('"format": 1', '"format": 1, "format": 1'))
+    done = command("receipt", "check", released)
+    assert done.code == 4 and "cannot be read" in done.err
+
+
 def test_one_of_several_keys_that_the_reader_named_vouches(
     released: Path, command: Any, tmp_path: Path, signing_folder: Path
 ) -> None:

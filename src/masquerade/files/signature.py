@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from masquerade.errors import BadInput
 from masquerade.files import atomic
+from masquerade.receipt import once
 
 SUFFIX = ".sig"
 _MOST_BYTES = 1 << 16  # of a key
@@ -112,7 +113,8 @@ def check(path: Path, data: bytes, *, signers: Iterable[Path] = ()) -> Signature
 def _read(place: Path) -> dict[str, str] | None:
     """What a signature's file says, as text; None where there is none."""
     try:
-        said: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+        text = place.read_text(encoding="utf-8")
+        said: dict[str, Any] = json.loads(text, object_pairs_hook=once)
         if (said["format"], said["algorithm"]) != (1, "Ed25519"):
             raise ValueError(said["format"])
         wanted = ("key_sha256", "signature", *(["public_key"] if "public_key" in said else []))
@@ -154,12 +156,20 @@ def private_key(path: Path) -> Ed25519PrivateKey:
     try:
         held = os.fstat(descriptor)
         if not stat.S_ISREG(held.st_mode) or held.st_uid != os.geteuid():
-            raise BadInput(f"Expected a private key of your own, got {path}; make another.")
+            raise BadInput(
+                f"Expected a private key in a file of your own, got {path}; name another, or move "
+                "it away and make one with: masquerade receipt keygen"
+            )
+        data = os.read(descriptor, _MOST_BYTES)
+        if b"PUBLIC KEY" in data:
+            raise BadInput(
+                f"Expected a private key at {path}, got a public one; name the private half, the "
+                "file without .pub in its name."
+            )
         if held.st_mode & 0o077:
             raise BadInput(
                 f"Expected a private key that its owner alone can read, got {path}; chmod 600 it."
             )
-        data = os.read(descriptor, _MOST_BYTES)
     finally:
         os.close(descriptor)
     try:
@@ -185,7 +195,10 @@ def _loaded(pem: bytes | str, path: Path) -> Ed25519PublicKey:
     try:
         key = serialization.load_pem_public_key(pem.encode() if isinstance(pem, str) else pem)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise BadInput(f"Expected a public key in PEM at {path}; it cannot be one.") from error
+        raise BadInput(
+            f"Expected a public key in PEM at {path}; it cannot be one. Get it anew, or move it "
+            "away."
+        ) from error
     if not isinstance(key, Ed25519PublicKey):
         raise BadInput(f"Expected an Ed25519 key at {path}, got another kind.")
     return key
