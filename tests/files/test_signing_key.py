@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from masquerade import check_receipt, make_mechanism, release_file
 from masquerade.doors.receipt import read_checked
@@ -132,6 +133,24 @@ def folder_for_a_key(key: Path) -> None:
     key.mkdir()
 
 
+def public_key_in_its_place(key: Path) -> None:
+    key.write_bytes(signing_key.public_of(key).read_bytes())
+    key.chmod(0o644)
+
+
+def public_half_of_another(key: Path) -> None:
+    signature.write_public(Ed25519PrivateKey.generate(), signing_key.public_of(key))
+
+
+def damaged_public_half(key: Path) -> None:
+    signing_key.public_of(key).write_text("-----BEGIN PUBLIC KEY-----\n")
+
+
+def damaged_public_half_alone(key: Path) -> None:
+    damaged_public_half(key)
+    key.unlink()
+
+
 def open_folder(key: Path) -> None:
     key.parent.chmod(0o770)
 
@@ -147,7 +166,11 @@ def linked_folder(key: Path) -> None:
         (linked_key, "Name the file itself"),
         (damaged_key, "receipt keygen"),
         (empty_key, "receipt keygen"),
-        (folder_for_a_key, "make another"),
+        (folder_for_a_key, "receipt keygen"),
+        (public_key_in_its_place, "name the private half"),
+        (public_half_of_another, "writes it anew"),
+        (damaged_public_half, "writes it anew"),
+        (damaged_public_half_alone, "move it away"),
         (open_folder, "chmod 700"),
         (linked_folder, "MASQUERADE_SIGNING_KEY"),
     ],
@@ -160,6 +183,21 @@ def test_a_key_that_others_may_have_touched_is_refused_before_anything_is_writte
     done = command("release", home / "in.npy", home / "out.npy", *WORDS)
     assert done.code == 4 and remedy in done.err, done.err
     assert not list(home.glob("out*"))
+
+
+def test_keygen_refuses_a_place_that_releases_would_refuse(
+    home: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = command("receipt", "keygen", "--rotate")
+    assert done.code == 4 and "without --rotate" in done.err
+    folder = home / ".config" / "masquerade"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    done = command("receipt", "keygen")
+    assert done.code == 4 and "chmod 700" in done.err and not list(folder.iterdir())
+    monkeypatch.setenv("HOME", "/proc/nothing")
+    done = command("receipt", "keygen")
+    assert done.code == 4 and "receipt keygen KEY.pem" in done.err
 
 
 def test_a_key_that_is_named_signs_and_one_that_is_not_there_is_refused(

@@ -8,7 +8,20 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from masquerade.doors import Answer
+from masquerade.errors import BadInput
 from masquerade.files import signature, signing_key
+
+
+def _make_folder(folder: Path) -> None:
+    """One that releases trust."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"Expected a folder that can be made for your key, got {folder} ({error.strerror}); "
+            "name a file for it: masquerade receipt keygen KEY.pem"
+        ) from error
+    signing_key.check_folder(folder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +46,7 @@ class Keygen:
         if self.rotate:
             aside = signing_key.rotate(private)
         if self.key is None:
-            private.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(private.parent)
         key = signature.fingerprint(signature.make_keys(private, public).public_key())
         after = (
             f"What was signed before stays good: its public key is now {aside}. Whoever checks "

@@ -68,14 +68,16 @@ def _kept(private: Path) -> Signing:
     """The key that is there, or a new one."""
     public = public_of(private)
     with contextlib.suppress(FileNotFoundError):
-        _check_folder(private.parent)
+        check_folder(private.parent)
         key = signature.private_key(private)
-        if not public.exists():  # a crash came before it
+        if public.exists():
+            _check_halves(key, public)
+        else:  # a crash came before it
             with contextlib.suppress(OSError):
                 signature.write_public(key, public)
         return Signing(key=key)
     private.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check_folder(private.parent)
+    check_folder(private.parent)
     with atomic.alone(private):
         with contextlib.suppress(FileNotFoundError):  # another process was quicker
             return Signing(key=signature.private_key(private))
@@ -111,13 +113,17 @@ def is_own(key_sha256: str) -> bool:
         return signature.fingerprint(load(Path(named)).public_key()) == key_sha256
     if private is None or not private.parent.is_dir():
         return False
-    _check_folder(private.parent)
+    check_folder(private.parent)
     known = private.parent.glob(f"{private.stem}*.pub.pem")
     return key_sha256 in {signature.fingerprint(signature.public_key(each)) for each in known}
 
 
 def rotate(private: Path) -> Path:
     """Move a key aside, both halves; where the public one is now."""
+    if not os.path.lexists(private):
+        raise BadInput(
+            f"Expected a key to move aside at {private}; there is none. Make one without --rotate."
+        )
     with atomic.alone(private):
         key = load(private)
         aside = _aside(private, key.public_key())
@@ -144,7 +150,18 @@ def _unsigned(why: str) -> Signing:
     return Signing(notes=(f"{said}it with: masquerade receipt sign",))
 
 
-def _check_folder(folder: Path) -> None:
+def _check_halves(key: Ed25519PrivateKey, public: Path) -> None:
+    """Readers get the half of the key that signs, and of no other."""
+    with contextlib.suppress(BadInput):
+        if signature.public_key(public) == key.public_key():
+            return
+    raise BadInput(
+        f"Expected the public half of your key at {public}, got another one; move it away, and the "
+        "next release writes it anew."
+    )
+
+
+def check_folder(folder: Path) -> None:
     """Nobody else can put a key into it."""
     held = folder.lstat()
     is_own = stat.S_ISDIR(held.st_mode) and held.st_uid == os.geteuid()
