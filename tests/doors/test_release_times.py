@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,19 @@ def test_frames_of_a_phone_keep_their_times_and_the_receipt_says_so(
         mq.check_receipt(target)
     even = command("release", source, tmp_path / "out.avi", *POOLED)
     assert even.code == 2 and "Expected a constant rate for a .avi" in even.err
+
+
+def test_frames_that_are_hours_apart_stay_so(tmp_path: Path, command: Any) -> None:
+    pts = [0, 3600_000, 3600_040, 9000_000]
+    kind = Kind(options=KINDS["h264.mp4"].options, pts=pts)
+    source, target = maker.make(tmp_path / "in.mp4", FILM[:4], kind), tmp_path / "out.mp4"
+    assert command("release", source, target, *POOLED).code == 0
+    found = mq.probe_file(target)
+    assert found.times == tuple(90 * each for each in pts) and found.seconds > 9000
+    pts[-1] = 9 * 3600_000
+    maker.make(source, FILM[:4], replace(kind, pts=pts))
+    apart = command("release", source, tmp_path / "o.mp4", *POOLED)
+    assert apart.code == 2 and "at most 6 hours between two frames, got 8" in apart.err
 
 
 @pytest.mark.parametrize("name", ["film.mp4", "frames.npy"])

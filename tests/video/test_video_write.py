@@ -356,3 +356,5 @@ def test_times_that_cannot_be_kept_are_refused() -> None:
         write.Outline(suffix=".avi", times=(0, 1, 2), **of).check()
     with pytest.raises(ValueError, match="Expected 3 times that rise"):
         write.Outline(suffix=".mp4", times=(0, 2, 2), **of).check()
+    with pytest.raises(ValueError, match="at most 6 hours between two frames, got 8; cut"):
+        write.Outline(suffix=".mp4", times=(0, 2, 2 + 8 * 3600 * 90_000), **of).check()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from array import array
 from fractions import Fraction
 
+import numpy as np
 from av.video.stream import VideoStream
 
 TICK = Fraction(1, 90_000)  # seconds: of all times that are kept, whatever the camera counts in
 
-_MAX_RATE_HZ = 1000
+_MAX_RATE_HZ = Fraction(1000)
+_MIN_RATE_HZ = Fraction(1, 1001)
 _FALLBACK = Fraction(25)
 
 
@@ -41,16 +43,23 @@ class Clock:
 
     @property
     def is_variable(self) -> bool:
-        """Whether the steps differ by more than rounding: two ticks and a twentieth of a step."""
+        """Whether the steps differ by a tenth, or an even rate would move a frame by half a step.
+
+        Two ticks of either are rounding.
+        """
         if not self._is_whole or self.count < 3:
             return False
         spread = self._longest - self._shortest
-        return spread > 2 and spread * 20 > self._longest + self._shortest
+        if spread > 2 and spread * 20 > self._longest + self._shortest:
+            return True
+        shown = np.array(self._every, float)
+        moved = np.abs(shown - np.linspace(shown[0], shown[-1], self.count)).max()
+        return bool(moved > max(2, self._span() / (self.count - 1) / 2))
 
     def times(self, stream: VideoStream) -> tuple[int, ...]:
         """When each frame is shown, in ticks since the first, rising; none at a constant rate."""
         found: list[int] = []
-        if self.is_variable and self._shortest >= 0 and self._measured(stream):
+        if self._has_times:
             ticks = _tick(stream) / TICK
             for pts in self._every:
                 time = round((pts - self._every[0]) * ticks)
@@ -74,7 +83,12 @@ class Clock:
             for rate in sane:
                 if not self.is_variable and abs(steps / rate - span) <= 2 * tick + span / 500:
                     return rate, ""
-            if measured := self._measured(stream):
+            measured = (steps / span).limit_denominator(1001)
+            if self._has_times and not _MIN_RATE_HZ <= measured <= _MAX_RATE_HZ:
+                taken = min(max(measured, _MIN_RATE_HZ), _MAX_RATE_HZ)
+                shown = f"{float(steps / span):g} Hz is the average"
+                return taken, f"The time between frames varies; {shown}, {float(taken):g} is said."
+            if 0 < measured <= _MAX_RATE_HZ:
                 if self.is_variable or not said:
                     return measured, ""
                 header = float(said[0])
@@ -83,11 +97,9 @@ class Clock:
             return sane[0], ""
         return _FALLBACK, "No frame rate can be told from the file; 25 Hz is assumed."
 
-    def _measured(self, stream: VideoStream) -> Fraction:
-        """The average over the timestamps, or 0 if no film can have that."""
-        span = self._span() * _tick(stream)
-        rate = ((self.count - 1) / span).limit_denominator(1001) if span > 0 else Fraction(0)
-        return rate if rate <= _MAX_RATE_HZ else Fraction(0)
+    @property
+    def _has_times(self) -> bool:
+        return self.is_variable and self._shortest >= 0
 
     def _span(self) -> int:
         if not self._is_whole or self._first is None or self._last is None:

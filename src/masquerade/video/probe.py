@@ -18,7 +18,7 @@ from av.video.stream import VideoStream
 
 from masquerade.compute import ahead
 from masquerade.video import MAX_PIXELS, colour, read, source, upright
-from masquerade.video.clock import Clock
+from masquerade.video.clock import TICK, Clock
 
 _HDR = {16: "PQ", 18: "HLG"}
 
@@ -91,8 +91,9 @@ class Contents:
 
     @property
     def seconds(self) -> float:
-        """Playing time at that rate."""
-        return float(self.frames / self.rate)
+        """Playing time; the last frame is shown for a step of that rate."""
+        before = self.times[-1] * TICK if self.times else (self.frames - 1) / self.rate
+        return float(before + 1 / self.rate)
 
 
 def probe(
@@ -182,7 +183,7 @@ def _warnings(
         f"The header says {found.header_frames} frames; decoding gives {found.frames}.": lies,
         doubt: bool(doubt),
         f"The time between frames varies; {found.rate_hz:g} Hz is the average.": (
-            found.is_variable_rate
+            found.is_variable_rate and not doubt
         ),
         "Transparency is dropped.": found.has_alpha,
         f"{found.bits} bits a channel are reduced to 8.": found.bits > 8,

@@ -7,7 +7,7 @@ import errno
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +25,7 @@ from masquerade.video import PICTURES, audio, colour, formats, handle, source
 from masquerade.video.clock import TICK
 
 _MAX_RATE_HZ = 1000
+_LONGEST_STEP = 6 * 3600  # seconds: a .mp4 counts them in 31 bits of ticks
 _THREADS = 4  # and not as many as there are cores: the file would depend on the machine
 _NOT_READABLE = "Expected to read back what was written"
 _NO_MESSAGES = "filter_units=remove_types=6"  # x264 writes its settings and threads into one
@@ -97,6 +98,12 @@ class Outline:
             )
         if self.times and (len(self.times) != frames or sorted({*self.times}) != [*self.times]):
             raise ValueError(f"Expected {frames} times that rise, got {len(self.times)} others.")
+        longest = max((after - time for time, after in pairwise(self.times)), default=0) * TICK
+        if longest > _LONGEST_STEP:
+            raise ValueError(
+                f"Expected at most {_LONGEST_STEP // 3600} hours between two frames, got "
+                f"{float(longest / 3600):.3g}; cut the film there."
+            )
         if self.aspect <= 0 or (self.aspect != 1 and not form.carries_aspect):
             raise ValueError(
                 f"Expected square pixels for a {'lossless ' * self.exact}{suffix}, got an aspect "
