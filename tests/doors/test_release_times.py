@@ -51,6 +51,7 @@ def test_frames_that_are_hours_apart_stay_so(tmp_path: Path, command: Any) -> No
     assert command("release", source, target, *POOLED).code == 0
     found = mq.probe_file(target)
     assert found.times == tuple(90 * each for each in pts) and found.seconds > 9000
+    assert command("report", target, "--out", tmp_path / "page.html").code == 0
     pts[-1] = 9 * 3600_000
     maker.make(source, FILM[:4], replace(kind, pts=pts))
     apart = command("release", source, tmp_path / "o.mp4", *POOLED)

@@ -57,9 +57,9 @@ class Clock:
         return bool(moved > max(2, self._span() / (self.count - 1) / 2))
 
     def times(self, stream: VideoStream) -> tuple[int, ...]:
-        """When each frame is shown, in ticks since the first, rising; none at a constant rate."""
+        """When each frame is shown, in ticks since the first, rising; none if a rate tells it."""
         found: list[int] = []
-        if self._has_times:
+        if self._has_times(stream):
             ticks = _tick(stream) / TICK
             for pts in self._every:
                 time = round((pts - self._every[0]) * ticks)
@@ -75,20 +75,21 @@ class Clock:
         said = [
             rate for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate) if rate
         ]
-        sane = [rate for rate in said if 0 < rate <= _MAX_RATE_HZ]
-        tick = _tick(stream)
+        sane = [rate for rate in said if _MIN_RATE_HZ <= rate <= _MAX_RATE_HZ]
+        tick, has_times = _tick(stream), self._has_times(stream)
         span = self._span() * tick
         if span > 0:
             steps = self.count - 1
             for rate in sane:
-                if not self.is_variable and abs(steps / rate - span) <= 2 * tick + span / 500:
+                is_near = abs(steps / rate - span) <= 2 * tick + span / 500
+                if is_near and not (self.is_variable or has_times):
                     return rate, ""
-            measured = (steps / span).limit_denominator(1001)
-            if self._has_times and not _MIN_RATE_HZ <= measured <= _MAX_RATE_HZ:
-                taken = min(max(measured, _MIN_RATE_HZ), _MAX_RATE_HZ)
-                shown = f"{float(steps / span):g} Hz is the average"
-                return taken, f"The time between frames varies; {shown}, {float(taken):g} is said."
-            if 0 < measured <= _MAX_RATE_HZ:
+            taken = min(max(steps / span, _MIN_RATE_HZ), _MAX_RATE_HZ)
+            if has_times and taken != steps / span:
+                shown = f"{float(steps / span):g} Hz on average, said as {float(taken):g}"
+                return taken, f"The frames come at {shown}; each keeps its time."
+            if taken == steps / span:
+                measured = taken.limit_denominator(1001)
                 if self.is_variable or not said:
                     return measured, ""
                 header = float(said[0])
@@ -97,9 +98,15 @@ class Clock:
             return sane[0], ""
         return _FALLBACK, "No frame rate can be told from the file; 25 Hz is assumed."
 
-    @property
-    def _has_times(self) -> bool:
-        return self.is_variable and self._shortest >= 0
+    def _has_times(self, stream: VideoStream) -> bool:
+        """Whether no rate tells when frames are shown, and their timestamps do.
+
+        An even rate that is too high is an error of the file; one that is low is a time-lapse.
+        """
+        span = self._span() * _tick(stream)
+        if span <= 0 or self._shortest < 0:
+            return False
+        return self.is_variable or (self.count - 1) / span < _MIN_RATE_HZ
 
     def _span(self) -> int:
         if not self._is_whole or self._first is None or self._last is None:

@@ -46,7 +46,7 @@ class Contents:
         rotation: degrees clockwise by which frames are turned to be upright, flips aside.
         aspect: width of a pixel over its height, after rotation.
         is_variable_rate: whether the time between frames changes.
-        times: when each frame is shown, where that changes, in `clock.TICK` since the first.
+        times: when each frame is shown, where no rate tells it, in `clock.TICK` since the first.
         colour_range: "full" or "limited".
         has_alpha: whether there is transparency, which reading drops.
         bits: of a colour channel.

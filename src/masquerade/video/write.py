@@ -94,7 +94,7 @@ class Outline:
         if self.times and not form.carries_times:
             raise ValueError(
                 f"Expected a constant rate for a {suffix}, got a film whose time between frames "
-                "varies; write a .mp4, which keeps the time of each frame."
+                "varies or is extreme; write a .mp4, which keeps the time of each frame."
             )
         if self.times and (len(self.times) != frames or sorted({*self.times}) != [*self.times]):
             raise ValueError(f"Expected {frames} times that rise, got {len(self.times)} others.")
