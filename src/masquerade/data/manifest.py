@@ -341,7 +341,8 @@ class Manifest(Collection[Video | Photo | Signal]):
             (values,) = arrays.read(path, heading=has_heading, columns=wanted).arrays
         except arrays.NotANumber as error:
             if has_heading:
-                error.add_note("Mend it, or name the columns that are used: --columns.")
+                other = "" if self.columns else ", or name the columns that are used: --columns"
+                error.add_note(f"Mend it{other}.")
             raise
         values = values.reshape(len(values), -1) if values.ndim == 1 else values
         if values.ndim != 2:
