@@ -136,6 +136,7 @@ def test_a_model_says_what_it_is_under_one_key(model: Path) -> None:
         "activities": ["walk", "run"],
         "part": "head",
         "learned": {},
+        "first_weights": "random",
     }
     assert load_model(model).classes == ("walk", "run")
 
