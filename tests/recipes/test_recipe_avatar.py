@@ -111,7 +111,7 @@ def test_the_gap_counts_runs_and_films_that_both_were_tested_on() -> None:
 
 def test_every_row_stands_on_the_page_and_the_refined_one_says_why_not() -> None:
     text = pages.markdown(found(0.8, 0.8))
-    assert "| real films | nothing | 90.0 ± 0.0 (1.5) |" in text
+    assert "| original films | nothing | 90.0 ± 0.0 (1.5) |" in text
     assert "| figures alone, on grey | people and places | 50.0 ± 0.0 (2.5) |" in text
     assert "| avatars, refined | people | not measured: refinement needs networks" in text
     assert "Of 9 released films 1 show no figure, and 3 of 90 frames with people." in text
@@ -161,7 +161,7 @@ def test_mask_dp_learns_from_avatars_beside_real_films(blocks: Path) -> None:
     text = (blocks / "out" / "table.md").read_text()
     for films in (REAL, AVATARS, ACROSS):
         assert f"| MaskDP, {films} | private pixels of one recording |" in text
-    assert "Public is eroded r" in text and "MaskDP, avatars, against DP, real films" in text
+    assert "Public is eroded r" in text and "MaskDP, avatars, against DP, original films" in text
     assert set(answer.data["setting"]) >= {"render"}
     alone = {
         one["films"]: one["top_1"]
@@ -199,8 +199,12 @@ def test_rows_of_two_kinds_of_films_are_compared() -> None:
         tested=1000,
     )
     told = compare.crossed_in_words(table)
-    assert told[0].startswith("MaskDP, avatars, against DP, real films: ahead at every epsilon.")
-    assert told[1].startswith("MaskDP, avatars, tested on real films, against DP, real films: beh")
+    assert told[0].startswith(
+        "MaskDP, avatars, against DP, original films: ahead at every epsilon."
+    )
+    assert told[1].startswith(
+        "MaskDP, avatars, tested on original films, against DP, original films: beh"
+    )
     assert {one["films"] for one in compare.comparisons(table) if "films" in one} <= {REAL, AVATARS}
 
 

@@ -25,9 +25,9 @@ class AvatarTable:
     """Learn activities without noise from films and from what avatars leave of them.
 
     Films of Stage are released by avatar, which takes some two seconds a film on one core, and kept
-    in the cache, 3 MB each; a run that is stopped goes on where it was. Rows: real films, figures
-    alone, places alone, and avatars in their places [schneider2024, Table 3]; each is tested on
-    films in the same way and on real ones.
+    in the cache, 3 MB each; a run that is stopped goes on where it was. Rows: original films,
+    figures alone, places alone, and avatars in their places [schneider2024, Table 3]; each is
+    tested on films in the same way and on original ones.
 
     Args:
         out: folder for the results; it is made.

@@ -13,7 +13,7 @@ from masquerade.recipes.verdict import Runs
 from masquerade.report import bars, plot
 
 TITLE = "Learning from avatars"
-_HEADING = ("learned from", "who is hidden", "tested on the same", "tested on real films")
+_HEADING = ("learned from", "who is hidden", "tested on the same", "tested on original films")
 _OTHERS: tuple[Shown, ...] = ("isolated", "emptied")
 
 
@@ -59,10 +59,10 @@ def sentences(found: AvatarFound) -> list[str]:
 
 
 def _aim(found: AvatarFound, *, asked_real: bool) -> str:
-    where = "on real films" if asked_real else "on avatars"
+    where = "on original films" if asked_real else "on avatars"
     gap = found.gap("avatars", asked_real=asked_real)
     return (
-        f"Learned from avatars and tested {where}: {_points(gap)} behind real films. Aim: "
+        f"Learned from avatars and tested {where}: {_points(gap)} behind original films. Aim: "
         f"within {100 * AIM:.0f} points: {gap.says}."
     )
 
@@ -70,7 +70,7 @@ def _aim(found: AvatarFound, *, asked_real: bool) -> str:
 def _behind(found: AvatarFound, shown: Shown) -> str:
     gap = found.gap(shown, asked_real=False)
     said = f"{NAMES[shown].capitalize()}, tested on the same"
-    return f"{said}: {_points(gap)} behind real films: {gap.word}."
+    return f"{said}: {_points(gap)} behind original films: {gap.word}."
 
 
 def _points(gap: Gap) -> str:
@@ -126,7 +126,7 @@ def plots(found: AvatarFound) -> dict[str, str]:
     """Bars of all rows, tested in both ways."""
     series = [
         bench.bars_of("tested on the same", [row.own for row in found.rows]),
-        bench.bars_of("tested on real films", [row.real for row in found.rows]),
+        bench.bars_of("tested on original films", [row.real for row in found.rows]),
     ]
     axes = plot.Axes(title="Learned from films of a kind", x_label="", y_label="per cent right")
     names = [NAMES[row.shown] for row in found.rows]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from masquerade.recipes.avatar import AvatarTable
 
 NAMES: Mapping[Shown, str] = {
-    "real": "real films",
+    "real": "original films",
     "isolated": "figures alone, on grey",
     "emptied": "places alone, without people",
     "avatars": "avatars in their places",
@@ -31,7 +31,7 @@ HIDDEN: Mapping[Shown, str] = {
 }
 REFINED = "avatars, refined"
 WHY_NOT = "not measured: refinement needs networks that do not come along"
-AIM = 0.05  # of right answers, by which avatars may be behind real films
+AIM = 0.05  # of right answers, by which avatars may be behind original films
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class AvatarRow:
 
     @property
     def real_runs(self) -> Runs:
-        """On real films."""
+        """On original films."""
         return Runs(self.real, tested=len(self.real_each))
 
     def plain(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class AvatarRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """By how much real films are ahead of a row, both tested in their own way or on real films.
+    """By how much original films are ahead of a row, tested in its own way or on original ones.
 
     Args:
         mean: share of right answers.
@@ -122,7 +122,7 @@ class AvatarFound:
         return len(self.rows[0].own_each)
 
     def gap(self, shown: Shown, *, asked_real: bool) -> Gap:
-        """Real films against a row; both were tested on the same recordings."""
+        """Original films against a row; both were tested on the same recordings."""
         real, row = self.row("real"), self.row(shown)
         theirs = (row.real, row.real_each) if asked_real else (row.own, row.own_each)
         one, other = Runs(real.own, self.tested), Runs(theirs[0], self.tested)

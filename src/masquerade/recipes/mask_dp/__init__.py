@@ -162,7 +162,7 @@ class MaskDpTables:
         if given:
             raise ValueError(
                 f"Expected --render without {' and '.join(given)}: figures are public, what is "
-                "behind them private, and that is compared with real films alone; leave one out."
+                "behind them private, and that is compared with original films; leave one out."
             )
 
     def settled(self, data: Collection[Any] | None = None) -> MaskDpTables:

@@ -14,8 +14,8 @@ from masquerade.recipes import bench
 if TYPE_CHECKING:
     from masquerade.recipes.mask_dp import MaskDpTables
 
-REAL, AVATARS = "real films", "avatars"
-ACROSS = "avatars, tested on real films"
+REAL, AVATARS = "original films", "avatars"
+ACROSS = "avatars, tested on original films"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -237,8 +237,8 @@ def _drawn(found: Found) -> list[str]:
         f"{AVATARS.capitalize()}: films whose people were replaced by drawn figures. Public is "
         "eroded r, what is drawn for certain; all else is private. Pose and place are taken from "
         "the private film, so MaskDP's epsilon is not for them; see the page on avatars.",
-        "Real films are of the same recordings, size and length; there people are public as they "
-        "are. Settings were chosen on real films of 64 x 64 pixels.",
+        "Original films are of the same recordings, size and length; people are public there as "
+        "they are. Settings were chosen on original films of 64 x 64 pixels.",
     ]
 
 
