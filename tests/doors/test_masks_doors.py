@@ -277,7 +277,7 @@ def test_the_table_of_mask_dp_is_made_of_other_videos(
     roots: dict[str, Path], arrays: Path, command: Any, tmp_path: Path
 ) -> None:
     words = ("recipe", "mask_dp", "--data", "ucf101", "--root", roots["ucf101"], "--quick")
-    words += ("--out", tmp_path / "out", "--epochs", "1", "--batch", "2", "--no-from-scratch")
+    words += ("--out", tmp_path / "out", "--epochs", "1", "--batch", "2")
     done = command(*words, "--masks", arrays)
     assert done.code == 0, done.err
     said = json.loads((tmp_path / "out" / "results.json").read_text())
