@@ -388,14 +388,13 @@ def test_a_file_that_is_swapped_after_it_was_charged_is_refused(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_memory_does_not_grow_with_the_length(name: str, tmp_path: Path) -> None:
-    film, peaks = maker.moving(10, 48, 64), []
+    film, peaks, grey = maker.moving(10, 48, 64), [], "options=mq.Options(accept_grey=True)"
     plain = ", denoise='plain'" * (name == "cosine_gaussian")
     for count in (300, 3000):
         with (tmp_path / f"{count}.avi").open("wb") as stream:
             write.write(stream, islice(cycle(film), count), suffix=".avi", rate=RATE)
         made = f"mq.make_mechanism('{name}', epsilon=8, delta=1e-4, unit='value'{plain})"
-        given = f"'{stream.name}', '{stream.name[:-3]}mp4', {made}"
-        done = f"mq.release_file({given}, options=mq.Options(accept_grey=True))"
-        done += "; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-        peaks.append(int(python(f"import resource, masquerade as mq; {done}")))
+        done = f"mq.release_file('{stream.name}', '{stream.name[:-3]}mp4', {made}, {grey})"
+        peak = "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        peaks.append(int(python(f"import resource, masquerade as mq; {done}; {peak}")))
     assert abs(peaks[1] - peaks[0]) < 30_000, "kB"
