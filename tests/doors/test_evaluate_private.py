@@ -95,6 +95,7 @@ def test_nobody_knows_what_a_model_learned_from_whose_beginning_has_no_list(
         shutil.copy(path, tmp_path / path.name.replace("m.", "first.", 1))
     data, network = Folder(root=words[-1], split="test"), MvitSmall(weights=first)
     method = make_method("dp_sgd", epsilon=math.inf, unit="video", batch=2, epochs=1.0)
+    learned_path(first).write_text("{}")  # nor where it cannot be read
     train_file(data, model, method, network)
     assert not learned_path(model).exists()
     assert command("evaluate", model, *words, "--split", "train").code == 4

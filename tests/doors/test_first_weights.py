@@ -213,4 +213,7 @@ def test_what_learned_from_people_who_never_lived_is_a_beginning(
     trains(tmp_path / "stage.safetensors", NobodysFilms())
     receipt = goes_on(tmp_path / "m.safetensors", tmp_path / "stage.safetensors")
     assert receipt.fields["first_weights"]["origin"] == "made_up"
+    shutil.copy(tmp_path / "stage.safetensors", tmp_path / "alone.safetensors")
+    alone = goes_on(tmp_path / "n.safetensors", tmp_path / "alone.safetensors")
+    assert alone.fields["first_weights"]["origin"] == "given", "nobody vouches for what it says"
     assert receipt.guarantee.epsilon == pytest.approx(4.0, abs=1e-3)

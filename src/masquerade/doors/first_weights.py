@@ -129,19 +129,25 @@ def _origin_of(path: Path, ledger: Ledger | None) -> tuple[str, Receipt | None]:
         said = said_of(path)
     if said is None and not receipt_path(path).is_file():
         return "given", None
+    receipt = _vouched_receipt(path, ledger)
     if said is not None and is_of_made_up(said):
-        return "made_up", None
+        return "given" if receipt is None else "made_up", None
     if said is not None and said.get(FIRST_WEIGHTS) == "given":
         if is_of_made_up(said | {FIRST_WEIGHTS: "random"}):
             return "given", None  # and then from people who never lived
+    if receipt is not None and receipt.guarantee.epsilon is not None:
+        return "protected", receipt
+    return "unprotected", None
+
+
+def _vouched_receipt(path: Path, ledger: Ledger | None) -> Receipt | None:
+    """The receipt of a model, if this ledger has its spend or a key of one's own has signed it."""
     with contextlib.suppress(BadInput):
         checked = read_checked(path)
         receipt, signed = checked.receipt, checked.signature
         is_own = signed is not None and signed.is_verified and signing_key.is_own(signed.key_sha256)
-        has_proof = receipt.guarantee.epsilon is not None
-        if has_proof and (is_own or _is_paid(receipt, ledger)):
-            return "protected", receipt
-    return "unprotected", None
+        return receipt if is_own or _is_paid(receipt, ledger) else None
+    return None
 
 
 def _is_paid(receipt: Receipt, ledger: Ledger | None) -> bool:

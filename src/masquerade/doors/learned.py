@@ -6,6 +6,7 @@ it tells whoever has a recording whether the model learned from it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -76,7 +77,9 @@ def _lists_of(first: FirstWeights | None) -> list[dict[str, Any]] | None:
     """What first weights have learned from; None where nobody knows."""
     if first is None or first.path is None or first.origin not in ("protected", "unprotected"):
         return []
-    said = _read(first.path) if learned_path(first.path).is_file() else None
+    said = None
+    with contextlib.suppress(BadInput):  # one that cannot be read is none
+        said = _read(first.path)
     if said is None or said["model"] != first.marks[FIRST_WEIGHTS]["sha256"]:
         return None
     found: list[dict[str, Any]] = said["lists"]
