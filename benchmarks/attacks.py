@@ -24,16 +24,16 @@ from typing import Any
 import attacks_page
 import masquerade as mq
 from masquerade import _json, catalog
-from masquerade.attack.attack import Attack
-from masquerade.attack.attribute_inference import AttributeInference
-from masquerade.attack.place_retrieval import PlaceRetrieval
-from masquerade.attack.reconstruct import Reconstruct
-from masquerade.attack.reidentify import Reidentify
+from masquerade.attacks.attack import Attack
+from masquerade.attacks.attribute_inference import AttributeInference
+from masquerade.attacks.place_retrieval import PlaceRetrieval
+from masquerade.attacks.reconstruct import Reconstruct
+from masquerade.attacks.reidentify import Reidentify
 from masquerade.collection import Collection, Medium
-from masquerade.compute import device as devices
-from masquerade.data.stage import Stage
-from masquerade.data.watch import Watch
+from masquerade.datasets.stage import Stage
+from masquerade.datasets.watch import Watch
 from masquerade.errors import BadInput
+from masquerade.io import devices
 from masquerade.mechanism import Mechanism
 
 ALL_WALK = (1.0, *[0.0] * 11)

@@ -13,14 +13,14 @@ from dataclasses import replace
 import cv2
 import numpy as np
 
-from masquerade import assets, catalog
-from masquerade.attack.cue_body import BodyCue
-from masquerade.attack.cue_face import FaceCue
+from masquerade import catalog
+from masquerade.attacks.cues import BodyCue, FaceCue
+from masquerade.io import downloads
+from masquerade.io.video import read
 from masquerade.mechanism import arrays_of
 from masquerade.noise import Noise
 from masquerade.recordings import Video
-from masquerade.sight.face_recogniser import SAME
-from masquerade.video import read
+from masquerade.vision.face_recogniser import SAME
 
 FILMS = (  # asset, who, first frame, height in pixels
     ("pose2sim_single_cam01", "walker", 40, 720),
@@ -52,7 +52,7 @@ FRAMES = 8
 
 def film(name: str, who: str, first: int, height: int) -> Video:
     """A stretch of a film, made smaller or larger."""
-    frames = read.segment(assets.fetch(name), first, first + FRAMES)
+    frames = read.segment(downloads.fetch(name), first, first + FRAMES)
     width = round(frames.shape[2] * height / frames.shape[1] / 2) * 2
     small = [cv2.resize(each, (width, height), interpolation=cv2.INTER_AREA) for each in frames]
     return Video(frames=np.stack(small), rate_hz=30.0, subject=who)

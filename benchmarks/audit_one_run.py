@@ -20,18 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._round import shown as rounded
-from masquerade._round import shown_below
-from masquerade.audit.game import Claim
+from masquerade._formatting import shown as rounded
+from masquerade._formatting import shown_below
+from masquerade.audits.canaries import Flock, MadeUpFilms, sing_again
+from masquerade.audits.canary_votes import VoteCanary
+from masquerade.audits.game import Claim
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
-from masquerade.doors.audit import audit_game
-from masquerade.doors.canaries import Flock, sing_again
-from masquerade.doors.canary_audit import claim_of, evidence_of
-from masquerade.doors.canary_films import MadeUpFilms
-from masquerade.doors.canary_votes import VoteCanary
-from masquerade.doors.models import make_method
+from masquerade.datasets.stage import Stage
 from masquerade.noise import Noise
+from masquerade.publish.audits import audit_game, claim_of, evidence_of
+from masquerade.publish.models import make_method
 from masquerade.recipes import audits, bench
 from masquerade.recipes.seen import sized
 from masquerade.scores import Evidence

@@ -29,14 +29,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from masquerade.data.stage import Stage
-from masquerade.data.world import backdrop, plan, subjects, takes
+from masquerade.avatars.avatar import Avatar
+from masquerade.avatars.outline import grown
+from masquerade.avatars.watch import blurred
+from masquerade.datasets.stage import Stage
+from masquerade.io.video import write
 from masquerade.noise import Noise
-from masquerade.people import bodies, figure
-from masquerade.release.avatar import Avatar
-from masquerade.release.avatar.outline import grown
-from masquerade.release.avatar.watch import blurred
-from masquerade.video import write
+from masquerade.stage import backdrop, bodies, figure, plan, takes
 
 SAME, OTHER = 8, 30  # shades: released as it was, and other than the place
 MASKS = {"q": (200, 214, 229), "r": (120, 170, 60), "eroded_r": (20, 60, 20)}
@@ -140,10 +139,10 @@ def recast(stage: Stage, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     played = takes.script(
         stage.world, plan.take(stage.world, stage._numbers[number], kind="videos"), kind="videos"
     )
-    behind = backdrop.draw(played.staged_place, played.camera, played.light)
+    behind = backdrop.draw_backdrop(played.staged_place, played.camera, played.light)
     model = bodies.model()
     other = [
-        (figure.figure(model, one.body, subjects.make(500 + number + 40 * at, seed=9).look), posed)
+        (figure.figure(model, one.body, plan.make(500 + number + 40 * at, seed=9).look), posed)
         for at, (one, posed) in enumerate(played.people)
     ]
     drawn = [

@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
-from masquerade import assets
-from masquerade.data.stage import Stage
+from masquerade.avatars import body, lift, pose, render
+from masquerade.avatars.body import StandIn
+from masquerade.datasets.stage import Stage
+from masquerade.io import downloads
+from masquerade.io.video import read
 from masquerade.joints import JOINTS
-from masquerade.people import bodies, figure
-from masquerade.people.inverse import POINTS
-from masquerade.release.avatar import body, floor, lift, pose, render
-from masquerade.release.avatar.body import StandIn
-from masquerade.sight.person_tracks import Track
-from masquerade.video import read
+from masquerade.stage import bodies, figure
+from masquerade.stage.inverse import POINTS
+from masquerade.vision.person_tracks import Track
 
 NAMES = [name for name in POINTS if name in JOINTS]
 OURS, THEIRS = [POINTS.index(name) for name in NAMES], [JOINTS.index(name) for name in NAMES]
@@ -93,7 +93,7 @@ def on_stage() -> None:
         if not tracks:
             print(f"| {name} | 0 | | | | | | | |")
             continue
-        camera = floor.camera_of(
+        camera = lift.camera_of(
             tracks, height=SIZE, width=SIZE, rate_hz=RATE_HZ, fov_deg=film.camera.fov_deg
         )
         middle = film.joints[0].mean(axis=(0, 1))
@@ -130,7 +130,7 @@ def compared(track: Track, camera, film, rng: np.random.Generator) -> list[float
 
 def real_film(name: str) -> np.ndarray:
     """A stretch of a film, 720 lines high."""
-    frames = read.segment(assets.fetch(name), 30, 30 + REAL_FRAMES)
+    frames = read.segment(downloads.fetch(name), 30, 30 + REAL_FRAMES)
     width = round(frames.shape[2] * 720 / frames.shape[1] / 2) * 2
     return np.stack(
         [cv2.resize(each, (width, 720), interpolation=cv2.INTER_AREA) for each in frames]
@@ -143,7 +143,7 @@ def on_real(name: str) -> None:
     height, width = frames.shape[1:3]
     tracks = clock.of("pose", lambda: pose.people(frames, rate_hz=REAL_HZ))
     camera = clock.of(
-        "floor", lambda: floor.camera_of(tracks, height=height, width=width, rate_hz=REAL_HZ)
+        "floor", lambda: lift.camera_of(tracks, height=height, width=width, rate_hz=REAL_HZ)
     )
     rng, off, shake = np.random.default_rng(0), [], []
     figures = []

@@ -23,13 +23,12 @@ import numpy as np
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 import few_tracks as few
-from masquerade.attack.cue_gait import described
-from masquerade.attack.metric import Discriminants
-from masquerade.data.world import subjects
+from masquerade.attacks.cues import described
+from masquerade.attacks.rates import Discriminants
+from masquerade.avatars import body, lift, pose
 from masquerade.joints import JOINTS
-from masquerade.people import bodies, figure
-from masquerade.people.bodies import BONES
-from masquerade.release.avatar import body, floor, pose
+from masquerade.stage import bodies, figure, plan
+from masquerade.stage.bodies import BONES
 
 PEOPLE, WALKS, SECONDS = 48, 4, 3.0
 SEEDS = 1
@@ -53,7 +52,7 @@ def walks(rng: np.random.Generator, *, is_equal: bool) -> dict[str, np.ndarray]:
         "uniform": [],
     }
     for number in range(PEOPLE):
-        who = subjects.make(number, seed=11)
+        who = plan.make(number, seed=11)
         person = figure.figure(model, model.body(who.shape), who.look)
         style = who.style
         if is_equal:
@@ -70,7 +69,7 @@ def walks(rng: np.random.Generator, *, is_equal: bool) -> dict[str, np.ndarray]:
             (track,) = pose.mended(
                 [few.track_of(person, posed, camera=CAMERA)], rate_hz=few.RATE_HZ
             )
-            camera = floor.camera_of(
+            camera = lift.camera_of(
                 [track],
                 height=CAMERA.height,
                 width=CAMERA.width,

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.recipes import bench
 from masquerade.recipes.avatar import AvatarTable
 from masquerade.recipes.mask_dp import MaskDpTables

@@ -18,7 +18,7 @@ import dp_accounting as dp
 from dp_accounting.pld import PLDAccountant
 from opacus.accountants.utils import get_noise_multiplier
 
-from masquerade import account
+from masquerade import accounting
 
 CASES = [  # sampling_prob, steps, epsilon, and dp-accounting's intervals
     (0.01, 1000, 3.0, (1e-3, 1e-4)),
@@ -32,7 +32,7 @@ REPEATS, ENOUGH_S = 5, 15.0  # no further repeat of one search after 15 s of the
 
 def ours(q: float, steps: int, epsilon: float) -> float:
     goal = {"delta": DELTA, "relation": "zero_out"}
-    return account.calibrate(epsilon, sampling_prob=q, steps=steps, **goal)
+    return accounting.calibrate(epsilon, sampling_prob=q, steps=steps, **goal)
 
 
 def dp_accounting(q: float, steps: int, epsilon: float, *, interval: float) -> float:

@@ -25,11 +25,11 @@ import numpy as np
 from joblib import delayed
 
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp import MaskDpTables, run
 from masquerade.recipes.mask_dp.rows import DP, MASK_DP
-from masquerade.train.dp_sgd import DpSgd
+from masquerade.training.dp_sgd import DpSgd
 
 CORRELATIONS = (0.0, 0.5, 0.9)
 EPSILONS = (0.25, 0.5, 1.0)

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import tyro
 
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.recipes.pose import PoseTables
 from masquerade.recipes.pose.classroom import AskedPose
 from masquerade.recipes.pose.crew import Lesson, trained

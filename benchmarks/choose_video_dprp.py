@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import tyro
 
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.recipes import seen
 from masquerade.recipes.verdict import Runs
 from masquerade.recipes.video_dprp import VideoDprpTables, views
 from masquerade.recipes.video_dprp import run as runs
 from masquerade.recipes.video_dprp.rows import SEGMENTS, Spec
-from masquerade.train.rows import Rows
+from masquerade.training.rows import Rows
 
 WORLD = 2_000
 SEEDS = range(2)

@@ -29,14 +29,12 @@ from typing import TypeAlias
 import numpy as np
 import onnxruntime
 
-from masquerade.assets import cache_folder, fetch
+from masquerade.io.downloads import cache_folder, fetch
+from masquerade.io.video import read, write
+from masquerade.io.video.probe import Contents, probe
+from masquerade.mechanisms.face_blur import Cover, CoverStyle, FaceBlur, Strength
 from masquerade.noise import Noise
-from masquerade.release.face_blur import FaceBlur
-from masquerade.release.face_cover import Cover, CoverStyle, Strength
-from masquerade.sight.face_boxes import overlap
-from masquerade.sight.face_tracks import Tracks
-from masquerade.video import read, write
-from masquerade.video.probe import Contents, probe
+from masquerade.vision.face_tracks import Tracks, overlap
 
 FILES = (
     *(f"pose2sim_{people}_cam{n:02}" for people, n in product(("single", "multi"), (1, 2, 3, 4))),

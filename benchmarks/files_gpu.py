@@ -22,12 +22,12 @@ import av
 import numpy as np
 from av.codec.hwaccel import HWAccel
 
-from masquerade.compute import ahead, device
+from masquerade.io import devices, streams
+from masquerade.io.video import formats, read, write
+from masquerade.mechanisms.cosine_gaussian import CosineGaussian
+from masquerade.mechanisms.gaussian_video import GaussianVideo
+from masquerade.mechanisms.pooled_gaussian import PooledGaussian
 from masquerade.noise import Noise
-from masquerade.release.cosine_gaussian import CosineGaussian
-from masquerade.release.gaussian_video import GaussianVideo
-from masquerade.release.pooled_gaussian import PooledGaussian
-from masquerade.video import colour, read, write
 
 FRAMES = 600
 TARGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4, "unit": "pixels", "pixels": 16}
@@ -97,9 +97,9 @@ def written(frames: Iterator[np.ndarray], shape: tuple[int, ...], threads: int =
 
 def released(path: Path, mechanism: GaussianVideo, shape: tuple[int, ...], threads: int) -> int:
     """From file to file, as the command does it."""
-    room = ahead.room_for(int(np.prod(shape[1:])))
-    with device.on("cuda"):
-        frames = ahead.ahead(read.frames(path), room=room)
+    room = streams.room_for(int(np.prod(shape[1:])))
+    with devices.on("cuda"):
+        frames = streams.ahead(read.frames(path), room=room)
         made = mechanism.stream(frames, shape, Noise())  # type: ignore[arg-type]
         return written(made, shape, threads)
 
@@ -118,8 +118,8 @@ def long(path: Path, folder: Path) -> Path:
 
 def main(video: Path) -> None:
     """Print every step, then the chain."""
-    device.torch.cuda.init()
-    print(f"{os.cpu_count()} cores; {device.torch.cuda.get_device_name()}")
+    devices.torch.cuda.init()
+    print(f"{os.cpu_count()} cores; {devices.torch.cuda.get_device_name()}")
     with tempfile.TemporaryDirectory() as folder:
         path = long(video, Path(folder))
         few = list(itertools.islice(read.frames(path), 60))
@@ -128,10 +128,10 @@ def main(video: Path) -> None:
             raw = list(itertools.islice(container.decode(video=0), 60))
         print("decode, threads:", rate(lambda: decoded(path, on_gpu=False)))
         print("decode, GPU:", rate(lambda: decoded(path, on_gpu=True)))
-        to_rgb = colour.ToRgb()
+        to_rgb = formats.ToRgb()
         print("to RGB:", rate(lambda: sum(to_rgb(frame).shape[2] // 3 for frame in raw)))
         print("decode and RGB:", rate(lambda: sum(1 for _ in read.frames(path))))
-        from_rgb = colour.FromRgb("yuv420p", height=shape[1])
+        from_rgb = formats.FromRgb("yuv420p", height=shape[1])
         yuv = [from_rgb.converted(from_rgb.copied(frame)) for frame in few]
         print(
             "from RGB:",

@@ -6,7 +6,7 @@ encoder with the same options. Ours decodes twice (it counts before it promises)
 reads back what it wrote. Peers: deface for faces, in an environment of its own, and the published
 algorithm as it is written, on frames of 64x48 in memory, where it ends. Each case is a process of
 its own on all cores; CPU time counts all of its threads. What takes more than twice the floor's CPU
-time is named. The last table is what `doors/duration.py` knows. About ten minutes on two idle
+time is named. The last table is what `publish/estimates.py` knows. About ten minutes on two idle
 cores; ``--quick`` takes two small sizes and a second of video.
 """
 
@@ -28,15 +28,15 @@ import tyro
 from av.filter import Graph
 
 from face_blur import RUN_PEER, peer_python
-from masquerade.assets import fetch
-from masquerade.doors.recording import Options, release_file
+from masquerade.io.downloads import fetch
+from masquerade.io.video import formats, read, write
 from masquerade.mechanism import Mechanism
-from masquerade.release.blur import Blur
-from masquerade.release.cosine_gaussian import CosineGaussian
-from masquerade.release.face_blur import FaceBlur
-from masquerade.release.mosaic import Mosaic
-from masquerade.release.pooled_gaussian import PooledGaussian
-from masquerade.video import colour, formats, read, write
+from masquerade.mechanisms.blur import Blur
+from masquerade.mechanisms.cosine_gaussian import CosineGaussian
+from masquerade.mechanisms.face_blur import FaceBlur
+from masquerade.mechanisms.mosaic import Mosaic
+from masquerade.mechanisms.pooled_gaussian import PooledGaussian
+from masquerade.publish.recording import Options, release_file
 from video_cpu import SMALL, SMALL_FRAMES, as_written, demo
 
 SIZES, QUICK = ((1280, 720), (1920, 1080)), ((160, 90), (320, 180))
@@ -69,7 +69,7 @@ def make_file(path: Path, size: tuple[int, int], seconds: int) -> None:
 
 def by_ffmpeg(source: Path, target: Path, *, is_blurred: bool) -> None:
     """Decode, blur and encode, all of it FFmpeg's; pixels stay as the codec has them."""
-    form = formats.find(".mp4", exact=False)
+    form = formats.find_format(".mp4", exact=False)
     with av.open(str(source)) as held, av.open(str(target), "w") as out:
         stream = held.streams.video[0]
         stream.codec_context.thread_type, stream.codec_context.thread_count = "AUTO", 0
@@ -77,7 +77,7 @@ def by_ffmpeg(source: Path, target: Path, *, is_blurred: bool) -> None:
         track = out.add_stream(form.codec, rate=RATE, options=options)
         track.codec_context.width, track.codec_context.height = stream.width, stream.height
         track.codec_context.pix_fmt, track.codec_context.thread_count = "yuv420p", 4
-        colour.tag(track.codec_context, height=stream.height)
+        formats.tag(track.codec_context, height=stream.height)
         blur = _blurring(stream) if is_blurred else iter
         for number, frame in enumerate(held.decode(stream)):
             for picture in blur([frame]):
@@ -173,7 +173,9 @@ def one_size(source: Path, size: tuple[int, int], seconds: int, cases: list[str]
     print(f"more than {MOST:g} times the floor's CPU time: {', '.join(slow) or 'none'}")
     bare = found.get("read, write (RGB)", floor)["cpu"]
     rates = {case: 1e9 * (found[case]["cpu"] - bare) / pixels for case in OURS if case in found}
-    print("beyond reading and writing, ns a pixel, for doors/duration.py (its counting is in it):")
+    print(
+        "beyond reading and writing, ns a pixel, for publish/estimates.py (its counting is in it):"
+    )
     print("  " + ", ".join(f"{case} {rate:.0f}" for case, rate in rates.items()))
 
 

@@ -29,7 +29,7 @@ import numpy as np
 import tyro
 
 from masquerade import catalog
-from masquerade.report.plot import Axes, Line, svg
+from masquerade.report.plots import Axes, Line, draw_lines
 
 GOAL = {"epsilon": 8.0, "delta": 1e-4, "unit": "pixels", "pixels": 16}
 RATE = Fraction(30)
@@ -153,7 +153,7 @@ def made(point: Point) -> Iterator[np.ndarray]:
 
 def make_files(point: Point, folder: Path) -> None:
     """As many equal clips as are asked for."""
-    from masquerade.video import write
+    from masquerade.io.video import write
 
     clip = io.BytesIO()
     write.write(clip, made(point), suffix=".mp4", rate=RATE)
@@ -163,7 +163,7 @@ def make_files(point: Point, folder: Path) -> None:
 
 def release(point: Point, folder: Path) -> Took:
     """One video, from file to file; starting Python is not counted."""
-    from masquerade.doors.recording import Options, release_file
+    from masquerade.publish.recording import Options, release_file
 
     options = Options(is_watched=False, accept_grey=True, accept_unhidden=True)
     start = time.process_time()
@@ -189,12 +189,11 @@ def train(point: Point) -> Took:
     """One epoch on made-up pictures, without starting Python."""
     import torch
 
-    from masquerade.nets import conv
+    from masquerade.networks import convolutions as conv
     from masquerade.noise import Noise
-    from masquerade.train import loop
-    from masquerade.train.plan import Plan
-    from masquerade.train.rows import Rows
-    from masquerade.train.sampling import Poisson
+    from masquerade.training import loop
+    from masquerade.training.plan import Plan, Poisson
+    from masquerade.training.rows import Rows
 
     torch.manual_seed(0)
     plan = Plan(
@@ -287,7 +286,7 @@ def plot(axis: Axis, found: dict[str, dict[float, Took]], what: str, label: str)
         if points
     ]
     titles = Axes(title=axis.title, x_label=axis.label, y_label=label, is_log=True)
-    return svg(lines, titles)
+    return draw_lines(lines, titles)
 
 
 INTRO = """# How time and memory grow

@@ -32,12 +32,12 @@ from typing import Any
 
 import numpy as np
 
-from masquerade import account, make_mechanism
-from masquerade.account.calibrate import sampled_gaussian
+from masquerade import accounting, make_mechanism
+from masquerade.accounting.calibrate import sampled_gaussian
 from masquerade.events import ComposedDpEvent, GaussianDpEvent
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
-from masquerade.report import plot
+from masquerade.report import plots
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
 FILES, EACH, DELTA, RESERVES, TARGET_S = 1000, 0.05, 1e-5, 40, 0.05
@@ -100,12 +100,12 @@ def accountant_point(what: str, count: int) -> dict[str, float]:
     noise = max(0.8, Q * math.sqrt(count))  # so that epsilon stays of the order of 1
     if what == "steps":
         event = sampled_gaussian(noise, sampling_prob=Q, steps=count)
-        return {"seconds": seconds(lambda: account.epsilon(event, **goal))}
+        return {"seconds": seconds(lambda: accounting.epsilon(event, **goal))}
     if what == "events":
         many = [GaussianDpEvent(math.sqrt(count) * (1 + p / count)) for p in range(count)]
-        return {"seconds": seconds(lambda: account.epsilon(ComposedDpEvent(many), **goal))}
+        return {"seconds": seconds(lambda: accounting.epsilon(ComposedDpEvent(many), **goal))}
     work = {"sampling_prob": Q, "steps": count}
-    return {"seconds": seconds(lambda: account.calibrate(EPSILON, **work, **goal))}
+    return {"seconds": seconds(lambda: accounting.calibrate(EPSILON, **work, **goal))}
 
 
 def measured(*words: object) -> dict[str, float]:
@@ -193,11 +193,11 @@ def draw(found: dict[str, list[tuple[int, float, float]]], title: str, x: str, o
     """Seconds and memory, each as a plot with logarithmic axes."""
     for column, label in ((1, "seconds"), (2, "megabytes")):
         lines = [
-            plot.Line(name=what, x=np.array(rows)[:, 0], y=np.array(rows)[:, column])
+            plots.Line(name=what, x=np.array(rows)[:, 0], y=np.array(rows)[:, column])
             for what, rows in found.items()
         ]
-        axes = plot.Axes(title=title, x_label=x, y_label=label, is_log=True)
-        out.with_name(f"{out.name}_{label}.svg").write_text(plot.svg(lines, axes) + "\n")
+        axes = plots.Axes(title=title, x_label=x, y_label=label, is_log=True)
+        out.with_name(f"{out.name}_{label}.svg").write_text(plots.draw_lines(lines, axes) + "\n")
 
 
 def main() -> None:

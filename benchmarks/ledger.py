@@ -20,12 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade import account
+from masquerade import accounting
 from masquerade.events import ComposedDpEvent, DpEvent, GaussianDpEvent, PoissonSampledDpEvent
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger import Ledger
 from masquerade.ledger.filter import FilterName
-from masquerade.release.gaussian_noise import GaussianNoise
+from masquerade.mechanisms.gaussian_noise import GaussianNoise
 
 SPENDS, REPEATS, TARGET_S = 1000, 5, 1.0
 EPSILON, DELTA = 8.0, 1e-5
@@ -90,7 +90,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             ledger = ledger_with(spends, rule, Path(folder) / "budget.db")
             ours = fastest(partial(ledger.reserve, VALUE, spends[-1]), REPEATS)
-        recompose = partial(account.epsilon, events, delta=DELTA, relation=Relation.ZERO_OUT)
+        recompose = partial(accounting.epsilon, events, delta=DELTA, relation=Relation.ZERO_OUT)
         theirs = fastest(recompose, REPEATS if q == 1 else 1)
         verdict = f"<= {TARGET_S:g} s: {'pass' if ours <= TARGET_S else 'miss'}"
         print(f"{label:<20}{peer:<29}{theirs:>6.3f}{ours:>8.3f}{theirs / ours:>7.1f}  {verdict}")

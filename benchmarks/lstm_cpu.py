@@ -18,8 +18,8 @@ import torch
 from opacus import GradSampleModule
 from opacus.layers import DPLSTM
 
-from masquerade.nets import lstm, lstm_stack
-from masquerade.nets.lstm_stack import Stack
+from masquerade.networks import lstm, lstm_stack
+from masquerade.networks.lstm_stack import Stack
 
 RECORDS, STEPS, CHANNELS, CLASSES, HIDDEN, LAYERS = 64, 200, 6, 8, 128, 2
 TARGET = 6

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from masquerade._torch import Tensor, torch
-from masquerade.nets import tiny_vit_pose
-from masquerade.train import loop
-from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.method import planned
-from masquerade.train.private_sum import PrivateSum
-from masquerade.train.rows import Rows
+from masquerade.networks import tiny_vit_pose
+from masquerade.training import loop
+from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.method import planned
+from masquerade.training.rows import Rows
+from masquerade.training.step import PrivateSum
 
 JOINTS, TRIES = 16, 3
 
@@ -93,7 +93,7 @@ def inference(net: Any, crops: Tensor, given: argparse.Namespace) -> None:
         ours = timed(lambda: net(crops), crops)[0]
         print(f"inference: {len(crops) / ours:.1f} photos/s with the head")
         try:
-            from masquerade.nets import torchvision  # noqa: F401  (timm imports it)
+            from masquerade.networks import weight_files as torchvision  # noqa: F401  (timm imports it)
 
             timm = __import__("timm")
         except ImportError:

@@ -23,11 +23,11 @@ import numpy as np
 import tyro
 
 from full_size import make_file
-from masquerade.doors.recording import Options, release_file
+from masquerade.io.video import read
 from masquerade.noise import Noise
-from masquerade.release.place_noise import noised
-from masquerade.release.ppedcrf import Ppedcrf
-from masquerade.video import read
+from masquerade.places.place_noise import noised
+from masquerade.places.ppedcrf import Ppedcrf
+from masquerade.publish.recording import Options, release_file
 
 SIZE, SMALL, RATE = (1280, 720), (320, 192), 30
 PAPER_MS, TARGET_MS = 50.0, 10.0

@@ -16,13 +16,13 @@ import cv2
 import numpy as np
 import tyro
 
-from masquerade import assets
-from masquerade.attack.place_gallery import PlaceGallery
+from masquerade.attacks.place_matching import PlaceGallery
+from masquerade.io import downloads
+from masquerade.io.video import read
 from masquerade.recipes.ppedcrf import variants
 from masquerade.recordings import Video
-from masquerade.sight.person_segmenter import PersonSegmenter
-from masquerade.sight.place_features import PlaceFeatures
-from masquerade.video import read
+from masquerade.vision.person_segmenter import PersonSegmenter
+from masquerade.vision.place_features import PlaceFeatures
 
 SIDES = (("cam01", "cam02"), ("cam03", "cam04"))
 OTHERS = ("carphone", "bikes", "bigbuckbunny", "sports2d_demo")
@@ -51,7 +51,7 @@ def frames_of(path: Path, count: int) -> list[np.ndarray]:
 
 
 def camera(name: str) -> Path:
-    return assets.fetch(f"pose2sim_single_{name}")
+    return downloads.fetch(f"pose2sim_single_{name}")
 
 
 def queries() -> tuple[list[Video], list[np.ndarray]]:
@@ -67,7 +67,7 @@ def queries() -> tuple[list[Video], list[np.ndarray]]:
 
 
 def distractors(more: tuple[Path, ...]) -> list[np.ndarray]:
-    paths = [*(assets.fetch(name) for name in OTHERS), *more]
+    paths = [*(downloads.fetch(name) for name in OTHERS), *more]
     return list(itertools.chain.from_iterable(frames_of(path, EACH) for path in paths))
 
 

@@ -47,7 +47,7 @@ def slopes_of(device: str) -> Tensor:
 
 
 def evidence(grey: Tensor, moved: Tensor, kernels: Tensor) -> Tensor:
-    """Logits without training, as `masquerade.release.place_evidence` has them."""
+    """Logits without training, as `masquerade.places.place_maps` has them."""
     slopes = functional.conv2d(functional.pad(grey, (1,) * 4, mode="reflect"), kernels)
     strength = slopes.square().sum(1, keepdim=True).sqrt()
     strength = strength * torch.exp((grey - moved).abs() / -12.0)

@@ -19,13 +19,12 @@ import numpy as np
 import tyro
 
 from masquerade._torch import torch
-from masquerade.attack.interval import bootstrap
-from masquerade.attack.metric import Discriminants
-from masquerade.nets import place_sensitivity, place_texture
+from masquerade.attacks.rates import Discriminants, bootstrap
+from masquerade.networks import place_networks
+from masquerade.places import place_maps
 from masquerade.recipes import place_fooling as fooling
 from masquerade.recipes import place_worlds
 from masquerade.recipes.place_teachers import Teacher, as_pictures, teachers
-from masquerade.release import place_evidence, place_mask
 
 PSNRS = (36.0, 33.0, 30.0)
 SHAPES, MAPS = ("white", "grain", "patterns"), ("even", "evidence", "network")
@@ -44,15 +43,15 @@ def amounts(frames: np.ndarray, unary: str) -> np.ndarray:
         small = cv2.resize(frame, (width // 3, height // 3), interpolation=cv2.INTER_AREA)
         logits = {
             "even": lambda small: np.zeros(small.shape[:2], np.float32),
-            "evidence": lambda small: place_evidence.logits(small, None),
-            "network": place_sensitivity.logits,
+            "evidence": lambda small: place_maps.logits(small, None),
+            "network": place_networks.logits,
         }[unary](small)
-        now = place_mask.Field().refined(logits, None)
-        found.append(cv2.resize(place_mask.control(now, 1.0) * now, (width, height)))
+        now = place_maps.Field().refined(logits, None)
+        found.append(cv2.resize(place_maps.control(now, 1.0) * now, (width, height)))
     return np.stack(found)[:, None]
 
 
-def fields(shape: str, net: place_texture.PlaceTexture, pictures: torch.Tensor) -> torch.Tensor:
+def fields(shape: str, net: place_networks.PlaceTexture, pictures: torch.Tensor) -> torch.Tensor:
     """Noise (N, 3, H, W)."""
     if shape == "patterns":
         return fooling.drawn(net, pictures)
@@ -72,7 +71,7 @@ def blurred(values: torch.Tensor) -> torch.Tensor:
 class Exam:
     """Pictures that are asked for, with people, and those that attackers hold."""
 
-    def __init__(self, count: int, where: str, net: place_texture.PlaceTexture) -> None:
+    def __init__(self, count: int, where: str, net: place_networks.PlaceTexture) -> None:
         people = place_worlds.public_people(72)
         places = place_worlds.empty_places(count, takes=3, seed=place_worlds.SEEDS[1], device=where)
         self.gallery, self.net = places[:, 0], net
@@ -158,7 +157,7 @@ def main(
     networks: tuple[str, ...] = ("mobilenet_v2", "efficientnet_lite2", "vgg16"),
     met: tuple[str, ...] = ("efficientnet_lite0", "efficientnet_lite1", "alexnet"),
     seeds: int = 3,
-    weights: Path = place_texture.OWN,
+    weights: Path = place_networks.OWN,
     out: Path | None = None,
 ) -> None:
     """Measure.
@@ -175,7 +174,7 @@ def main(
     if where == "cpu" and places > MOST_HERE:
         print(f"no GPU here; --places {MOST_HERE} takes some minutes of processors")
         return
-    exam = Exam(places, where, place_texture.opened(weights).to(where))
+    exam = Exam(places, where, place_networks.opened(weights).to(where))
     nets = teachers((*networks, *met), where)  # type: ignore[arg-type]
     held = {name: each.all_features(exam.gallery) for name, each in nets.items()}
     told = {

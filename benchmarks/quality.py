@@ -27,15 +27,15 @@ import numpy as np
 import tyro
 from joblib import Parallel, delayed
 
-from masquerade.assets import fetch
+from masquerade.io.downloads import fetch
+from masquerade.io.video import read
 from masquerade.mechanism import VideoMechanism
+from masquerade.mechanisms import cosine_gaussian
+from masquerade.mechanisms.cosine_gaussian import CosineGaussian
+from masquerade.mechanisms.pooled_gaussian import PooledGaussian
+from masquerade.mechanisms.video_dprp import VideoDprp
 from masquerade.noise import Noise
-from masquerade.release import cosine_gaussian
-from masquerade.release.cosine_gaussian import CosineGaussian
-from masquerade.release.pooled_gaussian import PooledGaussian
-from masquerade.release.video_dprp import VideoDprp
-from masquerade.utility import picture
-from masquerade.video import read
+from masquerade.quality import picture
 
 FRAMES, DELTA, EVERY = 64, 1e-4, 8
 EPSILONS = (2.0, 5.0, 8.0)

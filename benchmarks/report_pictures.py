@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from masquerade import _json
-from masquerade.data.stage import Stage
-from masquerade.doors.attack import attack_mechanism, make_attack
-from masquerade.doors.data_sample import Sample
-from masquerade.doors.recording import make_mechanism, release_file
-from masquerade.doors.report import Beside, write_report
+from masquerade.cli.data import Sample
+from masquerade.datasets.stage import Stage
+from masquerade.publish.attack import attack_mechanism, make_attack
+from masquerade.publish.pages import Beside, write_report
+from masquerade.publish.recording import make_mechanism, release_file
 
 KNOWN = Stage(seed=1, height=96, width=96, subjects=72, videos=432)
 SETTINGS: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4, "unit": "pixels", "pixels": 256}

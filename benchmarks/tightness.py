@@ -19,9 +19,9 @@ from dp_accounting.pld import privacy_loss_distribution as distributions
 from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
 from scipy.stats import binom
 
-from masquerade import account
-from masquerade.account.calibrate import sampled_gaussian
-from masquerade.account.group import group_event
+from masquerade import accounting
+from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.group import group_event
 
 SETTINGS = [  # noise_multiplier, sampling_prob, steps
     (1.0, 0.01, 1000),
@@ -47,7 +47,7 @@ LARGEST = 1.01
 
 def ours(z: float, q: float, steps: int) -> float:
     event = sampled_gaussian(z, sampling_prob=q, steps=steps)
-    return account.epsilon(event, delta=DELTA, relation="add_remove")
+    return accounting.epsilon(event, delta=DELTA, relation="add_remove")
 
 
 def theirs(z: float, q: float, steps: int, *, eps_error: float) -> tuple[float, float]:
@@ -93,7 +93,7 @@ def hard() -> None:
     for z, q, steps, delta, group, interval in HARD:
         event = group_event(sampled_gaussian(z, sampling_prob=q, steps=steps), group)
         start = time.process_time()
-        mine = account.epsilon(event, delta=delta, relation="zero_out")
+        mine = accounting.epsilon(event, delta=delta, relation="zero_out")
         between = time.process_time()
         weights = binom.pmf(range(group + 1), group, q).tolist()
         one = distributions.from_mixture_gaussian_mechanism(

@@ -26,13 +26,12 @@ import numpy as np
 import torch
 import tyro
 
-from masquerade.nets import mvit, torchvision
+from masquerade.networks import mvit_layers, weight_files
 from masquerade.noise import Noise
-from masquerade.train import loop
-from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.plan import Plan
-from masquerade.train.rows import Rows
-from masquerade.train.sampling import Poisson
+from masquerade.training import loop
+from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.plan import Plan, Poisson
+from masquerade.training.rows import Rows
 
 CLASSES = 51
 PHYSICAL = {"mvit_v2_s": 1, "mvit_small": 4}  # records at once, ours
@@ -79,10 +78,10 @@ class Counted(Noise):
 def stage(case: Case) -> tuple[Any, Any, Any]:
     """Trunk, tail, and twice a batch of what the first that runs is given."""
     torch.manual_seed(0)
-    seen = mvit.NORMALISATION[case.network]
+    seen = mvit_layers.NORMALISATION[case.network]
     count = 1 if case.is_kept else 2 * case.batch
     films = torch.rand(count, 3, seen.frames, seen.size_px, seen.size_px)
-    trunk, tail = mvit.split(mvit.make(case.network, classes=CLASSES), case.part)
+    trunk, tail = mvit_layers.split(mvit_layers.make(case.network, classes=CLASSES), case.part)
     if case.is_kept:
         with torch.no_grad():
             films = torch.rand(2 * case.batch, *trunk(films).shape[1:])
@@ -172,14 +171,14 @@ def opacus(case: Case, net: Any | None = None) -> float:
 
 def published(case: Case, *, frozen: str = "nothing") -> float:
     """Opacus on torchvision's modules as they are."""
-    seen = mvit.NORMALISATION[case.network]
+    seen = mvit_layers.NORMALISATION[case.network]
     if case.network == "mvit_v2_s":
-        net = torchvision.mvit_v2_s(num_classes=CLASSES, stochastic_depth_prob=0.0)
+        net = weight_files.mvit_v2_s(num_classes=CLASSES, stochastic_depth_prob=0.0)
     else:
-        net = torchvision.MViT(
+        net = weight_files.MViT(
             spatial_size=(seen.size_px, seen.size_px),
             temporal_size=seen.frames,
-            block_setting=[mvit._setting(*row) for row in mvit._SMALL],
+            block_setting=[mvit_layers._setting(*row) for row in mvit_layers._SMALL],
             residual_pool=True,
             residual_with_cls_embed=False,
             rel_pos_embed=True,
@@ -187,7 +186,7 @@ def published(case: Case, *, frozen: str = "nothing") -> float:
             num_classes=CLASSES,
         )
     net.head[0] = torch.nn.Identity()
-    trained = set(mvit.trainable(net, case.part))
+    trained = set(mvit_layers.trainable(net, case.part))
     for name, held in net.named_parameters():
         held.requires_grad_(name in trained and frozen not in name)
     return opacus(case, net)

@@ -26,16 +26,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from masquerade.nets import mvit
+from masquerade.networks import mvit_layers
 from masquerade.noise import Noise
-from masquerade.report import plot
-from masquerade.train import loop
-from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.loop import Workload
-from masquerade.train.plan import Plan
-from masquerade.train.replay import Replayed
-from masquerade.train.rows import Rows
-from masquerade.train.sampling import Poisson
+from masquerade.report import plots
+from masquerade.training import loop
+from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.loop import Workload
+from masquerade.training.plan import Plan, Poisson
+from masquerade.training.rows import Rows
+from masquerade.training.step import Replayed
 
 NETWORK, CLASSES, FILMS = "mvit_v2_s", 51, 512
 WARM, TIMED, LEAST = 3, 5, 256  # steps, and records that are timed at least
@@ -120,7 +119,7 @@ class Clock:
 def stage(case: Case, films: Any) -> tuple[Any, Rows]:
     """The tail, and rows in front of it."""
     torch.manual_seed(0)
-    trunk, tail = mvit.split(mvit.make(NETWORK, classes=CLASSES).cuda(), case.part)
+    trunk, tail = mvit_layers.split(mvit_layers.make(NETWORK, classes=CLASSES).cuda(), case.part)
     private = films
     if case.is_cached:
         with torch.no_grad(), loop.lowered("cuda", "bfloat16"):
@@ -244,7 +243,7 @@ def curves(films: Any) -> dict[str, list[Found]]:
                 once = 16 if is_private else min(64, batch)  # fewer would wait for the host
                 case = Case(batch=batch, physical=once, is_private=is_private, is_cached=is_cached)
                 found["batch"].append(measured(case, films))
-    for part in mvit.PARTS:
+    for part in mvit_layers.PARTS:
         for is_private in (False, True):
             case = Case(part=part, batch=64, is_private=is_private)
             found["weights"].append(measured(case, films))
@@ -267,10 +266,10 @@ def draw(told: dict[str, Any], path: Path) -> None:
             x = [one["case"]["batch"] if key == "batch" else one["weights"] for one in mine]
             y = [1e3 * one["seconds"] for one in mine]
             if mine:
-                lines.append(plot.Line(name=name, x=np.array(x), y=np.array(y)))
+                lines.append(plots.Line(name=name, x=np.array(x), y=np.array(y)))
         title = f"{NETWORK}, bfloat16, {told['device']}"
-        axes = plot.Axes(title=title, x_label=x_label, y_label="ms a record", is_log=True)
-        pictures.append(plot.svg(lines, axes))
+        axes = plots.Axes(title=title, x_label=x_label, y_label="ms a record", is_log=True)
+        pictures.append(plots.draw_lines(lines, axes))
     top, bottom = (
         text.replace("<svg ", f'<svg y="{at}" width="680" height="380" ', 1)
         for at, text in zip((0, 390), pictures, strict=True)
@@ -310,7 +309,7 @@ def main() -> None:
         return
     device = torch.cuda.get_device_name()
     print(f"{device}, torch {torch.__version__}, {NETWORK}, Python {sys.version.split()[0]}")
-    seen = mvit.NORMALISATION[NETWORK]
+    seen = mvit_layers.NORMALISATION[NETWORK]
     films = torch.rand(FILMS, 3, seen.frames, seen.size_px, seen.size_px, device="cuda")
     found = compare(films, MODES[-1:] if given.quick else MODES)
     noise_share([one for one in found if one.case.is_private])

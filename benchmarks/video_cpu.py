@@ -24,16 +24,16 @@ from pathlib import Path
 import numpy as np
 import tyro
 
-from masquerade.account.published import video_dprp as paper
-from masquerade.assets import fetch
-from masquerade.doors.recording import Options, release_file
+from masquerade.accounting.published import video_dprp as paper
+from masquerade.io.downloads import fetch
+from masquerade.io.video import read, write
 from masquerade.mechanism import VideoMechanism
+from masquerade.mechanisms import precision
+from masquerade.mechanisms.cosine_gaussian import CosineGaussian
+from masquerade.mechanisms.pooled_gaussian import PooledGaussian
+from masquerade.mechanisms.video_dprp import VideoDprp
 from masquerade.noise import Noise
-from masquerade.release import precision
-from masquerade.release.cosine_gaussian import CosineGaussian
-from masquerade.release.pooled_gaussian import PooledGaussian
-from masquerade.release.video_dprp import VideoDprp
-from masquerade.video import read, write
+from masquerade.publish.recording import Options, release_file
 
 WIDTH, HEIGHT, RATE = 320, 240, 25
 TIMED_S, LENGTHS_S, QUICK_S = 60, (60, 600), (20, 60)  # several chunks each

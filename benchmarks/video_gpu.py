@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from masquerade.compute import device, graph
+from masquerade.io import devices
+from masquerade.mechanisms.cosine_gaussian import CosineGaussian
+from masquerade.mechanisms.gaussian_video import GaussianVideo
+from masquerade.mechanisms.pooled_gaussian import PooledGaussian
+from masquerade.mechanisms.video_dprp import VideoDprp
 from masquerade.noise import Noise
-from masquerade.release.cosine_gaussian import CosineGaussian
-from masquerade.release.gaussian_video import GaussianVideo
-from masquerade.release.pooled_gaussian import PooledGaussian
-from masquerade.release.video_dprp import VideoDprp
 
 SHAPE = (186, 240, 320, 3)
 FULL_HD = (128, 1080, 1920, 3)
@@ -108,7 +108,7 @@ def all_of(blocks: Iterator[Any]) -> int:
 
 def num_graphs(mechanism: GaussianVideo, shape: tuple[int, ...]) -> int:
     chunk = mechanism.chunks(shape)[0]
-    return sum(graph.is_captured((name, mechanism, chunk)) for name in ("measure", "rebuild"))
+    return sum(devices.is_captured((name, mechanism, chunk)) for name in ("measure", "rebuild"))
 
 
 def drawing(mechanism: GaussianVideo, frames: Any) -> float:
@@ -124,13 +124,13 @@ def check(name: str, mechanism: GaussianVideo) -> None:
     small, plain, there = video((40, 60, 80, 3)), Noise(seed=1), Noise(seed=1)
     chunk = mechanism.chunks(small.shape)[0]
     here = mechanism.measure(iter(small), chunk)
-    with device.on("cuda"):
-        exact = device.fetch(mechanism.measure(iter(small), chunk))
+    with devices.on("cuda"):
+        exact = devices.fetch(mechanism.measure(iter(small), chunk))
     off, grid = float(np.abs(here - exact).max()), mechanism.scale(small.shape).grid
     shades, films = [], []
     for _ in range(5):
         film = np.asarray(mechanism.apply(small, plain)).astype(int)
-        with device.on("cuda"):
+        with devices.on("cuda"):
             films.append(np.asarray(mechanism.apply(small, there)).astype(int))
         shades.append(int(np.abs(film - films[-1]).max()))
     differ = min(float(np.mean(a != b)) for a, b in itertools.pairwise(films))
@@ -164,8 +164,8 @@ def clip_table(frames: Any) -> None:
 def full_hd_table() -> None:
     print(f"\nframes a second of {FULL_HD[2]} x {FULL_HD[1]}, noise included, before any codec")
     print(f"{'':24}{'on device':>11}{'GiB':>7}{'graphs':>8}{'memory to memory':>18}  target")
-    there = device.send(video(FULL_HD))
-    here = device.fetch(there)
+    there = devices.send(video(FULL_HD))
+    here = devices.fetch(there)
     for name in ("orthonormal", "pooled", "cosine, plain", "cosine, local"):
         mechanism, noise = CASES[name], Noise()
         if name == "orthonormal":
@@ -195,8 +195,8 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     for name, mechanism in CASES.items():
         check(name, mechanism)
-    with device.on("cuda"):
-        clip_table(device.send(video(SHAPE)))
+    with devices.on("cuda"):
+        clip_table(devices.send(video(SHAPE)))
         full_hd_table()
 
 

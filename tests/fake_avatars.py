@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.recipes.released.film import AvatarFilm
 
 SIZE = (16, 64, 64)

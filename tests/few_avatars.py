@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from masquerade import assets
-from masquerade.data.stage import Stage
+from masquerade.avatars.avatar import Avatar
+from masquerade.avatars.study import AvatarStudy
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
+from masquerade.io import downloads
 from masquerade.noise import Noise
-from masquerade.release.avatar import Avatar
-from masquerade.release.avatar.study import AvatarStudy
 
 NETWORKS = ("selfie_segmentation", "pose_detection", "pose_landmark_full", "centerface")
 
@@ -25,7 +25,7 @@ def networks() -> None:
     pytest.importorskip("ai_edge_litert")
     for name in NETWORKS:
         try:
-            assets.fetch(name)
+            downloads.fetch(name)
         except (OSError, BadInput) as error:
             pytest.skip(f"{name} cannot be had: {error}")
 
@@ -36,8 +36,8 @@ def staged(world_cache: Path, **fields: object) -> Iterator[Stage]:
     networks()
     with pytest.MonkeyPatch.context() as patch:
         for name in NETWORKS:
-            held = assets.fetch(name)
-            link = world_cache / held.relative_to(assets.cache_folder())
+            held = downloads.fetch(name)
+            link = world_cache / held.relative_to(downloads.cache_folder())
             link.parent.mkdir(parents=True, exist_ok=True)
             if not link.exists():
                 link.symlink_to(held)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from masquerade.collection import About, Collection, Count, Labels, Medium
-from masquerade.doors.models import make_method, train_file
-from masquerade.nets.mvit_small import MvitSmall
+from masquerade.networks.mvit_small import MvitSmall
 from masquerade.noise import Noise
+from masquerade.publish.models import make_method, train_file
 from masquerade.recordings import Video
-from masquerade.train.model_file import load_model
+from masquerade.training.model_file import load_model
 
 torch = pytest.importorskip("torch")
 

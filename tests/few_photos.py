@@ -11,9 +11,9 @@ import pytest
 
 from masquerade import joints
 from masquerade.collection import About, Collection, Count, Labels, Medium
-from masquerade.doors.models import make_method, train_file
-from masquerade.nets.tiny_vit_small import TinyVitSmall
+from masquerade.networks.tiny_vit_small import TinyVitSmall
 from masquerade.noise import Noise
+from masquerade.publish.models import make_method, train_file
 from masquerade.recordings import Photo
 
 torch = pytest.importorskip("torch")

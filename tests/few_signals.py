@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from masquerade.collection import About, Collection, Count, Labels, Medium
-from masquerade.data import watch
-from masquerade.doors.models import teach_file, train_file
+from masquerade.datasets import watch
 from masquerade.events import event_from_json
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.filter import FilterName
-from masquerade.nets.lstm import LstmNetwork
+from masquerade.networks.lstm import LstmNetwork
+from masquerade.publish.models import teach_file, train_file
 from masquerade.recordings import Signal
-from masquerade.train.pate import Pate
-from masquerade.train.tempdiff import Tempdiff
+from masquerade.training.pate import Pate
+from masquerade.training.tempdiff import Tempdiff
 
 PERIODS = (20, 10, 5)  # samples, of each class
 

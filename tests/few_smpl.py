@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade.people import bodies, inverse, skeleton
-from masquerade.people.bodies import AT_SKIN, BONES, Shape
+from masquerade.stage import bodies, inverse, skeleton
+from masquerade.stage.bodies import AT_SKIN, BONES, Shape
 
 VERTICES = 6890
 FACE = {"nose": 332, "left_eye": 2800, "right_eye": 6260, "left_ear": 583, "right_ear": 4071}

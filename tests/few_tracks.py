@@ -6,15 +6,14 @@ from functools import cache
 
 import numpy as np
 
-from masquerade.data.world import motion, subjects
-from masquerade.data.world.act import MotionStyle
 from masquerade.joints import JOINTS as OURS
-from masquerade.people import bodies, figure, skeleton
-from masquerade.people.bodies import BONES, Shape
-from masquerade.people.camera import Camera, Light
-from masquerade.people.skeleton import Posed
-from masquerade.sight.person_tracks import Track
-from masquerade.sight.poses import JOINTS
+from masquerade.stage import bodies, figure, motion, plan, skeleton
+from masquerade.stage.act import MotionStyle
+from masquerade.stage.bodies import BONES, Shape
+from masquerade.stage.raster import Camera, Light
+from masquerade.stage.skeleton import Posed
+from masquerade.vision.person_tracks import Track
+from masquerade.vision.poses import JOINTS
 
 RATE_HZ = 20.0
 CAMERA = Camera(eye=(0.0, -5.0, 1.6), target=(0.0, 0.0, 0.95), fov_deg=40.0, height=240, width=320)
@@ -24,7 +23,7 @@ LIGHT = Light(towards=(0.3, -0.6, 0.74), colour=(1.0, 1.0, 1.0), ambient=0.6)
 @cache
 def someone(number: int, stature_m: float = 1.7) -> figure.Person:
     """A person of Stage, of that stature."""
-    model, who = bodies.model(), subjects.make(number, seed=3)
+    model, who = bodies.model(), plan.make(number, seed=3)
     return figure.figure(model, model.body(Shape(stature_m=stature_m)), who.look)
 
 

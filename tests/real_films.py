@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import video_files as maker
-from masquerade import assets
 from masquerade.errors import BadInput
-from masquerade.video import read
+from masquerade.io import downloads
+from masquerade.io.video import read
 
 HEIGHT, WIDTH, FRAMES = 96, 112, 8
 UCF, NTU, TOYOTA = "UCF-101", "nturgb+d_rgb", "mp4"
@@ -36,7 +36,7 @@ FOLDERS = {"ucf101": UCF, "ntu_rgbd": NTU, "toyota_smarthome": TOYOTA}
 def walker() -> np.ndarray:
     """(T, H, W, 3): a stretch of a real film in which somebody walks."""
     try:
-        path = assets.fetch("sports2d_demo")
+        path = downloads.fetch("sports2d_demo")
     except (OSError, BadInput) as error:
         pytest.skip(f"sports2d_demo cannot be had: {error}")
     return read.segment(path, 70, 70 + FRAMES + 6)

@@ -17,7 +17,7 @@ def built(folder: Path) -> Path:
     torch = pytest.importorskip("torch")
     diffusers = pytest.importorskip("diffusers")
     transformers = pytest.importorskip("transformers")
-    importlib.import_module("masquerade.nets.torchvision")  # also where it has no CUDA
+    importlib.import_module("masquerade.networks.weight_files")  # also where it has no CUDA
     torch.manual_seed(5)
     unet = diffusers.UNet2DConditionModel(
         sample_size=SIDE // 2,

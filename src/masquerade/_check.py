@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 else:
     np = Later("numpy")
 
+
 Choice = TypeVar("Choice", bound=StrEnum)
 
 

@@ -46,7 +46,7 @@ class SourceClass:
     """A class as it stands in a file.
 
     Args:
-        module: its file, such as ``masquerade.doors.release``.
+        module: its file, such as ``masquerade.cli.release``.
         node: its definition.
     """
 

@@ -11,4 +11,5 @@ except ImportError:
     require("torch", extra="train")
     raise
 
+
 __all__ = ["Tensor", "nn", "torch"]

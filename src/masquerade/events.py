@@ -14,11 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import attr
-
-from masquerade import _check, _optional
-
-_optional.alone("dp_accounting.dp_event")  # its package takes a second to load
-from dp_accounting.dp_event import (  # noqa: E402
+from dp_accounting.dp_event import (
     ComposedDpEvent,
     DpEvent,
     GaussianDpEvent,
@@ -30,6 +26,10 @@ from dp_accounting.dp_event import (  # noqa: E402
     RandomizedResponseDpEvent,
     SelfComposedDpEvent,
 )
+
+from masquerade import _check, _optional
+
+_optional.alone("dp_accounting.dp_event")  # its package takes a second to load
 
 __all__ = [
     "BoundedRangeDpEvent",

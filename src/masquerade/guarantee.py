@@ -15,8 +15,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from masquerade import _check
+from masquerade._formatting import up_decimals
 from masquerade._optional import Later
-from masquerade._round import up_decimals
 
 if TYPE_CHECKING:
     from masquerade import tradeoff

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade import _check
-from masquerade._round import shown_below
+from masquerade._formatting import shown_below
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

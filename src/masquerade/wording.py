@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from masquerade._round import shown
+from masquerade._formatting import shown
 from masquerade.guarantee import PROTECTS, WHOLE_FILE, Guarantee, Kind, Relation, Unit, UnitName
 
 PERSON = 0.18  # area of a standing person over the square of their height

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
-from masquerade import account, make_mechanism
-from masquerade.account.compose import UnsupportedEvent
-from masquerade.account.divergence import renyi_divergence
+from masquerade import accounting, make_mechanism
+from masquerade.accounting.divergence import renyi_divergence
+from masquerade.accounting.losses import UnsupportedEvent
 from masquerade.events import (
     ComposedDpEvent,
     DpEvent,
@@ -219,7 +219,7 @@ def test_what_is_said_to_fit_fits_and_hardly_more_does(make: Callable[..., Filte
         left = cap.allowance - spent
         fits = cap.epsilon_that_fits(left)
         for scale, is_refused in ((1 - 1e-9, False), (1 + 1e-6, True)):
-            sigma = account.gaussian_sigma(fits * scale, delta=1e-5, sensitivity=1)
+            sigma = accounting.gaussian_sigma(fits * scale, delta=1e-5, sensitivity=1)
             assert (cap.cost(GaussianDpEvent(sigma)) > left) is is_refused
     assert cap.epsilon_that_fits(0) == cap.epsilon_that_fits(-1) == 0
 
@@ -300,7 +300,7 @@ def test_gaussians_that_get_through_stay_within_the_cap(
     last = GaussianDpEvent(distance / math.sqrt(max(left, 1) / UNIT) * (1 + 1e-15))
     full = let_through(cap, [*admitted, last])
     assert full[-1] is last, "the last one takes all that is left"
-    assert account.epsilon(ComposedDpEvent(full), delta=1e-5, relation=relation) <= epsilon
+    assert accounting.epsilon(ComposedDpEvent(full), delta=1e-5, relation=relation) <= epsilon
 
 
 @settings(max_examples=8)
@@ -321,7 +321,7 @@ def test_mixed_lists_that_get_through_stay_within_the_cap(
 ) -> None:
     admitted = let_through(make(epsilon), events * 4)
     if admitted:
-        total = account.epsilon(ComposedDpEvent(admitted), delta=1e-5, relation="zero_out")
+        total = accounting.epsilon(ComposedDpEvent(admitted), delta=1e-5, relation="zero_out")
         assert total <= epsilon
 
 
@@ -334,7 +334,7 @@ def test_training_that_gets_through_stays_within_the_cap(
     steps = cap.allowance // cap.cost(sampled(q, z))
     run = SelfComposedDpEvent(sampled(q, z), steps)
     assert 0 < steps and cap.cost(run) <= cap.allowance
-    assert 0.3 < account.epsilon(run, delta=1e-5, relation=relation) <= 3.0
+    assert 0.3 < accounting.epsilon(run, delta=1e-5, relation=relation) <= 3.0
 
 
 EPSILON, DELTA = 2.0, 1e-4
@@ -369,7 +369,7 @@ def test_either_list_fits_if_fixed_and_choosing_between_them_does_not() -> None:
     """Neither continuation spends more than delta 1e-4; choosing by the outcome spends 1.9e-4."""
     for event, curve in ((PURE, laplace_curve), (RARE, rare_curve)):
         fixed = ComposedDpEvent([FIRST, event])
-        assert account.epsilon(fixed, delta=DELTA, relation="zero_out") <= EPSILON
+        assert accounting.epsilon(fixed, delta=DELTA, relation="zero_out") <= EPSILON
         assert 0.9e-4 < delta_after_first(curve) <= DELTA
     assert delta_after_first(laplace_curve, rare_curve) > 1.9 * DELTA
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from test_ledger import values
 
-from masquerade.account.calibrate import calibrate, sampled_gaussian
-from masquerade.account.parts import UnsupportedEvent
+from masquerade.accounting.calibrate import calibrate, sampled_gaussian
+from masquerade.accounting.losses import UnsupportedEvent
 from masquerade.errors import BudgetExceeded
 from masquerade.events import DpEvent, GaussianDpEvent, NonPrivateDpEvent
 from masquerade.guarantee import Relation, Unit, UnitName

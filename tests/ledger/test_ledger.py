@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from masquerade import Options, make_mechanism, release_file, release_value
-from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger import Ledger
@@ -28,8 +27,9 @@ from masquerade.ledger.content import Content
 from masquerade.ledger.filter import FilterName
 from masquerade.ledger.words import summary_of
 from masquerade.mechanism import Mechanism
+from masquerade.mechanisms.gaussian_noise import GaussianNoise
 from masquerade.noise import Noise
-from masquerade.release.gaussian_noise import GaussianNoise
+from masquerade.publish.spine import IfStanding
 from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
 
 DELTA = 1e-5

@@ -19,13 +19,13 @@ from test_ledger import DELTA, FRAME, MECHANISM, SUBJECT, affords, opened, value
 from test_ledger_faults import code_of, fork
 
 from masquerade import make_mechanism, release_value
-from masquerade.account.calibrate import sampled_gaussian
+from masquerade.accounting.calibrate import sampled_gaussian
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation
 from masquerade.ledger import Book, Content, Ledger, Run, balance, store
 from masquerade.ledger import book as books
 from masquerade.ledger.filter import FilterName
-from masquerade.ledger.store import Tampered
+from masquerade.ledger.tables import Tampered
 
 address = test_ledger.address
 BEFORE = Path(__file__).parents[1] / "fixtures" / "before"
@@ -182,7 +182,7 @@ def test_kills_while_a_balance_is_written_leave_the_books_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(balance, "EVERY", 1)
-    steps = ("ledger/balance.py", "ledger/pages.py", "ledger/book.py", "ledger/desk.py")
+    steps = ("ledger/balance.py", "ledger/balance.py", "ledger/book.py", "ledger/desk.py")
     monkeypatch.setattr(test_ledger_kills, "STEPS", (*steps, "ledger/store.py"))
     scene = test_ledger_kills.Scene(str(tmp_path / "budget.db"), tmp_path)
     scene.release()

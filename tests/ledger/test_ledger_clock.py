@@ -12,7 +12,7 @@ from test_ledger import MECHANISM, kinds, opened, values
 
 from masquerade.ledger import Ledger
 from masquerade.ledger import store as ledger_store
-from masquerade.ledger.store import Tampered
+from masquerade.ledger.tables import Tampered
 
 address = test_ledger.address
 

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import video_files as maker
-from masquerade.account.calibrate import sampled_gaussian
-from masquerade.doors.ledger import Enroll
-from masquerade.doors.models import make_method, train_file
-from masquerade.doors.recording import make_mechanism, release_file, release_value
-from masquerade.doors.source import find
+from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.cli.ledger import Enroll
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation, Unit, UnitName
+from masquerade.io.video import read
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.filter import FilterName
 from masquerade.ledger.runs import Run
 from masquerade.mechanism import Value
+from masquerade.publish.models import make_method, train_file
+from masquerade.publish.recording import make_mechanism, release_file, release_value
+from masquerade.publish.sources import find
 from masquerade.recordings import Photo, Signal, Video
-from masquerade.video import read
 
 HALF = make_mechanism("gaussian_noise", epsilon=3.5, delta=1e-5, unit="value", low=-9, high=9)
 TABLE = arrays.arrays(
@@ -137,7 +137,7 @@ def test_what_came_in_as_one_frame_pays_as_one_however_it_is_released(
 def test_photos_are_enrolled_trained_on_and_known_when_they_are_tested_on(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from few_photos import FewPhotos
-    from masquerade.nets.tiny_vit_small import TinyVitSmall
+    from masquerade.networks.tiny_vit_small import TinyVitSmall
 
     unit = Unit(name=UnitName.RECORD)
     ledger = opened(tmp_path, unit=unit, epsilon=20.0, rule=FilterName.RENYI)

@@ -18,16 +18,16 @@ from test_ledger import MECHANISM, kinds, opened, values
 from test_ledger_faults import code_of, fork
 
 from masquerade import Options, check_receipt, release_file
-from masquerade.doors.publish import IfStanding
 from masquerade.errors import BadInput
-from masquerade.files import atomic
+from masquerade.io import atomic
 from masquerade.ledger import Ledger
-from masquerade.ledger.store import OutOfReach
-from masquerade.release.gaussian_noise import GaussianNoise
+from masquerade.ledger.tables import OutOfReach
+from masquerade.mechanisms.gaussian_noise import GaussianNoise
+from masquerade.publish.spine import IfStanding
 
 address = test_ledger.address
-STEPS = ("doors/recording.py", "doors/publish.py", "doors/bill.py", "files/atomic.py")
-STEPS += ("ledger/ledger.py", "ledger/home.py", "ledger/store.py")
+STEPS = ("publish/recording.py", "publish/spine.py", "publish/bills.py", "io/atomic.py")
+STEPS += ("ledger/ledger.py", "ledger/store.py", "ledger/store.py")
 
 
 def at_each_line(act: Callable[[int], None]) -> None:

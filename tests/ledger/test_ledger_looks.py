@@ -14,13 +14,13 @@ import test_ledger
 
 import video_files as maker
 from masquerade import make_mechanism
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
+from masquerade.ledger.content import alike
 from masquerade.ledger.desk import Desk
-from masquerade.ledger.looks import alike
-from masquerade.ledger.store import Tampered
+from masquerade.ledger.tables import Tampered
 from video_files import Kind
 
 address = test_ledger.address

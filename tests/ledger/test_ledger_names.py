@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_ledger import DELTA, MECHANISM, SUBJECT, affords, values
 
-from masquerade.account.calibrate import sampled_gaussian
+from masquerade.accounting.calibrate import sampled_gaussian
 from masquerade.errors import BudgetExceeded
 from masquerade.guarantee import Relation
-from masquerade.ledger import Ledger, Run, joining
+from masquerade.ledger import Ledger, Run, members
 from masquerade.ledger import book as books
+from masquerade.ledger.book import key_of, near
 from masquerade.ledger.content import Content
 from masquerade.ledger.filter import FilterName
-from masquerade.ledger.names import key_of, near
 
 EVENT = sampled_gaussian(8.0, sampling_prob=0.5, steps=4)
 WHOLE = replace(MECHANISM, unit="subject")  # type: ignore[type-var]
@@ -75,7 +75,7 @@ def test_an_old_ledger_replays_and_its_spellings_pay_together(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, command: Any
 ) -> None:
     with monkeypatch.context() as patch:  # as it was: every spelling a person of its own
-        for module in (books, joining):
+        for module in (books, members):
             patch.setattr(module, "key_of", lambda name: name)
         for place, name in enumerate(["Ann", "ANN"]):
             ledger.add("people", values(place), subject=name)

@@ -13,21 +13,21 @@ from typing import Any
 import pytest
 
 from few_films import Few, trains
-from masquerade.account.calibrate import sampled_gaussian
-from masquerade.account.group import group_event
-from masquerade.doors import billing, publish
-from masquerade.doors.models import make_method
+from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.group import group_event
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import event_from_json
 from masquerade.guarantee import Relation, Unit, UnitName
 from masquerade.ledger import Content, Ledger, Run
 from masquerade.ledger.filter import FilterName
 from masquerade.noise import Noise
+from masquerade.publish import bills, spine
+from masquerade.publish.models import make_method
 from masquerade.receipt import Receipt
 from masquerade.recordings import Video
-from masquerade.train.grid import methods_of
-from masquerade.train.learner import Ways
-from masquerade.train.loop import Workload
+from masquerade.training.grid import methods_of
+from masquerade.training.learner import Ways
+from masquerade.training.loop import Workload
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -344,7 +344,7 @@ def test_a_run_is_settled_before_its_model_stands(
     ledger, target = enrolled(tmp_path), tmp_path / "m.safetensors"
 
     def away(self: Ledger, receipt: Receipt) -> None:
-        assert not target.exists() and not publish.receipt_path(target).exists()
+        assert not target.exists() and not spine.receipt_path(target).exists()
         parts = list(tmp_path.glob(".masquerade-*.part"))
         assert len(parts) == 3 and all(part.stat().st_mode & 0o077 == 0 for part in parts)
         raise BadInput("the server is away")
@@ -388,11 +388,11 @@ def test_a_quote_of_several_runs_is_of_all_together(tmp_path: Path, is_paid: boo
     methods = [each for _, each in methods_of(method, "learning_rate=0.1,0.2,0.3")]
     plans = [each.plan(8) for each in methods]
     quiet = {"unit": "video"}
-    one, all_of_them = (billing.cost_of(method, some, {}) for some in (plans[:1], plans))
-    billing.quote(ledger, Few(), one, **quiet)
+    one, all_of_them = (bills.cost_of(method, some, {}) for some in (plans[:1], plans))
+    bills.quote(ledger, Few(), one, **quiet)
     if is_paid:
-        billing.quote(ledger, Few(), all_of_them, **quiet)
+        bills.quote(ledger, Few(), all_of_them, **quiet)
     else:
         with pytest.raises(BudgetExceeded):
-            billing.quote(ledger, Few(), all_of_them, **quiet)
+            bills.quote(ledger, Few(), all_of_them, **quiet)
     assert spends(ledger) == 0

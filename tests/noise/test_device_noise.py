@@ -19,11 +19,10 @@ from numpy.polynomial import chebyshev
 
 from conftest import python
 from masquerade.errors import MissingExtra
-from masquerade.noise import Noise, grid_for, quantile
+from masquerade.noise import Noise, cells, grid_for
 from masquerade.noise import gpu as device_noise
 from masquerade.noise import source as noise_module
-from masquerade.noise.cells import HALF_NORMAL, decided_cell
-from masquerade.noise.keystream import keystream
+from masquerade.noise.cells import HALF_NORMAL, decided_cell, keystream
 
 CPU = torch.device("cpu")
 MP = mpmath.MPContext()
@@ -222,7 +221,7 @@ def derivative(k: int, m: Any, half: Any) -> Any:
     return MP.polyval(NUMERATORS[k], m) * (g * half) ** k / math.factorial(k)
 
 
-NUMERATORS = {k: q.coef.astype(int).tolist()[::-1] for k, q in quantile.numerators().items()}
+NUMERATORS = {k: q.coef.astype(int).tolist()[::-1] for k, q in cells.numerators().items()}
 TO_CHEBYSHEV = [  # exact: whole numbers over powers of two
     [MP.mpf(value) for value in row]
     for row in np.array(
@@ -233,19 +232,19 @@ TO_CHEBYSHEV = [  # exact: whole numbers over powers of two
 
 def is_within_its_bound(row: np.ndarray, middle: float, half: float) -> bool:
     error, least = proved_error(row, middle, half)
-    return bool(error <= quantile.ERROR_PER_MAGNITUDE * least + quantile.ERROR_AT_ZERO)
+    return bool(error <= cells.ERROR_PER_MAGNITUDE * least + cells.ERROR_AT_ZERO)
 
 
 def test_every_row_of_the_table_is_within_the_error_that_is_claimed() -> None:
-    rows = zip(quantile.table(), *quantile.middles(), strict=False)
-    assert len(quantile.table()) == 53 * 32 + 1 and not quantile.table()[-1].any()
+    rows = zip(cells.table(), *cells.middles(), strict=False)
+    assert len(cells.table()) == 53 * 32 + 1 and not cells.table()[-1].any()
     assert all(is_within_its_bound(row, middle, half) for row, middle, half in rows)
 
 
 @pytest.mark.parametrize("row", [0, 500, 1600, 1695])
 def test_a_row_that_is_off_by_a_few_bits_is_noticed(row: int) -> None:
-    middle, half = (values[row] for values in quantile.middles())
-    right = quantile.table()[row]
+    middle, half = (values[row] for values in cells.middles())
+    right = cells.table()[row]
     assert is_within_its_bound(right, middle, half)
     assert not is_within_its_bound(right * (1 + 2.0**-46), middle, half)
 
@@ -260,16 +259,16 @@ def test_magnitudes_are_within_the_bound_wherever_they_are_tried() -> None:
     )
     for whole, value in zip(wholes, found.tolist(), strict=True):
         true = exact_magnitude(MP.ldexp(whole, -53), value)
-        bound = quantile.ERROR_PER_MAGNITUDE * true + quantile.ERROR_AT_ZERO
+        bound = cells.ERROR_PER_MAGNITUDE * true + cells.ERROR_AT_ZERO
         assert abs(value - true) <= bound * MP.ldexp(1, -53)
 
 
 def test_the_margin_holds_every_rounding_after_the_inverse() -> None:
     per_position, always, slope = device_noise.margins(RATIO)
     unit = Fraction(1, 2**53)
-    inverse, after = Fraction(quantile.ERROR_PER_MAGNITUDE), 2  # the product and the sum
+    inverse, after = Fraction(cells.ERROR_PER_MAGNITUDE), 2  # the product and the sum
     assert Fraction(per_position) >= (inverse + after) * unit * (1 + 8 * unit)
-    assert Fraction(always) >= unit * (Fraction(quantile.ERROR_AT_ZERO) * Fraction(RATIO) + 3)
+    assert Fraction(always) >= unit * (Fraction(cells.ERROR_AT_ZERO) * Fraction(RATIO) + 3)
     assert slope >= RATIO * math.sqrt(2 * math.pi) / 2 * (1 + 1e-3)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from masquerade.noise import Noise, Scale, grid_for
-from masquerade.noise.reserved import Reserved
+from masquerade.noise.source import Reserved
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -21,8 +21,14 @@ from scipy import stats
 from masquerade.noise import Noise, grid_for, scale_for, to_grid
 from masquerade.noise import cells as cell_rule
 from masquerade.noise import source as module
-from masquerade.noise.cells import EXPONENTIAL, HALF_NORMAL, Law, decided_cell
-from masquerade.noise.keystream import extra_bits, keystream
+from masquerade.noise.cells import (
+    EXPONENTIAL,
+    HALF_NORMAL,
+    Law,
+    decided_cell,
+    extra_bits,
+    keystream,
+)
 
 LAWS = {"gaussian": HALF_NORMAL, "laplace": EXPONENTIAL}
 MP = mpmath.MPContext()

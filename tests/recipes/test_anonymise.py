@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from masquerade.nets import unet, weight_files  # noqa: E402
-from masquerade.nets.person_crops import cropped  # noqa: E402
+from masquerade.networks import unet, weight_files  # noqa: E402
+from masquerade.networks.picture_crops import crop_person  # noqa: E402
 from masquerade.recipes import anonymise, attributes, minimax  # noqa: E402
 from masquerade.recipes.anonymise import Anonymise  # noqa: E402
 from masquerade.recipes.minimax import Contest, PublicFilms, Task  # noqa: E402
@@ -106,7 +106,7 @@ def test_watchers_count_only_where_the_reader_reads(
 def test_a_crop_shows_what_is_in_the_box() -> None:
     frames = torch.zeros(2, 3, 20, 40)
     frames[0, :, 10:15, 20:30] = 1.0  # x, y and side in shares: an oblong, for frames that are one
-    crops = cropped(frames, torch.tensor([[0.625, 0.625, 0.25], [0.5, 0.5, 0.25]]))
+    crops = crop_person(frames, torch.tensor([[0.625, 0.625, 0.25], [0.5, 0.5, 0.25]]))
     assert crops.shape == (2, 3, 64, 64)
     assert crops[0].mean() > 0.9 and crops[1].max() == 0
 

@@ -14,8 +14,8 @@ import pytest
 
 from few_films import Few
 from masquerade import catalog
-from masquerade.data.stage import Stage
-from masquerade.doors.recipe import COMMANDS
+from masquerade.cli.recipe import COMMANDS
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.recipes import bench
 

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from masquerade import catalog
+from masquerade.io.video import read
 from masquerade.recipes.demo import avatars, claims, clip, places, pose, sensor_model, steps
 from masquerade.recipes.demo.chapter import SYSTEMS
-from masquerade.report import page, plot
-from masquerade.video import read
+from masquerade.report import page, plots
 
 REPO = Path(__file__).parents[2]
 _DATA = (["data", "sample"], ["data", "list"], ["data", "write"])
@@ -226,13 +226,15 @@ def test_a_page_is_private_as_soon_as_one_section_shows_originals() -> None:
 @pytest.mark.parametrize("is_log", [True, False])
 def test_plots_stay_inside_their_frame(is_log: bool) -> None:
     x = np.array([0.0, 0.5, 3.0, 40.0])
-    axes = plot.Axes(title="a < b", x_label="x", y_label="y", is_log=is_log)
-    drawn = plot.svg([plot.Line(name="one", x=x, y=x**2), plot.Line(name="two", x=x, y=x)], axes)
+    axes = plots.Axes(title="a < b", x_label="x", y_label="y", is_log=is_log)
+    drawn = plots.draw_lines(
+        [plots.Line(name="one", x=x, y=x**2), plots.Line(name="two", x=x, y=x)], axes
+    )
     points = re.findall(r"([\d.]+),([\d.]+)", " ".join(re.findall(r'points="([^"]*)"', drawn)))
     assert len(points) == (6 if is_log else 8)
     assert all(64 <= float(a) <= 504 and 34 <= float(b) <= 332 for a, b in points)
     assert "a &lt; b" in drawn
-    flat = plot.svg([plot.Line(name="flat", x=x, y=np.ones(4))], axes)
+    flat = plots.draw_lines([plots.Line(name="flat", x=x, y=np.ones(4))], axes)
     assert "polyline" in flat
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from masquerade import catalog
-from masquerade.doors.data import read_video
+from masquerade.mechanisms import face_blur
 from masquerade.noise import Noise
+from masquerade.publish.collections import read_video
 from masquerade.recipes.stage import gallery, world
 from masquerade.recordings import Video
-from masquerade.release import face_blur
 
 DOCS = Path(__file__).parents[2] / "docs"
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from masquerade import catalog
+from masquerade.recipes.mask_dp import MaskDpTables
+from masquerade.recipes.mask_dp.copies import copied
+from masquerade.recipes.mask_dp.rows import CONTEXT
+from masquerade.recipes.mask_dp.settings import CHOSEN, EPSILONS
 from masquerade.recordings import Video
 
 torch = pytest.importorskip("torch")
 
-from masquerade.recipes.mask_dp import MaskDpTables  # noqa: E402
-from masquerade.recipes.mask_dp.copies import copied  # noqa: E402
-from masquerade.recipes.mask_dp.rows import CONTEXT  # noqa: E402
-from masquerade.recipes.mask_dp.settings import CHOSEN, EPSILONS  # noqa: E402
 
 PUBLISHED = "MaskDP as published"
 ROWS = ("public part only", "DP", "MultiClip", "MaskDP", PUBLISHED, "DP from scratch")

@@ -12,8 +12,8 @@ pytest.importorskip("cv2")
 
 from masquerade.recipes.pose import readable
 from masquerade.recipes.pose.photos import PersonAlbum
-from masquerade.sight.body_colours import ColourLayout
-from masquerade.train.psi import Psi
+from masquerade.training.views import Psi
+from masquerade.vision.body_features import ColourLayout
 
 LOOKS = {"colours": ColourLayout().embed}
 

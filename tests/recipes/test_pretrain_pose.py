@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from masquerade import joints
-from masquerade.data.stage import Stage
-from masquerade.data.world.store import FIELDS
-from masquerade.people.camera import Camera
+from masquerade.datasets.stage import Stage
 from masquerade.recipes.pretrain import Pretrain
+from masquerade.stage.raster import Camera
+from masquerade.stage.store import FIELDS
 
 torch = pytest.importorskip("torch")
 pretrain_pose = pytest.importorskip("masquerade.recipes.pretrain_pose")

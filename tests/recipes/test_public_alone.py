@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from masquerade.collection import About, Collection, Count, Labels, Medium
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
+from masquerade.networks.mvit_small import MvitSmall
+from masquerade.recipes import public_alone
+from masquerade.recipes.public_alone import Features
 from masquerade.recordings import Video
 
 torch = pytest.importorskip("torch")
-from masquerade.nets.mvit_small import MvitSmall  # noqa: E402
-from masquerade.recipes import public_alone  # noqa: E402
-from masquerade.recipes.public_alone import Features  # noqa: E402
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,24 +13,25 @@ import pytest
 
 import fake_avatars
 from conftest import python
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
+from masquerade.recipes import bench, public_alone
+from masquerade.recipes.avatar import AvatarTable
+from masquerade.recipes.avatar import page as pages
+from masquerade.recipes.avatar.rows import AvatarFound, AvatarRow, Gap
+from masquerade.recipes.mask_dp import MaskDpTables, compare
+from masquerade.recipes.mask_dp.blocks import ACROSS, AVATARS, REAL
+from masquerade.recipes.mask_dp.rows import CONTEXT, Cell, Found
+from masquerade.recipes.released import films as released
+from masquerade.recipes.released import made as making
+from masquerade.recipes.released.films import Summary
+from masquerade.training import loop
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("onnxruntime")
 
-from masquerade.recipes import bench, public_alone, seen  # noqa: E402
-from masquerade.recipes.avatar import AvatarTable  # noqa: E402
-from masquerade.recipes.avatar import page as pages  # noqa: E402
-from masquerade.recipes.avatar.rows import AvatarFound, AvatarRow, Gap  # noqa: E402
-from masquerade.recipes.mask_dp import MaskDpTables, compare  # noqa: E402
-from masquerade.recipes.mask_dp.blocks import ACROSS, AVATARS, REAL  # noqa: E402
-from masquerade.recipes.mask_dp.rows import CONTEXT, Cell, Found  # noqa: E402
-from masquerade.recipes.released import films as released  # noqa: E402
-from masquerade.recipes.released import made as making  # noqa: E402
-from masquerade.recipes.released.films import Summary  # noqa: E402
 
 STAGE = Stage(**fake_avatars.WORLD)  # type: ignore[arg-type]
 SHOWN = ("real", "isolated", "emptied", "avatars")
@@ -124,7 +125,7 @@ def test_every_row_stands_on_the_page_and_the_refined_one_says_why_not() -> None
 def test_a_stopped_run_goes_on_where_it_was(blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = AvatarTable(out=blocks / "out", page=blocks / "page.md", epochs=1.0, seeds=2, jobs=1)
     learned: list[int] = []
-    real = seen.loop.run
+    real = loop.run
 
     def watched(*rest: Any, **options: Any) -> None:
         if len(learned) == 5:
@@ -133,7 +134,7 @@ def test_a_stopped_run_goes_on_where_it_was(blocks: Path, monkeypatch: pytest.Mo
         learned.append(1)
         real(*rest, **options)
 
-    monkeypatch.setattr(seen.loop, "run", watched)
+    monkeypatch.setattr(loop, "run", watched)
     with pytest.raises(KeyboardInterrupt):
         plan.run(STAGE)
     kept = bench.Journal.of(plan, STAGE).held
@@ -225,7 +226,7 @@ def test_what_does_not_go_with_avatars_is_refused(wrong: dict[str, Any]) -> None
 
 
 def test_films_of_others_are_never_kept() -> None:
-    from masquerade.data.folder import Folder
+    from masquerade.datasets.folder import Folder
 
     others = Folder(root=Path())
     with pytest.raises(BadInput, match="--data stage"):

@@ -15,21 +15,21 @@ import pytest
 
 from conftest import python
 from masquerade.collection import About, Collection, Count, Labels, Medium
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
+from masquerade.recipes import bench, seen
+from masquerade.recipes.mask_dp import MaskDpTables, run
+from masquerade.recipes.mask_dp import page as pages
+from masquerade.recipes.mask_dp.rows import Cell, Found
 from masquerade.recordings import Video
+from masquerade.training import loop, method
+from masquerade.training import plan as published
+from masquerade.training.plan import Plan
+from masquerade.training.rows import Rows
+from masquerade.training.views import FILL
 
 torch = pytest.importorskip("torch")
 
-from masquerade.recipes import bench, seen  # noqa: E402
-from masquerade.recipes.mask_dp import MaskDpTables, run  # noqa: E402
-from masquerade.recipes.mask_dp import page as pages  # noqa: E402
-from masquerade.recipes.mask_dp.rows import Cell, Found  # noqa: E402
-from masquerade.train import method  # noqa: E402
-from masquerade.train import plan as published  # noqa: E402
-from masquerade.train.plan import Plan  # noqa: E402
-from masquerade.train.rows import Rows  # noqa: E402
-from masquerade.train.views import FILL  # noqa: E402
 
 PUBLISHED = "MaskDP as published"
 ROWS = ("public part only", "DP", "MultiClip", "MaskDP", PUBLISHED, "DP from scratch")
@@ -290,7 +290,7 @@ def test_table_and_json_agree(tmp_path: Path) -> None:
 
 def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, trained = replace(TINY, out=tmp_path), []
-    real = seen.loop.run
+    real = loop.run
 
     def stopped(*given: Any, **options: Any) -> None:
         trained.append("run")
@@ -298,7 +298,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             raise KeyboardInterrupt
         real(*given, **options)
 
-    monkeypatch.setattr(seen.loop, "run", stopped)
+    monkeypatch.setattr(loop, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
         plan.run(Noisy())
     kept = bench.Journal.of(plan.settled(Noisy()), Noisy())
@@ -316,13 +316,13 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_from_scratch_trains_the_whole_network(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = MaskDpTables(seeds=1, batch=3, epochs=1.0, scratch_epochs=0.5, jobs=1).settled()
     trained: list[int] = []
-    real = seen.loop.run
+    real = loop.run
 
     def watched(tail: Any, *rest: Any, **options: Any) -> None:
         trained.append(sum(p.numel() for p in tail.parameters() if p.requires_grad))
         real(tail, *rest, **options)
 
-    monkeypatch.setattr(seen.loop, "run", watched)
+    monkeypatch.setattr(loop, "run", watched)
     wanted = {"DP from scratch": (5.0,), "public part only": (5.0,)}
     found = run.measure(plan, wanted, Noisy(), journal=bench.Journal())
     one = found.cells[0]

@@ -10,25 +10,25 @@ import numpy as np
 import pytest
 
 from masquerade import _json
-from masquerade.attack.membership import Membership
+from masquerade.attacks.membership import Membership
 from masquerade.events import GaussianDpEvent
 from masquerade.guarantee import Relation
+from masquerade.publish.attacked import ShadowTraining
 from masquerade.recipes import bench, membership
+from masquerade.recipes.mask_dp import MaskDpTables, members
+from masquerade.recipes.mask_dp.rows import DP, MASK_DP
 from masquerade.recipes.membership import AttackedRow, MembersFound
+from masquerade.recipes.tempdiff import TempdiffTables
+from masquerade.recipes.tempdiff import run as runs
+from masquerade.recipes.tempdiff.parts import SignalParts
 from masquerade.scores import Success
 from masquerade.tradeoff import power
+from masquerade.training import votes
+from masquerade.training.rows import Rows
 
 torch = pytest.importorskip("torch")
 
 from few_signals import PRIVATE, PUBLIC  # noqa: E402
-from masquerade.doors.shadow import ShadowTraining  # noqa: E402
-from masquerade.recipes.mask_dp import MaskDpTables, members  # noqa: E402
-from masquerade.recipes.mask_dp.rows import DP, MASK_DP  # noqa: E402
-from masquerade.recipes.tempdiff import TempdiffTables  # noqa: E402
-from masquerade.recipes.tempdiff import run as runs  # noqa: E402
-from masquerade.recipes.tempdiff.parts import SignalParts  # noqa: E402
-from masquerade.train.ensemble import votes  # noqa: E402
-from masquerade.train.rows import Rows  # noqa: E402
 
 torch.set_num_threads(1)
 PLAN = MaskDpTables(quick=True, epochs=2.0, batch=12, mask_batch=12, jobs=1).settled()

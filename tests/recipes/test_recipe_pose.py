@@ -15,29 +15,22 @@ import numpy as np
 import pytest
 
 from masquerade.collection import Medium
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.recipes import bench
+from masquerade.recipes.pose import PoseTables, photos
+from masquerade.recipes.pose import page as pages
+from masquerade.recipes.pose import run as runs
+from masquerade.recipes.pose.classroom import AskedPose
+from masquerade.recipes.pose.rows import BOTH, DP, FEATURES_ONLY, PoseCell, PoseFound, written
 from masquerade.recordings import Photo
 from masquerade.scores import Success
+from masquerade.training.feature_projective import FeatureProjective
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 from few_photos import FewPhotos  # noqa: E402
-from masquerade.recipes.pose import PoseTables, photos  # noqa: E402
-from masquerade.recipes.pose import page as pages  # noqa: E402
-from masquerade.recipes.pose import run as runs  # noqa: E402
-from masquerade.recipes.pose.classroom import AskedPose  # noqa: E402
-from masquerade.recipes.pose.rows import (  # noqa: E402
-    BOTH,
-    DP,
-    FEATURES_ONLY,
-    PoseCell,
-    PoseFound,
-    written,
-)
-from masquerade.train.feature_projective import FeatureProjective  # noqa: E402
 
 TINY = {"strategies": ("head",), "seeds": 1, "taught": 4, "tested": 3, "batch": 2, "epochs": 1.0}
 GUIDED = {"public_records": 3, "directions": 2, "jobs": 1}
@@ -254,7 +247,7 @@ def test_it_measures_without_screens_ledgers_and_films() -> None:
 
 def test_public_pictures_are_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     from masquerade.recipes.pose import photos
-    from masquerade.train.psi import Psi
+    from masquerade.training.views import Psi
 
     monkeypatch.setattr(photos, "_TOGETHER", 2)
     crops = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), np.uint8)

@@ -13,16 +13,10 @@ import pytest
 
 from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.errors import BadInput
-from masquerade.recordings import Video
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("cv2")
-torch.set_num_threads(1)
-
-from masquerade.recipes import bench, place_saliency, place_training, place_worlds  # noqa: E402
-from masquerade.recipes import place_fooling as fooling  # noqa: E402
-from masquerade.recipes.place_teachers import Teacher, as_pictures, margins  # noqa: E402
-from masquerade.recipes.ppedcrf import (  # noqa: E402
+from masquerade.recipes import bench, place_saliency, place_training, place_worlds
+from masquerade.recipes import place_fooling as fooling
+from masquerade.recipes.place_teachers import Teacher, as_pictures, margins
+from masquerade.recipes.ppedcrf import (
     PpedcrfTables,
     aims,
     figures,
@@ -32,18 +26,24 @@ from masquerade.recipes.ppedcrf import (  # noqa: E402
     scenes,
     variants,
 )
-from masquerade.recipes.ppedcrf import activities as acting  # noqa: E402
-from masquerade.recipes.ppedcrf import joints as joints_of  # noqa: E402
-from masquerade.recipes.ppedcrf.findings import (  # noqa: E402
+from masquerade.recipes.ppedcrf import activities as acting
+from masquerade.recipes.ppedcrf import joints as joints_of
+from masquerade.recipes.ppedcrf.findings import (
     Activities,
     Adapted,
     MapSummary,
     Oracle,
     PlaceFindings,
 )
-from masquerade.recipes.ppedcrf.measured import PlaceCell, PlaceRoom  # noqa: E402
-from masquerade.recipes.ppedcrf.run import measure  # noqa: E402
-from masquerade.sight.backbone import Backbone  # noqa: E402
+from masquerade.recipes.ppedcrf.measured import PlaceCell, PlaceRoom
+from masquerade.recipes.ppedcrf.run import measure
+from masquerade.recordings import Video
+from masquerade.vision.backbones import Backbone
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("cv2")
+torch.set_num_threads(1)
+
 
 PLACES = 8
 REAL_ORACLE = oracle.told

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from few_signals import PRIVATE, PUBLIC, FewSignals, tempdiff
-from masquerade.data.watch import Watch
-from masquerade.data.wisdm import Wisdm
+from masquerade.datasets.watch import Watch
+from masquerade.datasets.wisdm import Wisdm
 from masquerade.errors import BadInput
 from masquerade.recipes import bench
 from masquerade.recipes.demo import sensor_model
@@ -21,10 +21,12 @@ from masquerade.recipes.tempdiff import TempdiffTables, cells
 from masquerade.recipes.tempdiff import exam as exams
 from masquerade.recipes.tempdiff import run as runs
 from masquerade.recipes.tempdiff.exam import Claimed, Exam, Taught, claimed, labels_of, taught
-from masquerade.recipes.tempdiff.page import markdown, plots, sentences
+from masquerade.recipes.tempdiff.page import markdown, plots
 from masquerade.recipes.tempdiff.parts import ChosenSignals, SignalParts, narrowed
 from masquerade.recipes.tempdiff.rows import Examined, Facts, Marks, Pupils
+from masquerade.recipes.tempdiff.says import sentences
 from masquerade.recipes.tempdiff.settings import PAPER, PRESETS
+from masquerade.training import teach
 
 pytest.importorskip("torch").set_num_threads(1)
 
@@ -324,10 +326,10 @@ def test_a_tiny_run_writes_its_tables(command: Any, tmp_path: Path) -> None:
 def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = TempdiffTables(out=tmp_path, **TINY)
     plan, world = recipe.plan, world_of(PRIVATE)
-    real, learned = exams.teach.School.votes, exams.student_accuracy
+    real, learned = teach.School.votes, exams.student_accuracy
     asked: list[int] = []
     monkeypatch.setattr(exams, "private_accuracy", lambda *given, device: 0.5)
-    monkeypatch.setattr(exams.teach.School, "votes", lambda one: asked.append(1) or real(one))
+    monkeypatch.setattr(teach.School, "votes", lambda one: asked.append(1) or real(one))
 
     def stopped(*given: Any, seed: int, is_alone: bool = False) -> float:
         asked.append(2)

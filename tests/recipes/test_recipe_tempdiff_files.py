@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.data.pamap2 import COLUMNS
+from masquerade.datasets.pamap2 import COLUMNS
 
 pytest.importorskip("torch").set_num_threads(1)
 

@@ -16,11 +16,12 @@ import pytest
 
 from few_films import Few
 from masquerade import catalog
-from masquerade.account.compose import epsilon
+from masquerade.accounting.compose import epsilon
 from masquerade.collection import Labels
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Heuristic, Streams
+from masquerade.mechanisms.mosaic import Mosaic
 from masquerade.recipes import bench
 from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables, promises, timing, views
 from masquerade.recipes.video_dprp import page as pages
@@ -30,8 +31,7 @@ from masquerade.recipes.video_dprp.films import Kept, cropped
 from masquerade.recipes.video_dprp.results import Measured
 from masquerade.recipes.video_dprp.rows import Spec
 from masquerade.recordings import Video
-from masquerade.release.mosaic import Mosaic
-from masquerade.train.plan import Plan
+from masquerade.training.plan import Plan
 from video_dprp_rows import CHOICES, SETTING
 
 torch = pytest.importorskip("torch")
@@ -112,7 +112,7 @@ def test_every_mechanism_that_can_treat_a_video_has_a_row(is_quick: bool) -> Non
 def test_a_mechanism_that_nobody_named_gets_its_examples_row(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rows_of.catalog, "names", lambda room: ("blur", "brand_new"))
+    monkeypatch.setattr(catalog, "names", lambda room: ("blur", "brand_new"))
     found = [
         s for s in rows_of.all_rows(SHAPE, CHOICES, is_quick=True) if s.mechanism == "brand_new"
     ]
@@ -126,7 +126,7 @@ def test_baselines_have_rows_as_soon_as_they_are_there(monkeypatch: pytest.Monke
     more = ("alf", "selective_privacy", "spact")
     for names, wanted in ((known, ()), ((*known, *more), more)):
         own = tuple(name for name in names if name not in more or wanted)
-        monkeypatch.setattr(rows_of.catalog, "names", lambda room, own=own: own)
+        monkeypatch.setattr(catalog, "names", lambda room, own=own: own)
         found = [s for s in rows_of.all_rows(SHAPE, CHOICES, is_quick=True) if s.mechanism in more]
         assert {spec.mechanism for spec in found} == set(wanted)
         regions = [s.fields for s in found if s.mechanism == "selective_privacy"]

@@ -13,22 +13,22 @@ import numpy as np
 import pytest
 
 import fake_avatars
-from masquerade import assets
-from masquerade.data.mask_files import MaskFiles
-from masquerade.data.stage import Stage
+from masquerade.avatars.avatar import Avatar
+from masquerade.datasets.mask_files import MaskFiles
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
+from masquerade.io import downloads
 from masquerade.noise import Noise
 from masquerade.recipes.released import films as released
+from masquerade.recipes.released import made as making
 from masquerade.recipes.released.film import AvatarFilm
 from masquerade.recipes.released.films import AvatarFilms, Summary
-from masquerade.train.views import FILL, Private, hidden_of, public_view
+from masquerade.training.views import FILL, Private, hidden_of, public_view
 
 pytest.importorskip("cv2")
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("onnxruntime")
 
-from masquerade.recipes.released import made as making
-from masquerade.release.avatar import Avatar
 
 NETWORKS = ("selfie_segmentation", "pose_detection", "pose_landmark_full", "centerface")
 TINY = Stage(**fake_avatars.WORLD | {"videos": 12})  # type: ignore[arg-type]
@@ -147,10 +147,10 @@ def test_a_summary_counts_what_is_left_of_people(films: AvatarFilms) -> None:
 def world(world_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     for name in NETWORKS:
         try:
-            held = assets.fetch(name)
+            held = downloads.fetch(name)
         except (OSError, BadInput) as error:
             pytest.skip(f"{name} cannot be had: {error}")
-        link = world_cache / held.relative_to(assets.cache_folder())
+        link = world_cache / held.relative_to(downloads.cache_folder())
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.exists():
             link.symlink_to(held)

@@ -11,13 +11,13 @@ import pytest
 
 pytest.importorskip("torch")
 
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
+from masquerade.mechanisms.mosaic import Mosaic
 from masquerade.recipes import bench
 from masquerade.recipes.video_dprp import VideoDprpTables, looks, looks_page, promises
 from masquerade.recipes.video_dprp.promises import RowPromise
 from masquerade.recipes.video_dprp.results import LooksTold, ResultRow
 from masquerade.recipes.video_dprp.rows import Spec
-from masquerade.release.mosaic import Mosaic
 from masquerade.scores import Attacked, Success
 from video_dprp_rows import made_up
 

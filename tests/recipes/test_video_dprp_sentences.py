@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.data.stage import Stage
-from masquerade.doors.models import make_method
+from masquerade.datasets.stage import Stage
+from masquerade.publish.models import make_method
 from masquerade.recipes.video_dprp import VideoDprpTables, faces, promises, timing
 from masquerade.recipes.video_dprp import findings as sentences
 from masquerade.recipes.video_dprp import page as pages

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import video_files as maker
-from masquerade.data.stage import Stage
-from masquerade.nets import mvit
+from masquerade.datasets.stage import Stage
+from masquerade.networks import mvit_layers
 from masquerade.recipes import bench
 from masquerade.recipes.preset import settled
 from masquerade.recipes.video_dprp import EXAMPLE, VideoDprpTables
@@ -163,7 +163,7 @@ def test_the_command_of_the_papers_tables_runs_on_files_in_the_official_layout(
 def test_the_papers_own_network_is_wired(command: Any, tmp_path: Path) -> None:
     safetensors = pytest.importorskip("safetensors.torch")
     weights = tmp_path / "random.safetensors"
-    safetensors.save_file(mvit.make("mvit_v1_b", classes=400).state_dict(), weights)
+    safetensors.save_file(mvit_layers.make("mvit_v1_b", classes=400).state_dict(), weights)
     done = command(
         *("recipe", "video_dprp", "--setting", "paper", "--data", "ucf101"),
         *("--root", ucf101(tmp_path / "ucf"), "--out", tmp_path / "out", "--most", 1),

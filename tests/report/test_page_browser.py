@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from masquerade import _json
-from masquerade.doors.report import Beside, write_report
+from masquerade.publish.pages import Beside, write_report
 from masquerade.scores import Attacked, Success
 
 pytestmark = pytest.mark.slow  # make test-browser

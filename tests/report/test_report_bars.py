@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from masquerade.report import bars
-from masquerade.report.plot import Axes
+from masquerade.report.plots import Axes
 
 GROUPS = ("walk", "run & <jump>", "sit")
 AXES = Axes(title='a < "b"', x_label="class", y_label="per cent")
@@ -33,7 +33,7 @@ def drawn_bars(drawn: str) -> list[tuple[float, ...]]:
 
 
 def test_there_is_a_bar_for_every_class_and_series() -> None:
-    drawn = bars.svg(two(), GROUPS, AXES, limits=(0, 100))
+    drawn = bars.draw_bars(two(), GROUPS, AXES, limits=(0, 100))
     assert len(drawn_bars(drawn)) == 6
     assert drawn.count('class="whisker"') == 3, "none where the spread is zero or not known"
     heights = [height for *_, height in drawn_bars(drawn)]
@@ -43,7 +43,7 @@ def test_there_is_a_bar_for_every_class_and_series() -> None:
 
 
 def test_names_are_escaped_and_the_picture_is_well_formed() -> None:
-    drawn = bars.svg(two(), GROUPS, AXES)
+    drawn = bars.draw_bars(two(), GROUPS, AXES)
     tree = ElementTree.fromstring(drawn)
     assert tree.attrib["aria-label"] == 'a < "b"' and tree.attrib["role"] == "img"
     words = [node.text for node in tree.iter("{http://www.w3.org/2000/svg}text")]
@@ -54,10 +54,10 @@ def test_names_are_escaped_and_the_picture_is_well_formed() -> None:
 def test_whiskers_end_at_the_limits() -> None:
     whiskers = re.findall(
         r'class="whisker" x1="[\d.]+" y1="([\d.]+)" x2="[\d.]+" y2="([\d.]+)"',
-        bars.svg(two(), GROUPS, AXES, limits=(0, 100)),
+        bars.draw_bars(two(), GROUPS, AXES, limits=(0, 100)),
     )
     assert min(float(top) for _, top in whiskers) == 34, "115 is drawn as 100"
-    free = bars.svg(two(), GROUPS, AXES)
+    free = bars.draw_bars(two(), GROUPS, AXES)
     assert ">100</text>" in free and "120" not in free
 
 
@@ -81,4 +81,4 @@ def test_what_cannot_be_drawn_is_refused(
     said: str,
 ) -> None:
     with pytest.raises(ValueError, match=said):
-        bars.svg(series, groups, axes, limits=limits)
+        bars.draw_bars(series, groups, axes, limits=limits)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from masquerade.ledger.runs import Run
     from masquerade.ledger.store import LedgerEntry
 
+
 __all__ = ["Account", "Book", "Content", "Ledger", "LedgerEntry", "Run", "WrongReceipt"]
 
 

@@ -1,24 +1,94 @@
-"""What the entries say: accounts, who is in them, and what each holder has spent."""
+"""What the entries say: accounts, who is in them, and what each holder has spent.
+
+One person, one budget: a name may be written in several ways.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from masquerade import _check, _json
-from masquerade.account.sensitivity import refuse_add_remove
+from masquerade.accounting.sensitivity import refuse_add_remove
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import ComposedDpEvent, DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import WHOLE_FILE, Unit, UnitName
-from masquerade.ledger.balance import make_room
+from masquerade.ledger.balance import Pages, make_room
 from masquerade.ledger.filter import Filter
-from masquerade.ledger.names import key_of
-from masquerade.ledger.pages import Pages
 from masquerade.ledger.store import CLOCK, LedgerEntry, Session
+
+_DIGRAPHS = (("ae", "a"), ("oe", "o"), ("ue", "u"))  # as Müller becomes Mueller
+_PLAIN = str.maketrans("øłđıæœ", "oldiao")  # letters that no mark can be taken off
+
+
+@lru_cache(maxsize=4096)
+def key_of(name: str) -> str:
+    r"""What a name is known by: case, spaces, invisible signs and forms of Unicode aside.
+
+    Example:
+        >>> key_of(" ANN\u00a0 Berg ") == key_of("ann berg")
+        True
+    """
+    for _ in range(3):  # folding can undo a normal form, and the other way round
+        name = unicodedata.normalize("NFKC", name).casefold()
+    name = unicodedata.normalize("NFKC", name)
+    return " ".join("".join(c for c in name if unicodedata.category(c) != "Cf").split())
+
+
+def near(name: str, others: Iterable[str]) -> list[str]:
+    """Those of other names that may be a slip of the pen away from this one.
+
+    Example:
+        >>> near("Mueller", ["Müller", "Muller", "Schmidt"]), near("s001", ["s002"])
+        (['Müller', 'Muller'], [])
+    """
+    return [other for other in others if _is_near(name, other)]
+
+
+def _is_near(one: str, other: str) -> bool:
+    """The same letters in any order of words, or one slip (two in a long name); digits as they are.
+
+    Codes such as s001 and s002 differ in one sign and are different people.
+    """
+    (letters, digits), (others, numbers) = _bones(one), _bones(other)
+    if digits != numbers:
+        return False
+    longest = max(sum(map(len, letters)), sum(map(len, others)))
+    slips = 0 if longest < 4 else 1 if longest < 8 else 2
+    orders = ((letters, others), (sorted(letters), sorted(others)))
+    return any(_distance("".join(a), "".join(b), most=slips) <= slips for a, b in orders)
+
+
+def _bones(name: str) -> tuple[list[str], list[int]]:
+    """The words without marks, and the numbers."""
+    plain = unicodedata.normalize("NFKD", key_of(name)).translate(_PLAIN)
+    plain = "".join(c for c in plain if not unicodedata.combining(c))
+    for two, one in _DIGRAPHS:
+        plain = plain.replace(two, one)
+    words = [word for word in re.split(r"[\W\d_]+", plain) if word]
+    return words, [int(number) for number in re.findall(r"\d+", plain)]
+
+
+def _distance(one: str, other: str, *, most: int) -> int:
+    """How many letters must be put in, taken out or changed; above ``most`` anything above it."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, 1):
+        before, row = row, [place]
+        for at, against in enumerate(other, 1):
+            row.append(min(before[at] + 1, row[-1] + 1, before[at - 1] + (letter != against)))
+        if min(row) > most:
+            return most + 1
+    return row[-1]
+
 
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
 WHOLE = (*WHOLE_FILE, UnitName.SHARD)

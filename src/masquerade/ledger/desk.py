@@ -13,9 +13,8 @@ import sqlalchemy as sql
 from masquerade.errors import BadInput
 from masquerade.ledger.book import Book
 from masquerade.ledger.content import Content
-from masquerade.ledger.damage import Tampered, reading
 from masquerade.ledger.store import Session
-from masquerade.ledger.tables import CONTENTS, LOOKS
+from masquerade.ledger.tables import CONTENTS, LOOKS, Tampered, reading
 
 _FORM = "2:"  # before the names of contents; those of earlier versions have nothing before them
 _LENGTH = 64

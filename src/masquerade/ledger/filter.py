@@ -34,8 +34,8 @@ from fractions import Fraction
 from scipy.special import ndtri
 
 from masquerade import _check
-from masquerade.account.divergence import conversion, renyi_divergence
-from masquerade.account.parts import UnsupportedEvent, distance_of, parts_of
+from masquerade.accounting.divergence import conversion, renyi_divergence
+from masquerade.accounting.losses import UnsupportedEvent, distance_of, parts_of
 from masquerade.events import (
     BoundedRangeDpEvent,
     DpEvent,

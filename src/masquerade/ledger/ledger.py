@@ -1,27 +1,87 @@
-"""Open accounts, add files, reserve before a mechanism runs, settle after its output stands."""
+"""Open accounts, add files, reserve before a mechanism runs, settle after its output stands.
+
+Walk a ledger from its first entry to its last, and work out what it has carried forward.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import sqlalchemy as sql
 
 from masquerade import _check, _json
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation, Unit
-from masquerade.ledger import doubts, joining, runs, words
+from masquerade.ledger import members, runs, words
+from masquerade.ledger.balance import hash_of
 from masquerade.ledger.book import PUBLIC, Account, Book
 from masquerade.ledger.content import Content
 from masquerade.ledger.desk import Desk
 from masquerade.ledger.filter import Filter, FilterName, best_order
-from masquerade.ledger.home import Home
-from masquerade.ledger.inspection import Inspection, inspect
-from masquerade.ledger.joining import Entrant, Joining, Remake
+from masquerade.ledger.members import Entrant, Joining, Remake
 from masquerade.ledger.runs import Run
-from masquerade.ledger.store import CLOCK, LedgerEntry, Session
+from masquerade.ledger.store import CLOCK, Home, LedgerEntry, Session
+from masquerade.ledger.tables import PAGES, Tampered
 from masquerade.mechanism import Mechanism, Shapes, Value
 from masquerade.receipt import Receipt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What a ledger that is whole consists of.
+
+    Args:
+        entries: how many there are.
+        balance: the entry up to which they were carried forward; 0 if they never were.
+        clocks: those that accept a clock which was set back.
+    """
+
+    entries: int
+    balance: int
+    clocks: tuple[LedgerEntry, ...]
+
+
+def inspect(session: Session) -> Inspection:
+    """Verify every row of a ledger.
+
+    Raises:
+        Tampered: if an entry, a fingerprint or the balance is not what it was.
+    """
+    start, book, clocks = session.start, Book(), []
+    for entry in session.entries():
+        if entry.sequence <= start.sequence:
+            book.apply(entry)
+        if entry.sequence == start.sequence and entry.head != start.head:
+            raise _other_balance(start.sequence)
+        if entry.kind == CLOCK:
+            clocks.append(entry)
+    if start.root:
+        _check_pages(session, book)
+    return Inspection(entries=session.sequence, balance=start.sequence, clocks=tuple(clocks))
+
+
+def _check_pages(session: Session, book: Book) -> None:
+    """Refuse pages unless they are those of this book, and no others."""
+    expected = {name: hash_of(text) for name, text in book.pages.changes()}
+    is_same, rows = expected[""] == session.start.root, 0
+    seen: set[str] = set()
+    for row in session.connection.execute(sql.select(PAGES.c.name, PAGES.c.text)):
+        is_same &= isinstance(row.text, str) and hash_of(row.text) == expected.get(row.name)
+        seen.add(row.name)
+        rows += 1
+    if not is_same or not rows == len(seen) == len(expected):
+        raise _other_balance(session.start.sequence)
+
+
+def _other_balance(sequence: int) -> Tampered:
+    return Tampered(
+        f"Expected the balance after entry {sequence} to be what the entries come to; it is not. "
+        "Restore the newest good copy, and compare it with: masquerade ledger verify --receipts"
+    )
 
 
 class WrongReceipt(BadInput):
@@ -134,11 +194,11 @@ class Ledger:
         twin = None if same_as is None else Content.of(same_as)
         with self._desk() as desk:
             coming = Joining(desk=desk, remake=remake)
-            held = joining.account_of(desk.book, account)
+            held = members.account_of(desk.book, account)
             found = []
             for content, subject in recordings:
                 member, token = coming.member_of(content, twin)
-                name = joining.holder_of(held, member, subject)
+                name = members.holder_of(held, member, subject)
                 found.append(Entrant(member, token, name, content.is_one_frame))
             coming.add(held, found)
             return [each.member for each in found]
@@ -157,9 +217,9 @@ class Ledger:
             contents: of the files, each with what to call it.
         """
         with self._desk() as desk:
-            held = joining.account_of(desk.book, account)
-            found = doubts.of_names(desk.book, held, subjects)
-            return found + doubts.of_looks(desk, list(contents))
+            held = members.account_of(desk.book, account)
+            found = members.of_names(desk.book, held, subjects)
+            return found + members.of_looks(desk, list(contents))
 
     def quote(
         self, value: Value | Content, mechanism: Mechanism, *, with_sound: bool = False
@@ -386,7 +446,7 @@ def _charges(
         shapes = ((1, *shapes[0]),)
     for name, holders in held.items():
         account = accounts[name]
-        event = joining.event_for(mechanism, shapes, account, with_sound=with_sound)
+        event = members.event_for(mechanism, shapes, account, with_sound=with_sound)
         for holder in holders:
             charges += desk.book.charge(account, holder, [event])
     return member, shapes, charges

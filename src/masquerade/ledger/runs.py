@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from masquerade.account.group import group_event
+from masquerade.accounting.group import group_event
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, event_from_json, event_to_json
 from masquerade.guarantee import Relation

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from masquerade._printed import counted
-from masquerade._round import shown, up_decimals
-from masquerade.account import epsilon
+from masquerade._formatting import counted, shown, up_decimals
+from masquerade.accounting import epsilon
 from masquerade.events import ComposedDpEvent, SelfComposedDpEvent
 from masquerade.ledger.book import Account, Book
 

@@ -15,8 +15,7 @@ multiple of g whatever x was, so its low bits say nothing [mironov2012].
 """
 
 from masquerade.noise.grid import GRID_BITS, Scale, grid_for, rounded_bound, scale_for, to_grid
-from masquerade.noise.rehearsal import folder_seed
-from masquerade.noise.source import Noise
+from masquerade.noise.source import Noise, folder_seed
 
 __all__ = [
     "GRID_BITS",

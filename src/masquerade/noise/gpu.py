@@ -1,7 +1,7 @@
 """Gaussian noise drawn on a torch device, equal to the processor's bit for bit.
 
 The same keystream, the same rule (`masquerade.noise.cells`), another inverse: the polynomials of
-`masquerade.noise.quantile`, whose error is proved for any float64 that rounds as IEEE 754 says.
+`masquerade.noise.cells`, whose error is proved for any float64 that rounds as IEEE 754 says.
 
     A number's exact position, in cells, lies from p - e to p + e + c ratio / j, where p is the
     computed one (with the half cell already added) and e = u (4.5 p + 0.25 ratio + 4): 2.25 and
@@ -25,20 +25,20 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from masquerade._optional import Later
-from masquerade.noise import quantile
-from masquerade.noise.cells import HALF_NORMAL, cells_of
+from masquerade.noise import cells
+from masquerade.noise.cells import CHUNK, HALF_NORMAL, cells_of, keystream
 from masquerade.noise.grid import MOST_WHOLE, too_far
-from masquerade.noise.keystream import CHUNK, keystream
 
 if TYPE_CHECKING:
     from masquerade._torch import Tensor, torch
 else:
     torch = Later("torch", extra="train")
 
+
 UNDECIDED = 1 << 62  # no cell: those stay below 2^34
 SPAN = 1 << 26  # numbers between two looks at what is left over
 _PIECE = 1 << 22  # numbers at a time by tensor operations: they need ten times the room
-_PER_POSITION = (quantile.ERROR_PER_MAGNITUDE + 2.25) * quantile.UNIT
+_PER_POSITION = (cells.ERROR_PER_MAGNITUDE + 2.25) * cells.UNIT
 _TAIL_SLOPE = 1.26
 _CONSTANTS = b"expand 32-byte k"
 _LOW_53 = (1 << 53) - 1
@@ -148,7 +148,7 @@ def stream(state: Tensor, blocks: int) -> Tensor:
     """Keystream words of ``blocks`` blocks from the state's own on, as int64.
 
     int32 sums wrap around as uint32 sums do. Rows of four words are worked on together. The
-    block number is carried into the next word, as `masquerade.noise.keystream` does.
+    block number is carried into the next word, as `masquerade.noise.cells` does.
     """
     start = state.view(4, 4, 1).repeat(1, 1, blocks)
     count = torch.arange(blocks, device=state.device) + (state[12].to(torch.int64) & 0xFFFFFFFF)
@@ -170,18 +170,18 @@ def magnitude(whole: Tensor, columns: Tensor) -> Tensor:
     The leading bits name the row of the table, the others are s.
     """
     bits = whole.view(torch.int64)
-    row = (bits >> (52 - quantile.ROW_BITS)) - (1023 << quantile.ROW_BITS)
-    s = (bits & ((1 << (52 - quantile.ROW_BITS)) - 1)) - (1 << (51 - quantile.ROW_BITS))
-    s = s.to(torch.float64) * 2.0 ** (quantile.ROW_BITS - 51)
-    value = columns[quantile.TERMS - 1].index_select(0, row)
-    for k in reversed(range(quantile.TERMS - 1)):
+    row = (bits >> (52 - cells.ROW_BITS)) - (1023 << cells.ROW_BITS)
+    s = (bits & ((1 << (52 - cells.ROW_BITS)) - 1)) - (1 << (51 - cells.ROW_BITS))
+    s = s.to(torch.float64) * 2.0 ** (cells.ROW_BITS - 51)
+    value = columns[cells.TERMS - 1].index_select(0, row)
+    for k in reversed(range(cells.TERMS - 1)):
         value = value.mul_(s).add_(columns[k].index_select(0, row))
     return value
 
 
 def margins(ratio: float) -> tuple[float, float, float]:
     """The error for each unit of the position, the error always there, and c times ratio."""
-    return _PER_POSITION, (quantile.ERROR_AT_ZERO * ratio + 4) * quantile.UNIT, _TAIL_SLOPE * ratio
+    return _PER_POSITION, (cells.ERROR_AT_ZERO * ratio + 4) * cells.UNIT, _TAIL_SLOPE * ratio
 
 
 def decided_cells(words: Tensor, ratio: float, columns: Tensor) -> Tensor:
@@ -200,7 +200,7 @@ def decided_cells(words: Tensor, ratio: float, columns: Tensor) -> Tensor:
 @cache
 def columns_on(device: torch.device) -> Tensor:
     """The table with one column a row (8, rows), kept on the device."""
-    return torch.from_numpy(np.ascontiguousarray(quantile.table().T)).to(device)
+    return torch.from_numpy(np.ascontiguousarray(cells.table().T)).to(device)
 
 
 def _quickest(device: torch.device) -> Fill:

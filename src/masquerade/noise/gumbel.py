@@ -29,8 +29,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from masquerade.noise.cells import _context
-from masquerade.noise.keystream import EXTRA_BITS, extra_bits
+from masquerade.noise.cells import EXTRA_BITS, _context, extra_bits
 
 MOST_CLASSES = 1 << 20  # the bounds above leave out squares of K u
 MOST_SCORE = 1 << 52

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from masquerade._torch import Tensor, torch
-from masquerade.noise.quantile import ROW_BITS, TERMS, table
+from masquerade.noise.cells import ROW_BITS, TERMS, table
 
 try:
     import triton  # type: ignore[import-not-found,unused-ignore]
     import triton.language as tl  # type: ignore[import-not-found,unused-ignore]
 except ImportError:  # tensor operations draw the same noise
     triton = None
+
 
 _BLOCKS = 128  # of ChaCha20 in a program: one for each thread of four warps
 

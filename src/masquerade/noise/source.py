@@ -1,4 +1,15 @@
-"""Privacy randomness from the operating system: keys, words, and the laws drawn from them."""
+"""Privacy randomness from the operating system: keys, words, and the laws drawn from them.
+
+Bell-shaped noise for heuristics: quick, of the same secret words; nothing is proved of it.
+
+Seeds of a rehearsal of many files; a rehearsal protects nothing.
+
+Noise that is asked for once and drawn anew each time: for work that is captured and replayed.
+
+A captured piece of work reads the same memory at every replay. So it is run once before, and what
+it asks for is set aside as memory; captured, it gets that memory again; and `fill` draws into it
+from a true stream, before each replay. Nothing else can be had, so no noise is ever captured.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +19,36 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, NoReturn
+from functools import lru_cache
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import numpy as np
 
 from masquerade import _check
+from masquerade._optional import Later
 from masquerade.noise import gpu, gumbel
-from masquerade.noise.cells import EXPONENTIAL, HALF_NORMAL, Law, cells_of
+from masquerade.noise.cells import (
+    CHUNK,
+    EXPONENTIAL,
+    EXTRA_BITS,
+    HALF_NORMAL,
+    Law,
+    cells_of,
+    extra_bits,
+    keystream,
+)
 from masquerade.noise.grid import MOST_CELLS, Scale, grid_for, to_grid
-from masquerade.noise.keystream import CHUNK, EXTRA_BITS, extra_bits, keystream
 
 if TYPE_CHECKING:
     from masquerade._torch import Tensor
+
+if TYPE_CHECKING:
+    from masquerade._torch import Tensor, torch
+else:
+    torch = Later("torch", extra="train")
+
 
 _WORDS_PER_BLOCK = 8
 _BLOCKS_PER_KEY = 1 << 31
@@ -307,3 +335,114 @@ def _checked_grid(scale: float, grid: float | None) -> float:
 
 def _as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
     return (shape,) if isinstance(shape, int) else shape
+
+
+UNIT = 4096  # what a standard deviation is in `rough_steps`
+_LEVELS = 1 << 16
+
+
+def rough_gaussian(shape: tuple[int, ...], noise: Noise) -> np.ndarray:
+    """Float32 numbers of mean 0 and variance 1, one of 65,536 levels each, up to 4.3.
+
+    No guarantee may rest on it: `Noise.gaussian` is for that.
+    """
+    return _drawn(_levels(), shape, noise)
+
+
+def rough_steps(shape: tuple[int, ...], noise: Noise, *, power: float = 1.0) -> np.ndarray:
+    """The same times ``UNIT`` in whole numbers, int16; ``power`` is the variance, up to 1."""
+    return _drawn(_steps(power), shape, noise)
+
+
+def _drawn(levels: np.ndarray, shape: tuple[int, ...], noise: Noise) -> np.ndarray:
+    """A level for each number, some at a time: what is worked on fits the cache."""
+    out = np.empty(math.prod(shape), levels.dtype)
+    for start in range(0, out.size, 4 * CHUNK):
+        part = out[start : start + 4 * CHUNK]
+        picked = noise.words(-(-part.size // 4)).view(np.uint16)[: part.size]
+        np.take(levels, picked, out=part, mode="clip")  # none is clipped; "raise" would copy
+    return out.reshape(shape)
+
+
+@lru_cache(maxsize=1)
+def _levels() -> np.ndarray:
+    """Quantiles of the bell at the middles of equal shares, stretched to variance 1."""
+    from scipy.special import ndtri  # scipy is not loaded until noise is asked for
+
+    middles = ndtri((np.arange(_LEVELS) + 0.5) / _LEVELS)
+    made = (middles / math.sqrt(float(np.mean(middles**2)))).astype(np.float32)
+    made.setflags(write=False)
+    return made
+
+
+@lru_cache(maxsize=8)
+def _steps(power: float) -> np.ndarray:
+    made = np.rint(_levels() * (UNIT * math.sqrt(power))).astype(np.int16)
+    made.setflags(write=False)
+    return made
+
+
+_APART = 1_000_003  # between two folders' seeds: more than a folder has files
+
+
+def folder_seed(seed: int, place: int) -> int:
+    """The seed of one file of a folder that is rehearsed.
+
+    Args:
+        seed: of the whole rehearsal.
+        place: of the file, in the order of private names.
+
+    Example:
+        >>> folder_seed(0, 3), folder_seed(2, 0)
+        (3, 2000006)
+    """
+    return seed * _APART + place
+
+
+Order: TypeAlias = tuple[str, float, tuple[int, ...], float | None]  # device, sigma, shape, grid
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """Memory for the cells of some Gaussian noise that was asked for."""
+
+    order: Order
+    cells: Tensor
+
+
+class Reserved(Noise):
+    """Stands for a `Noise` while work is tried and captured; its numbers mean nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._slots: list[Slot] = []
+        self._next: int | None = None  # none: slots are still being set aside
+
+    def gaussian_on(
+        self, device: str, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
+    ) -> Tensor:
+        """Memory for the cells: new at first, after `rewind` what it was before."""
+        size = (shape,) if isinstance(shape, int) else shape
+        order = (device, sigma, size, grid)
+        if self._next is None:
+            zeros = torch.zeros(math.prod(size), dtype=torch.int64, device=device)
+            self._slots.append(Slot(order, zeros.reshape(size)))
+            return self._slots[-1].cells
+        if self._next >= len(self._slots) or self._slots[self._next].order != order:
+            raise RuntimeError("Expected the same noise to be asked for each time.")
+        self._next += 1
+        return self._slots[self._next - 1].cells
+
+    def rewind(self) -> None:
+        """From now on hand out what was set aside, from the first on."""
+        self._next = 0
+
+    def fill(self, noise: Noise) -> None:
+        """Draw all that was asked for, in that order, as the work itself would."""
+        for slot in self._slots:
+            device, sigma, shape, grid = slot.order
+            slot.cells.copy_(noise.gaussian_on(device, sigma, shape, grid=grid))
+
+    def _key_with(self, blocks: int) -> NoReturn:
+        """No bits of its own, for anybody."""
+        raise RuntimeError("Expected noise of a device only; no other can be drawn anew here.")

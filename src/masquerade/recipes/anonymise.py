@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.data.stage import Stage
-from masquerade.doors import Answer
+from masquerade.datasets.stage import Stage
 from masquerade.recipes import bench, pretrain
 from masquerade.recordings import Video
+from masquerade.result import Answer
 
 if TYPE_CHECKING:
     from masquerade.recipes.attributes import Told
     from masquerade.recipes.minimax import Progress, PublicFilms
+
 
 _SEEDS = pretrain.SEEDS[500:]  # of worlds that no task has, nor what the reader learned from
 _WORLD, _SUBJECTS = 1_296, 216  # films and people of one
@@ -83,7 +84,7 @@ class Anonymise:
 
 def anonymise(plan: Anonymise, films: PublicFilms, told: bench.Told) -> dict[str, Any]:
     """Train by a plan, write the weights, and measure; what was found, by name."""
-    from masquerade.nets import unet  # torch: not to list the flags
+    from masquerade.networks import unet  # torch: not to list the flags
     from masquerade.recipes import attributes, minimax
 
     learned = films.part(~(tenth(films.people, 8) | tenth(films.people, 9)))
@@ -121,7 +122,9 @@ def tenth(people: np.ndarray, number: int) -> np.ndarray:
 
 def public_films(videos: int, device: str, progress: Progress) -> PublicFilms:
     """Films of what only public people do, of as many people as there are."""
-    from masquerade.nets.person_crops import around  # torch: not to list the flags
+    from masquerade.networks.picture_crops import (
+        person_square as around,  # torch: not to list the flags
+    )
     from masquerade.recipes.minimax import PublicFilms
 
     frames = np.empty((videos, _FRAMES, _PX, _PX, 3), np.uint8)

@@ -16,9 +16,9 @@ from functools import partial
 import numpy as np
 
 from masquerade._torch import Tensor, nn, torch
-from masquerade.nets import unet, without_privacy
-from masquerade.nets.conv import classifier
-from masquerade.nets.person_crops import CROP_PX, cropped
+from masquerade.networks import unet, without_privacy
+from masquerade.networks.convolutions import classifier
+from masquerade.networks.picture_crops import CROP_PX, crop_person
 from masquerade.recipes import minimax
 from masquerade.recipes.minimax import Progress, PublicFilms
 from masquerade.recipes.verdict import Runs
@@ -103,7 +103,7 @@ def seen(films: PublicFilms, redraw: Redraw, *, where: str) -> ReleasedFilms:
             ).unflatten(0, pictures.shape[:2])
             boxes = torch.from_numpy(films.boxes[rows][:, some]).to(where)
             near = drawn.unflatten(0, pictures.shape[:2])[:, some].flatten(0, 1)
-            near = cropped(near, boxes.flatten(0, 1)).unflatten(0, boxes.shape[:2])
+            near = crop_person(near, boxes.flatten(0, 1)).unflatten(0, boxes.shape[:2])
         small[rows] = unet.as_levels(read).transpose(1, 2).cpu().numpy()
         crops[rows] = unet.as_levels(near).cpu().numpy()
     return ReleasedFilms(films=small, crops=crops, known=films)

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from masquerade._round import shown, shown_below
-from masquerade.audit.confident_votes import ConfidentVotes
-from masquerade.audit.game import Claim, Game, MechanismGame
-from masquerade.audit.gnmax_votes import GnmaxVotes
-from masquerade.audit.gumbel_votes import GumbelVotes
-from masquerade.audit.mask_dp_batches import MaskDpBatches
-from masquerade.audit.tempdiff_votes import TempdiffVotes
-from masquerade.audit.video_dprp_value import VideoDprpValue
-from masquerade.doors import Answer
-from masquerade.doors.audit import audit_game
-from masquerade.doors.recording import make_mechanism
-from masquerade.files import atomic
+from masquerade._formatting import shown, shown_below
+from masquerade.audits.confident_votes import ConfidentVotes
+from masquerade.audits.game import Claim, Game, MechanismGame
+from masquerade.audits.gnmax_votes import GnmaxVotes
+from masquerade.audits.gumbel_votes import GumbelVotes
+from masquerade.audits.mask_dp_batches import MaskDpBatches
+from masquerade.audits.tempdiff_votes import TempdiffVotes
+from masquerade.audits.video_dprp_value import VideoDprpValue
+from masquerade.io import atomic
+from masquerade.publish.audits import audit_game
+from masquerade.publish.recording import make_mechanism
 from masquerade.recipes import bench
+from masquerade.result import Answer
 from masquerade.scores import Evidence
 
 SECTION = "## Training, with canaries"  # which benchmarks/audit_one_run.py writes

@@ -27,11 +27,11 @@ import numpy as np
 
 from masquerade import __version__, _json, catalog
 from masquerade.collection import Collection
-from masquerade.doors import Answer
-from masquerade.doors.splits import split_of
 from masquerade.errors import BadInput
-from masquerade.files import atomic
-from masquerade.report import bars, plot
+from masquerade.io import atomic
+from masquerade.publish.collections import split_of
+from masquerade.report import bars, plots
+from masquerade.result import Answer
 
 Told = Callable[[str, int, int], None]  # what is done, how far, and of how much
 # where and how, not what
@@ -45,7 +45,7 @@ def quiet(what: str, done: int, total: int) -> None:
 @contextlib.contextmanager
 def telling() -> Iterator[Told]:
     """A bar that says what is done, on a screen."""
-    from masquerade.compute import progress  # not where there is no screen
+    from masquerade import progress  # not where there is no screen
 
     with progress.bars() as shown:
         task = shown.add_task("", total=None)
@@ -121,13 +121,13 @@ def listing(sentences: Iterable[str]) -> str:
     return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
-def curves(points: Iterable[tuple[str, float, float]]) -> list[plot.Line]:
+def curves(points: Iterable[tuple[str, float, float]]) -> list[plots.Line]:
     """Lines of a plot from points with the name of their line, each from left to right."""
     named: dict[str, list[tuple[float, float]]] = {}
     for name, x, y in points:
         named.setdefault(name, []).append((x, y))
     return [
-        plot.Line(name=name, x=xy[:, 0], y=xy[:, 1])
+        plots.Line(name=name, x=xy[:, 0], y=xy[:, 1])
         for name, xy in ((name, np.array(sorted(some))) for name, some in named.items())
     ]
 

@@ -10,17 +10,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from joblib import delayed
 
-from masquerade import _json, _round
-from masquerade.account.power import false_negative_rate
-from masquerade.attack.case_model import ModelCase
-from masquerade.attack.membership import Membership
-from masquerade.attack.membership_curve import RATES
-from masquerade.attack.membership_shadows import Shadows
+from masquerade import _formatting, _json
+from masquerade.accounting.power import false_negative_rate
+from masquerade.attacks.attack import ModelCase
+from masquerade.attacks.membership import Membership
+from masquerade.attacks.membership_scores import RATES, Shadows
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation
 from masquerade.recipes import bench
 from masquerade.recipes.verdict import Runs
-from masquerade.report import frontier, plot
+from masquerade.report import plots
 from masquerade.scores import Success
 from masquerade.tradeoff import power
 
@@ -235,7 +234,7 @@ def _table(found: Sequence[MembersFound]) -> str:
 
 def _up(epsilon: float) -> str:
     """Three digits, never less than it is."""
-    return _round.shown(epsilon, 3)
+    return _formatting.shown(epsilon, 3)
 
 
 def _span(figure: Success) -> str:
@@ -252,23 +251,23 @@ def _refuted(found: Sequence[MembersFound]) -> str:
 
 def drawn(found: Sequence[MembersFound]) -> str:
     """The curves of LiRA on logarithmic axes, each beside what its guarantee allows."""
-    lines = [plot.Line(name="guessing", x=_LEVELS[[0, -1]], y=_LEVELS[[0, -1]], is_faint=True)]
+    lines = [plots.Line(name="guessing", x=_LEVELS[[0, -1]], y=_LEVELS[[0, -1]], is_faint=True)]
     for colour, one in enumerate(_by_main(found)):
         x, y = np.array(one.alarms), np.array(one.hits)
         shown = x >= _LEVELS[0]  # below, a handful of guesses decide
-        lines.append(plot.Line(name=one.named, x=x[shown], y=y[shown], colour=colour))
+        lines.append(plots.Line(name=one.named, x=x[shown], y=y[shown], colour=colour))
         if one.bound:
             most = np.array(one.bound)
             lines.append(
-                plot.Line(name="   allowed", x=_LEVELS, y=most, colour=colour, is_faint=True)
+                plots.Line(name="   allowed", x=_LEVELS, y=most, colour=colour, is_faint=True)
             )
-    axes = plot.Axes(
+    axes = plots.Axes(
         title="Who was learned from, by LiRA, and what epsilon allows",
         x_label="false alarms",
         y_label="found",
         is_log=True,
     )
-    return plot.svg(lines, axes)
+    return plots.draw_lines(lines, axes)
 
 
 def kept(found: Sequence[MembersFound], *, this: tuple[str, float | None] | None = None) -> str:
@@ -279,7 +278,7 @@ def kept(found: Sequence[MembersFound], *, this: tuple[str, float | None] | None
         this: the row and the epsilon of one to mark.
     """
     dots = [
-        frontier.Dot(
+        plots.Dot(
             name=one.named,
             given_away=100 * one.published[0].value,
             low=100 * one.published[0].low,
@@ -291,12 +290,12 @@ def kept(found: Sequence[MembersFound], *, this: tuple[str, float | None] | None
         )
         for one in _by_main(found)
     ]
-    axes = plot.Axes(
+    axes = plots.Axes(
         title="What is kept against who is found",
         x_label="found by LiRA at 1 % false alarms, % (less is better; 1 is guessing)",
         y_label="Top-1 of the attacked, %",
     )
-    return frontier.svg(dots, axes)
+    return plots.draw_frontier(dots, axes)
 
 
 def _by_main(found: Sequence[MembersFound]) -> list[MembersFound]:

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from masquerade._torch import Tensor, nn, torch
-from masquerade.nets import mvit
-from masquerade.nets.conv import classifier
-from masquerade.nets.person_crops import cropped
-from masquerade.nets.unet import UNet
+from masquerade.networks import mvit_layers
+from masquerade.networks.convolutions import classifier
+from masquerade.networks.picture_crops import crop_person
+from masquerade.networks.unet import UNet
 
 Progress = Callable[[int, int], None]
 
@@ -130,8 +130,10 @@ def played(contest: Contest, films: PublicFilms, *, where: str, progress: Progre
 
 def reader() -> nn.Module:
     """The public network, which reads films (N, 3, T, H, W) from -1 to 1."""
-    net: nn.Module = mvit.pretrained("mvit_small")
-    net.register_forward_pre_hook(lambda _, given: (mvit.fitted(given[0] / 2 + 0.5, "mvit_small"),))
+    net: nn.Module = mvit_layers.pretrained("mvit_small")
+    net.register_forward_pre_hook(
+        lambda _, given: (mvit_layers.fitted(given[0] / 2 + 0.5, "mvit_small"),)
+    )
     return net
 
 
@@ -233,7 +235,7 @@ class _Players:
     def _said(self, drawn: _Shown) -> list[Tensor]:
         """What each watcher says of a person, from one frame of each film."""
         number = int(self.rng.integers(drawn.films.shape[1]))
-        crops = cropped(drawn.films[:, number], drawn.boxes[:, number])
+        crops = crop_person(drawn.films[:, number], drawn.boxes[:, number])
         return [watcher(crops) for watcher in self.watchers]
 
     def _moved(self, frames: Tensor) -> Tensor:

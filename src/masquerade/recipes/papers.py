@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from masquerade import catalog
-from masquerade.account.verdict import Verdict
-from masquerade.doors import Answer
-from masquerade.files import atomic
+from masquerade.accounting.verdict import Verdict
+from masquerade.io import atomic
 from masquerade.recipes import bench
+from masquerade.result import Answer
 
 PAPERS = catalog.names("account.published")
 HEADING = (

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade._torch import Tensor, nn, torch
-from masquerade.nets.place_texture import PlaceTexture, code_shapes, standard
+from masquerade.networks.place_networks import PlaceTexture, code_shapes, standard
 from masquerade.recipes.place_teachers import Teacher, margins
 from masquerade.recipes.place_worlds import Progress, PublicPeople
 

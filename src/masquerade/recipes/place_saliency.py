@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade._torch import Tensor, nn, torch
-from masquerade.nets.place_sensitivity import PlaceSensitivity
+from masquerade.networks.place_networks import PlaceSensitivity
 from masquerade.recipes.place_teachers import Galleries, Teacher, as_pictures, margins
 from masquerade.recipes.place_worlds import Progress
 

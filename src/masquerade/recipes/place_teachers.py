@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from masquerade._torch import Tensor, nn, torch
-from masquerade.sight.backbone import Backbone
-from masquerade.sight.place_features import PlaceFeatures, backbone_of
+from masquerade.vision.backbones import Backbone
+from masquerade.vision.place_features import PlaceFeatures, backbone_of
 
 Where: TypeAlias = Literal["cpu", "cuda"]
 _AT_ONCE = 64  # pictures

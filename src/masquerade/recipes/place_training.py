@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.doors import Answer
 from masquerade.recipes import bench, place_worlds
+from masquerade.result import Answer
 
 if TYPE_CHECKING:
     from masquerade.recipes.place_teachers import Teacher
+
 
 TAUGHT = ("efficientnet_lite0", "efficientnet_lite1", "alexnet")
 UNMET = ("mobilenet_v2", "efficientnet_lite2", "vgg16")
@@ -143,7 +144,7 @@ def train(
 def _sensitivity(
     plan: PlaceTraining, networks: Mapping[str, Teacher], lesson: PlaceLesson, told: bench.Told
 ) -> dict[str, Any]:
-    from masquerade.nets import place_sensitivity
+    from masquerade.networks import place_networks as place_sensitivity
     from masquerade.recipes import place_saliency
 
     def looked(names: tuple[str, ...], places: np.ndarray) -> dict[str, np.ndarray]:
@@ -179,7 +180,7 @@ def _sensitivity(
 def _texture(
     plan: PlaceTraining, networks: Mapping[str, Teacher], lesson: PlaceLesson, told: bench.Told
 ) -> dict[str, Any]:
-    from masquerade.nets import place_texture
+    from masquerade.networks import place_networks as place_texture
     from masquerade.recipes import place_fooling as fooling
 
     told("features", 0, 1)

@@ -15,13 +15,13 @@ from typing import Any
 import joblib
 import numpy as np
 
-from masquerade.data.stage import Stage
-from masquerade.data.world import backdrop, places
-from masquerade.data.world.layout import NUM_VIEWS
-from masquerade.data.world.places import StagedPlace
-from masquerade.data.world.plan import USUAL_ANGLE
-from masquerade.people.camera import Camera, Light
+from masquerade.datasets.stage import Stage
 from masquerade.recipes import pretrain
+from masquerade.stage import backdrop, places
+from masquerade.stage.places import StagedPlace
+from masquerade.stage.plan import USUAL_ANGLE
+from masquerade.stage.raster import Camera, Light
+from masquerade.stage.solids import NUM_VIEWS
 
 SIZE = (192, 320)  # as in the paper
 SEEDS = pretrain.SEEDS[500:]  # of worlds that no task has
@@ -102,7 +102,7 @@ class _Drawing:
     def pictures(self, wanted: Sequence[tuple[int, int]]) -> np.ndarray:
         """(N x takes, H, W, 3) uint8, drawn here."""
         scenes = (scene for each in wanted for scene in self.scenes(*each))
-        return np.stack([backdrop.draw(*scene)[0] for scene in scenes])
+        return np.stack([backdrop.draw_backdrop(*scene)[0] for scene in scenes])
 
     def views(self, wanted: Sequence[tuple[int, int]]) -> list[backdrop.InView]:
         """The same before it is drawn."""
@@ -144,7 +144,7 @@ def empty_places(
 
 
 def _drawn_there(views: list[backdrop.InView], size: tuple[int, int], device: str) -> np.ndarray:
-    from masquerade.data.world import backdrop_gpu  # torch: not to list the flags
+    from masquerade.stage import backdrop as backdrop_gpu  # torch: not to list the flags
 
     found: np.ndarray = backdrop_gpu.draw(views, *size, device=device)[0].cpu().numpy()
     return found

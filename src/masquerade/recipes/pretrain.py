@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.data.stage import Stage
-from masquerade.doors import Answer
+from masquerade.datasets.stage import Stage
 from masquerade.recipes import bench
+from masquerade.result import Answer
 
 Progress = Callable[[int, int], None]
 
@@ -106,10 +106,8 @@ def pretrain(plan: Pretrain, progress: Progress = lambda done, total: None) -> d
 
     Needs torch, torchvision and safetensors beside numpy, scipy and joblib, and nothing else.
     """
-    from masquerade.nets import (
-        mvit,  # torch: not to list the flags
-        without_privacy,
-    )
+    from masquerade.networks import mvit_layers as mvit
+    from masquerade.networks import without_privacy
 
     refuse_impossible(plan, has_gpu=without_privacy.torch.cuda.is_available())
     without_privacy.torch.manual_seed(0)

@@ -15,15 +15,16 @@ import numpy as np
 
 from masquerade import joints
 from masquerade._torch import Tensor, nn, torch
-from masquerade.data.stage import Stage
-from masquerade.doors import Answer
-from masquerade.files import atomic
-from masquerade.nets import pose_crops, simcc, tiny_vit_pose, weight_files
+from masquerade.datasets.stage import Stage
+from masquerade.io import atomic
+from masquerade.networks import picture_crops, simcc, tiny_vit_pose, weight_files
+from masquerade.quality.pose import pckh
 from masquerade.recipes.pretrain import SEEDS, WORLD, held_out_people, refuse_impossible
-from masquerade.utility.pose import pckh
+from masquerade.result import Answer
 
 if TYPE_CHECKING:
     from masquerade.recipes.pretrain import Pretrain
+
 
 Progress = Callable[[int, int], None]
 
@@ -180,7 +181,7 @@ def lesson(
     rng: np.random.Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Crops (N, 3, 256, 192) and targets (N, J, 3) of some photos; jittered if there is chance."""
-    regions = [pose_crops.around(tuple(album.boxes[row])) for row in rows]
+    regions = [picture_crops.pose_square(tuple(album.boxes[row])) for row in rows]
     sizes = np.array([[each.width, each.height] for each in regions])
     middles = np.array([[each.left, each.top] for each in regions]) + sizes / 2
     is_flipped = np.zeros(len(rows), bool)
@@ -201,7 +202,7 @@ def lesson(
 
 def _resampled(images: Tensor, middles: np.ndarray, sizes: np.ndarray, sign: np.ndarray) -> Tensor:
     """Crops of pictures (N, H, W, 3) around middles (N, 2), bilinearly; mirrored where sign < 0."""
-    inputs = pose_crops.normalised(images.permute(0, 3, 1, 2))
+    inputs = picture_crops.normalised(images.permute(0, 3, 1, 2))
     picture = np.array([inputs.shape[3], inputs.shape[2]])
     shift, scale = 2 * middles / picture - 1, sizes / picture
     turn = np.zeros((len(inputs), 2, 3))
@@ -222,9 +223,11 @@ def tested_pckh(
     found = []
     for start in range(0, len(album), 64):
         rows = np.arange(start, min(start + 64, len(album)))
-        regions = [pose_crops.around(tuple(album.boxes[row])) for row in rows]
-        shown = [pose_crops.cropped(album.images[r], g) for r, g in zip(rows, regions, strict=True)]
-        crops = pose_crops.as_inputs(np.stack(shown)).to(device)
+        regions = [picture_crops.pose_square(tuple(album.boxes[row])) for row in rows]
+        shown = [
+            picture_crops.crop_pose(album.images[r], g) for r, g in zip(rows, regions, strict=True)
+        ]
+        crops = picture_crops.as_inputs(np.stack(shown)).to(device)
         said = tiny_vit_pose.answers(net, crops, is_flipped=True, batch=64)
         points = simcc.decoded(said, smoothing=3.0).joints.cpu().numpy()
         found += [region.back(one) for region, one in zip(regions, points, strict=True)]

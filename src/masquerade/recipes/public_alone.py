@@ -16,9 +16,9 @@ import numpy as np
 from masquerade import _check
 from masquerade._torch import torch
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
-from masquerade.nets.network import Network
+from masquerade.networks.network import Network
 from masquerade.recipes.verdict import Runs
 
 SEED = 2_000  # of the world that the examples are from

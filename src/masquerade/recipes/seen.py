@@ -10,18 +10,18 @@ import numpy as np
 
 from masquerade._torch import torch
 from masquerade.collection import About, Collection, Count, Labels, Medium
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
-from masquerade.nets import mvit
-from masquerade.nets.network import Network
+from masquerade.networks import mvit_layers
+from masquerade.networks.network import Network
 from masquerade.noise import Noise
 from masquerade.recordings import Video
-from masquerade.train import learner, loop
-from masquerade.train.films import Films
-from masquerade.train.memory import Memory
-from masquerade.train.method import Method
-from masquerade.train.plan import Plan
-from masquerade.train.rows import Rows
+from masquerade.training import learner, loop
+from masquerade.training.films import Films
+from masquerade.training.learner import Memory
+from masquerade.training.method import Method
+from masquerade.training.plan import Plan
+from masquerade.training.rows import Rows
 
 # 20 frames, so that three segments of 16 differ (they begin at frames 0, 2 and 4) and yet show all
 # of an activity that happens once, such as sitting down
@@ -97,7 +97,7 @@ def taught(net: Any, rows: Rows, method: Method, plan: Plan, *, physical: int = 
 
     ``physical`` units are computed at once.
     """
-    _, tail = mvit.split(net, method.part)
+    _, tail = mvit_layers.split(net, method.part)
     loop.run(
         tail,
         rows,

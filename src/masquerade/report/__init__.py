@@ -4,9 +4,10 @@
 ``plot.svg`` draws a `Line` or several, ``bars.svg`` draws `Bars`, both with titles from `Axes`.
 """
 
-from masquerade.report import bars, page, plot
+from masquerade.report import bars, page
+from masquerade.report import plots as plot
 from masquerade.report.bars import Bars
 from masquerade.report.page import Section
-from masquerade.report.plot import Axes, Line
+from masquerade.report.plots import Axes, Line
 
 __all__ = ["Axes", "Bars", "Line", "Section", "bars", "page", "plot"]

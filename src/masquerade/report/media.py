@@ -1,15 +1,101 @@
-"""Pictures and films inside the page: before and after with one button, the unit on a frame."""
+"""Pictures and films inside the page: before and after with one button, the unit on a frame.
+
+Copies of films and pictures that are small enough to stand inside a page.
+"""
 
 from __future__ import annotations
 
 import base64
 import html
+import io
 import math
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 
-from masquerade import video
+import numpy as np
+
 from masquerade.guarantee import Unit, UnitName
-from masquerade.report import shrunk
+from masquerade.io import video
+from masquerade.io.video import probe, read
+from masquerade.io.video import write as writer
+from masquerade.report.sheet import jpeg
+
+SECONDS = 12  # of a film; what follows is left to the file itself
+_SIDE = 640  # pixels, the longer one
+_BYTES = 6 << 20  # of a copy; noise does not pack, so some are made smaller once more
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """A copy for the page.
+
+    Args:
+        data: an .mp4 of H.264 with halved chroma, which every browser plays, or a JPEG.
+        poster: its first frame as a JPEG.
+        note: in which way it is less than the file; empty if in none.
+    """
+
+    data: bytes
+    poster: bytes
+    note: str
+
+
+def shrink_film(path: Path) -> Copy:
+    """The first seconds of a film, made smaller until they fit; odd edges are cut."""
+    contents = probe.told(path)
+    rate = Fraction(contents.rate).limit_denominator(1001)
+    most = max(1, int(SECONDS * rate))
+    height, width = contents.shape[1:3]
+    step = -(-max(height, width) // _SIDE)
+    while True:
+        stream = io.BytesIO()
+        with closing(read.frames(path)) as frames:
+            writer.write(stream, _smaller(islice(frames, most), step), suffix=".mp4", rate=rate)
+            is_cut = next(frames, None) is not None
+        size = len(stream.getvalue())
+        if size <= _BYTES or step >= min(height, width) // 16:
+            break
+        step = max(step + 1, math.ceil(step * math.sqrt(size / _BYTES)))  # bytes as the area
+    said = [f"the first {SECONDS} of about {contents.seconds:.0f} seconds"] * is_cut
+    said += [_size(width, height, step)] * (step > 1)
+    note = f"Shown here: {', '.join(said)}." if said else ""
+    return Copy(data=stream.getvalue(), poster=still(path).data, note=note)
+
+
+def still(path: Path) -> Copy:
+    """The first frame of a film, or a picture."""
+    with closing(read.frames(path)) as frames:
+        frame = next(frames)
+    step = -(-max(frame.shape[:2]) // _SIDE)
+    data = jpeg(next(_smaller(iter([frame]), step)))
+    height, width = frame.shape[:2]
+    note = f"Shown here: {_size(width, height, step)}." if step > 1 else ""
+    return Copy(data=data, poster=data, note=note)
+
+
+def size(path: Path) -> tuple[int, int]:
+    """Height and width of its frames, upright."""
+    height, width = probe.told(path).shape[1:3]
+    return height, width
+
+
+def _size(width: int, height: int, step: int) -> str:
+    return f"{width // step} by {height // step} pixels of {width} by {height}"
+
+
+def _smaller(frames: Iterator[np.ndarray], step: int) -> Iterator[np.ndarray]:
+    """Means over squares of pixels, with an even number of them each way."""
+    for frame in frames:
+        high, wide = (max(size // step, 1) for size in frame.shape[:2])
+        if step > 1 and min(frame.shape[:2]) >= step:
+            parts = frame[: high * step, : wide * step].reshape(high, step, wide, step, 3)
+            frame = parts.mean(axis=(1, 3)).round().astype(np.uint8)
+        yield np.ascontiguousarray(frame[: high - high % 2 or 1, : wide - wide % 2 or 1])
+
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 _MOST_BYTES = 2 << 20  # of a picture that is shown as it is
@@ -29,7 +115,7 @@ def side_by_side(pairs: list[tuple[str, Path]], *, is_still: bool = False) -> st
     """Pictures or films beside each other, each with its caption; one button plays all films.
 
     Args:
-        pairs: a caption and a file that `masquerade.video` reads, such as before and after.
+        pairs: a caption and a file that `masquerade.io.video` reads, such as before and after.
         is_still: show the first frame of films alone, where a page would get too large.
     """
     shown, notes = [], []
@@ -53,7 +139,7 @@ def unit_on_frame(unit: Unit, path: Path) -> str:
     """What one unit covers, drawn on the first published frame; nothing where it has no shape."""
     if unit.name not in _DRAWN:
         return ""
-    copy, (high, wide) = shrunk.still(path), shrunk.size(path)
+    copy, (high, wide) = still(path), size(path)
     if unit.sites and unit.sites > high * wide:
         return ""  # more than a frame: a square would show too little
     across, down = float(wide), float(high)
@@ -93,10 +179,10 @@ def _embedded(said: str, path: Path, *, is_still: bool) -> tuple[str, str]:
     if kind is not None and path.stat().st_size <= _MOST_BYTES:
         return f'<img alt="{label}" src="{_inline(kind, path.read_bytes())}">', ""
     if is_still or kind is not None:
-        copy = shrunk.still(path)
+        copy = still(path)
         note = copy.note if kind else "Shown here: the first frame, so that this page stays small."
         return f'<img alt="{label}" src="{_inline("image/jpeg", copy.data)}">', note
-    film = shrunk.film(path)
+    film = shrink_film(path)
     poster, source = _inline("image/jpeg", film.poster), _inline("video/mp4", film.data)
     return (
         f'<video muted playsinline loop preload="auto" aria-label="{label}" '

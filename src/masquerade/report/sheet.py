@@ -1,19 +1,70 @@
-"""Sheets of pictures as SVG text: rows of frames with what is known drawn over them."""
+"""Sheets of pictures as SVG text: rows of frames with what is known drawn over them.
+
+Skeletons drawn over a picture: lines between joints, a dot on each.
+
+A contact sheet as SVG text: rows of pictures with words beside them and headings above.
+"""
 
 from __future__ import annotations
 
 import base64
 import html
 import io
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from masquerade.video import write as writer
+from masquerade import joints as lists
+from masquerade.io.video import write as writer
 
-_GAP, _LABEL, _TEXT = 4, 120, 13
+_COLOURS_SKELETONS = {"left": (255, 176, 0), "right": (0, 160, 255)}
+_OTHERS = (255, 255, 255)
+
+
+def with_skeletons(
+    image: np.ndarray, people: Sequence[np.ndarray], names: Sequence[str]
+) -> np.ndarray:
+    """A copy of a picture (H, W, 3) with the joints (J, 2) of people drawn over it.
+
+    Joints that are not finite, and what lies outside the picture, are left out.
+    """
+    drawn = image.copy()
+    radius = max(1.0, min(image.shape[:2]) / 150)
+    for joints in people:
+        for first, second in lists.limbs(names):
+            _line(drawn, joints[first], joints[second], radius, _colour_skeletons(names[second]))
+        for place, name in enumerate(names):
+            _line(drawn, joints[place], joints[place], 1.8 * radius, _colour_skeletons(name))
+    return drawn
+
+
+def _line(
+    drawn: np.ndarray, start: np.ndarray, end: np.ndarray, radius: float, colour: tuple[int, ...]
+) -> None:
+    """Colour the pixels whose middles are within a radius of a line."""
+    if not np.isfinite([*start, *end]).all():
+        return
+    size = np.array([drawn.shape[1], drawn.shape[0]])
+    low = np.clip(np.floor(np.minimum(start, end) - radius), 0, size).astype(int)
+    high = np.clip(np.ceil(np.maximum(start, end) + radius), 0, size).astype(int)
+    if (low >= high).any():
+        return
+    y, x = np.mgrid[low[1] : high[1], low[0] : high[0]] + 0.5
+    step = end - start
+    along = ((x - start[0]) * step[0] + (y - start[1]) * step[1]) / max(float(step @ step), 1e-9)
+    along = np.clip(along, 0, 1)
+    away = np.hypot(x - start[0] - along * step[0], y - start[1] - along * step[1])
+    drawn[low[1] : high[1], low[0] : high[0]][away <= radius] = colour
+
+
+def _colour_skeletons(name: str) -> tuple[int, ...]:
+    return _COLOURS_SKELETONS.get(name.partition("_")[0], _OTHERS)
+
+
+_GAP_SHEET, _LABEL_SHEET, _TEXT_SHEET = 4, 120, 13
 _HIGH = 120  # of the curves
 # Which joints are joined by a line, where their names are known.
 _LIMBS = (
@@ -21,7 +72,7 @@ _LIMBS = (
     ("knee", "ankle"),
 )
 _ACROSS = ("shoulder", "hip")
-_COLOURS = {"left": "#ffb000", "right": "#00a0ff", "": "#ffffff"}
+_COLOURS_SHEET = {"left": "#ffb000", "right": "#00a0ff", "": "#ffffff"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,21 +113,23 @@ def sheet(
         joint_names: of the joints drawn, such as "left_knee".
         wave: (T, C) curves drawn below the last strip, over its whole width.
     """
-    parts, top, wide = [], _GAP, 0
+    parts, top, wide = [], _GAP_SHEET, 0
     for strip in strips:
         high, across = strip.pictures[0].image.shape[:2]
         middle = top + high / 2 + 4
         parts.append(f'<text x="4" y="{middle:.0f}">{html.escape(strip.label)}</text>')
         for place, picture in enumerate(strip.pictures):
-            parts += _picture(picture, _LABEL + place * (across + _GAP), top, joint_names)
-        wide = max(wide, len(strip.pictures) * (across + _GAP))
-        top += high + _GAP
+            parts += _picture(
+                picture, _LABEL_SHEET + place * (across + _GAP_SHEET), top, joint_names
+            )
+        wide = max(wide, len(strip.pictures) * (across + _GAP_SHEET))
+        top += high + _GAP_SHEET
     if wave is not None:
-        parts += _wave(wave, _LABEL, top, wide - _GAP)
-        top += _HIGH + _GAP
-    size = f'viewBox="0 0 {_LABEL + wide} {top}" width="{_LABEL + wide}"'
+        parts += _wave(wave, _LABEL_SHEET, top, wide - _GAP_SHEET)
+        top += _HIGH + _GAP_SHEET
+    size = f'viewBox="0 0 {_LABEL_SHEET + wide} {top}" width="{_LABEL_SHEET + wide}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="system-ui, sans-serif" '
-    head += f'font-size="{_TEXT}" role="img"><rect width="100%" height="100%" fill="#fff"/>'
+    head += f'font-size="{_TEXT_SHEET}" role="img"><rect width="100%" height="100%" fill="#fff"/>'
     return "\n".join([head, *parts, "</svg>"])
 
 
@@ -91,7 +144,7 @@ def _picture(picture: Picture, x: float, y: float, names: Sequence[str]) -> list
         joints = np.add(picture.joints, [x, y])
         parts += _limbs(joints, names)
         parts += [
-            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="1.6" fill="{_colour(name)}"/>'
+            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="1.6" fill="{_colour_sheet(name)}"/>'
             for (a, b), name in zip(joints, names, strict=True)
             if np.isfinite(a + b) and x <= a <= x + wide and y <= b <= y + high
         ]
@@ -108,13 +161,13 @@ def _limbs(joints: np.ndarray, names: Sequence[str]) -> list[str]:
             (a, b), (c, d) = at[first], at[second]
             found.append(
                 f'<line x1="{a:.1f}" y1="{b:.1f}" x2="{c:.1f}" y2="{d:.1f}" '
-                f'stroke="{_colour(second)}" stroke-width="1.4"/>'
+                f'stroke="{_colour_sheet(second)}" stroke-width="1.4"/>'
             )
     return found
 
 
-def _colour(name: str) -> str:
-    return _COLOURS.get(name.partition("_")[0], _COLOURS[""])
+def _colour_sheet(name: str) -> str:
+    return _COLOURS_SHEET.get(name.partition("_")[0], _COLOURS_SHEET[""])
 
 
 def _wave(values: np.ndarray, x: float, y: float, wide: float) -> list[str]:
@@ -122,7 +175,7 @@ def _wave(values: np.ndarray, x: float, y: float, wide: float) -> list[str]:
     scale = _HIGH / max(high - low, 1e-9)
     parts = [
         f'<rect x="{x}" y="{y}" width="{wide}" height="{_HIGH}" fill="#f6f6f6"/>',
-        f'<text x="4" y="{y + _TEXT}" font-size="11">{high:.3g}</text>',
+        f'<text x="4" y="{y + _TEXT_SHEET}" font-size="11">{high:.3g}</text>',
         f'<text x="4" y="{y + _HIGH}" font-size="11">{low:.3g}</text>',
     ]
     across = x + np.linspace(0, wide, len(values))
@@ -132,3 +185,86 @@ def _wave(values: np.ndarray, x: float, y: float, wide: float) -> list[str]:
         )
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}"/>')
     return parts
+
+
+_GAP_CONTACT, _LABEL_CONTACT, _TEXT_CONTACT, _LINE = 8, 200, 13, 18
+_WIDE = 260  # of a picture on the sheet
+_LETTERS = 30  # of a line beside pictures
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ContactRow:
+    """Pictures of one line of the sheet.
+
+    Args:
+        label: in bold, beside them.
+        about: below the label.
+        pictures: (H, W, 3) uint8 each, all of one size.
+        notes: below each picture; empty for none.
+    """
+
+    label: str
+    about: str
+    pictures: Sequence[np.ndarray]
+    notes: Sequence[str]
+
+
+def contact(
+    title: str, said: Sequence[str], columns: Sequence[str], rows: Sequence[ContactRow]
+) -> str:
+    """The sheet.
+
+    Args:
+        title: above all, large.
+        said: sentences below it.
+        columns: headings of the pictures.
+        rows: of pictures.
+    """
+    wide = _LABEL_CONTACT + len(columns) * (_WIDE + _GAP_CONTACT) + _GAP_CONTACT
+    letters = int(wide / (0.56 * _TEXT_CONTACT))
+    parts = [
+        f'<text x="{_GAP_CONTACT}" y="28" font-size="20" font-weight="bold">{_safe(title)}</text>'
+    ]
+    top = 52
+    for sentence in said:
+        for line in textwrap.wrap(sentence, letters):
+            parts.append(f'<text x="{_GAP_CONTACT}" y="{top}">{_safe(line)}</text>')
+            top += _LINE
+    for place, heading in enumerate(columns):
+        x = _LABEL_CONTACT + place * (_WIDE + _GAP_CONTACT)
+        parts.append(f'<text x="{x}" y="{top + 10}" font-weight="bold">{_safe(heading)}</text>')
+    top += _LINE + _GAP_CONTACT
+    for row in rows:
+        high, across = row.pictures[0].shape[:2]
+        tall = round(_WIDE * high / across)
+        parts += _words(row, top)
+        for place, (image, note) in enumerate(zip(row.pictures, row.notes, strict=True)):
+            parts += _shown(image, note, _LABEL_CONTACT + place * (_WIDE + _GAP_CONTACT), top, tall)
+        top += max(tall + _LINE, _LINE * (2 + len(row.about) // _LETTERS)) + _GAP_CONTACT
+    size = f'viewBox="0 0 {wide} {top}" width="{wide}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="system-ui, sans-serif" '
+    head += f'font-size="{_TEXT_CONTACT}" role="img"><title>{_safe(title)}</title>'
+    return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *parts, "</svg>"])
+
+
+def _words(row: ContactRow, top: int) -> list[str]:
+    parts = [
+        f'<text x="{_GAP_CONTACT}" y="{top + 14}" font-weight="bold">{_safe(row.label)}</text>'
+    ]
+    for place, line in enumerate(textwrap.wrap(row.about, _LETTERS)):
+        y = top + 14 + (place + 1) * _LINE
+        parts.append(f'<text x="{_GAP_CONTACT}" y="{y}" font-size="12">{_safe(line)}</text>')
+    return parts
+
+
+def _shown(image: np.ndarray, note: str, x: int, y: int, tall: int) -> list[str]:
+    data = base64.b64encode(jpeg(image)).decode()
+    return [
+        f'<image x="{x}" y="{y}" width="{_WIDE}" height="{tall}" preserveAspectRatio="none" '
+        f'href="data:image/jpeg;base64,{data}"/>',
+        f'<text x="{x}" y="{y + tall + 14}" font-size="12" fill="#444">{_safe(note)}</text>',
+    ]
+
+
+def _safe(text: str) -> str:
+    return html.escape(text)

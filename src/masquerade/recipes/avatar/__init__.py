@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 from masquerade import _check
 from masquerade._torch import torch
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
-from masquerade.doors import Answer
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.recipes import bench
 from masquerade.recipes.avatar import page as pages
@@ -18,6 +17,7 @@ from masquerade.recipes.avatar import run as runs
 from masquerade.recipes.avatar.rows import AvatarFound
 from masquerade.recipes.mask_dp import MaskDpTables
 from masquerade.recipes.released import films as released
+from masquerade.result import Answer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from masquerade.recipes import bench
 from masquerade.recipes.avatar.rows import AIM, HIDDEN, NAMES, REFINED, WHY_NOT, AvatarFound, Gap
 from masquerade.recipes.released.film import Shown
 from masquerade.recipes.verdict import Runs
-from masquerade.report import bars, plot
+from masquerade.report import bars
+from masquerade.report import plots as plots_of_report
 
 TITLE = "Learning from avatars"
 _HEADING = ("learned from", "who is hidden", "tested on the same", "tested on original films")
@@ -128,6 +129,8 @@ def plots(found: AvatarFound) -> dict[str, str]:
         bench.bars_of("tested on the same", [row.own for row in found.rows]),
         bench.bars_of("tested on original films", [row.real for row in found.rows]),
     ]
-    axes = plot.Axes(title="Learned from films of a kind", x_label="", y_label="per cent right")
+    axes = plots_of_report.Axes(
+        title="Learned from films of a kind", x_label="", y_label="per cent right"
+    )
     names = [NAMES[row.shown] for row in found.rows]
-    return {"avatar_top_1": bars.svg(series, names, axes, limits=(0.0, 100.0))}
+    return {"avatar_top_1": bars.draw_bars(series, names, axes, limits=(0.0, 100.0))}

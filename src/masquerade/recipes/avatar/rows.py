@@ -17,6 +17,7 @@ from masquerade.recipes.verdict import Runs, Word, compared
 if TYPE_CHECKING:
     from masquerade.recipes.avatar import AvatarTable
 
+
 NAMES: Mapping[Shown, str] = {
     "real": "original films",
     "isolated": "figures alone, on grey",

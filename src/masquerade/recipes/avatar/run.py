@@ -20,8 +20,8 @@ from masquerade.recipes.mask_dp.cells import PHYSICAL
 from masquerade.recipes.mask_dp.rows import DP
 from masquerade.recipes.released.film import Shown
 from masquerade.recipes.released.films import AvatarFilms, Summary
-from masquerade.train.method import planned
-from masquerade.train.rows import Rows
+from masquerade.training.method import planned
+from masquerade.training.rows import Rows
 
 if TYPE_CHECKING:
     from masquerade.recipes.avatar import AvatarTable

@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from masquerade import catalog
-from masquerade.doors import Answer
-from masquerade.files import atomic
+from masquerade.io import atomic
 from masquerade.recipes import bench
 from masquerade.recipes.demo import (
     avatars,
@@ -28,6 +27,7 @@ from masquerade.recipes.demo.chapter import SYSTEMS, Chapter, table
 from masquerade.recipes.stage import world
 from masquerade.report import page
 from masquerade.report.page import PagePart
+from masquerade.result import Answer
 
 _ON_SCREEN = ("papers", "audits", "account")  # the rest is on the page
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from masquerade.data.stage import Stage
-from masquerade.doors.attack import attack_mechanism, make_attack
-from masquerade.doors.publish import IfStanding
-from masquerade.doors.recording import Options, make_mechanism, release_file
-from masquerade.doors.utility import measure_files
+from masquerade.datasets.stage import Stage
+from masquerade.publish.attack import attack_mechanism, make_attack
+from masquerade.publish.evaluation import measure_files
+from masquerade.publish.recording import Options, make_mechanism, release_file
+from masquerade.publish.spine import IfStanding
 from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import Chapter, System, before_and_after
-from masquerade.report import media, page, releases
-from masquerade.report.attacked import section as attacked_section
+from masquerade.report import media, page, release_sections
+from masquerade.report.release_sections import write_attack_section as attacked_section
 
 FILE = "clip-avatar.mp4"
 # a sixth of them are published; of each person the attacker holds other films
@@ -37,12 +37,14 @@ def replaced(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
     ]
     films = media.side_by_side([("Before (made up)", original), ("An avatar instead", target)])
     pictures = films + page.paragraphs(said)
-    section = releases.section("An avatar instead", receipt, pictures=pictures, is_film=True)
+    section = release_sections.write_release_section(
+        "An avatar instead", receipt, pictures=pictures, is_film=True
+    )
     return Chapter(
         sections=[
             replace(section, has_originals=True),
             attacked_section("reidentify", [attacked]),
-            releases.receipts([(target.name, receipt)]),
+            release_sections.receipts([(target.name, receipt)]),
         ],
         systems=[
             System(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade.doors.publish import IfStanding
-from masquerade.doors.recording import Options, make_mechanism, release_file
 from masquerade.errors import BudgetExceeded
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Mechanism
+from masquerade.publish.recording import Options, make_mechanism, release_file
+from masquerade.publish.spine import IfStanding
 from masquerade.recipes.demo import steps
 from masquerade.recipes.demo.chapter import Chapter
 from masquerade.report import page

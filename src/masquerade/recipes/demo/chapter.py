@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from masquerade.attack.membership_curve import clopper_pearson
+from masquerade.attacks.membership_scores import clopper_pearson
 from masquerade.report import page
 from masquerade.scores import Success
 

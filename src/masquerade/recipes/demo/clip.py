@@ -7,25 +7,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from masquerade import _round
-from masquerade.audit.game import Claim, MechanismGame
-from masquerade.audit.video_dprp_value import VideoDprpValue
-from masquerade.data.stage import Stage
-from masquerade.doors import report_frontier
-from masquerade.doors.attack import attack_mechanism, make_attack
-from masquerade.doors.audit import audit_game
-from masquerade.doors.publish import IfStanding
-from masquerade.doors.recording import Options, make_mechanism, release_file
-from masquerade.doors.utility import measure_files
+from masquerade import _formatting
+from masquerade.audits.game import Claim, MechanismGame
+from masquerade.audits.video_dprp_value import VideoDprpValue
+from masquerade.datasets.stage import Stage
 from masquerade.mechanism import Heuristic, Mechanism
+from masquerade.publish import pages
+from masquerade.publish.attack import attack_mechanism, make_attack
+from masquerade.publish.audits import audit_game
+from masquerade.publish.evaluation import measure_files
+from masquerade.publish.recording import Options, make_mechanism, release_file
+from masquerade.publish.spine import IfStanding
+from masquerade.quality.picture import PictureQuality
 from masquerade.receipt import Receipt
 from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import CONFIDENCE, Chapter, System, before_and_after
 from masquerade.recipes.stage import world
-from masquerade.report import media, page, releases
-from masquerade.report.attacked import section as attacked_section
+from masquerade.report import media, page, release_sections
+from masquerade.report.release_sections import write_attack_section as attacked_section
 from masquerade.scores import Attacked, Evidence
-from masquerade.utility.picture import PictureQuality
 from masquerade.wording import explain
 
 HEADING = ("release", "guarantee", "evidence: at least", "PSNR dB", "SSIM", "seconds")
@@ -70,14 +70,14 @@ def released(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
         told("releasing a video", len(found), len(ways()))
     main = next(shown for shown in found if shown.name == _MAIN)
     attacked = _attacked(main, told)
-    frontier = report_frontier.section(main.receipt)
+    frontier = pages.section(main.receipt)
     return Chapter(
         sections=[
             _first(main, original),
             _others(found),
             attacked_section("reidentify", [attacked]),
             *([frontier] if frontier is not None else []),
-            releases.receipts([(shown.path.name, shown.receipt) for shown in found]),
+            release_sections.receipts([(shown.path.name, shown.receipt) for shown in found]),
         ],
         systems=[_system(main, attacked)],
         data={"videos": {shown.name: str(shown.path) for shown in found}},
@@ -88,7 +88,7 @@ def _first(shown: ReleasedClip, original: Path) -> page.Section:
     """The release that the page begins with, beside what it was."""
     pictures = media.side_by_side([("Before (made up)", original), ("Published", shown.path)])
     unit = media.unit_on_frame(shown.receipt.guarantee.unit, shown.path)
-    section = releases.section(
+    section = release_sections.write_release_section(
         "A film of somebody who never lived",
         shown.receipt,
         pictures=pictures,
@@ -117,7 +117,7 @@ def _attacked(shown: ReleasedClip, told: bench.Told) -> Attacked:
 def _system(shown: ReleasedClip, attacked: Attacked) -> System:
     guarantee, proved = shown.receipt.guarantee, "none"
     if guarantee.epsilon is not None:
-        proved = f"{_round.shown(guarantee.epsilon)}, delta {guarantee.delta:g}"
+        proved = f"{_formatting.shown(guarantee.epsilon)}, delta {guarantee.delta:g}"
     return System(
         name="Video-DPRP's task: a film, by cosine_gaussian",
         protects=f"any {guarantee.unit.sites} pixels of a film; its blur alone hides people",
@@ -160,11 +160,13 @@ def row(shown: ReleasedClip) -> tuple[str, ...]:
     else:
         claimed, measured = shown.played
         verdict = " REFUTED" if measured.refutes(claimed.epsilon) else ""
-        evidence = f"{_round.shown_below(measured.epsilon_at_least, 3)}{verdict}"
-        pair = f"({_round.shown(claimed.epsilon)}, {_round.shown(claimed.delta)})"
+        evidence = f"{_formatting.shown_below(measured.epsilon_at_least, 3)}{verdict}"
+        pair = f"({_formatting.shown(claimed.epsilon)}, {_formatting.shown(claimed.delta)})"
         claim = f"{pair} for one {guarantee.unit}"
         if guarantee.published_claim is not None:
-            proved = "nothing" if guarantee.epsilon is None else _round.shown(guarantee.epsilon, 3)
+            proved = (
+                "nothing" if guarantee.epsilon is None else _formatting.shown(guarantee.epsilon, 3)
+            )
             claim = f"CLAIMED, NOT VALID: {claim}; proved: {proved}"
     return (
         shown.name,
@@ -185,8 +187,8 @@ def _exactly(shown: ReleasedClip) -> str:
     if shown.played is not None:
         claim, evidence = shown.played
         words.append(
-            f"Claim: epsilon {_round.shown(claim.epsilon)} for one {claim.unit}. An attack "
-            f"measured at least {_round.shown_below(evidence.epsilon_at_least, 3)} "
+            f"Claim: epsilon {_formatting.shown(claim.epsilon)} for one {claim.unit}. An attack "
+            f"measured at least {_formatting.shown_below(evidence.epsilon_at_least, 3)} "
             f"({evidence.attack}, {evidence.trials} trials)."
         )
     return page.listing([*words, *explain(shown.receipt.guarantee)])

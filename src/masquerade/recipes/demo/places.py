@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade.data.stage import Stage
-from masquerade.doors.attack import attack_mechanism, make_attack
-from masquerade.doors.publish import IfStanding
-from masquerade.doors.recording import Options, make_mechanism, release_file
-from masquerade.doors.utility import measure_files
+from masquerade.datasets.stage import Stage
+from masquerade.places.ppedcrf import Ppedcrf
+from masquerade.publish.attack import attack_mechanism, make_attack
+from masquerade.publish.evaluation import measure_files
+from masquerade.publish.recording import Options, make_mechanism, release_file
+from masquerade.publish.spine import IfStanding
 from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import Chapter, System, before_and_after
 from masquerade.recipes.stage import world
-from masquerade.release.ppedcrf import Ppedcrf
-from masquerade.report import media, page, releases, sheet
-from masquerade.report.attacked import section as attacked_section
+from masquerade.report import media, page, release_sections, sheet
+from masquerade.report.release_sections import write_attack_section as attacked_section
 
 SETTING = {"sigma": 32.0, "shape": "patterns", "unary": "evidence"}  # a map that can be shown
 KNOWN = Stage(seed=1, height=120, width=160, subjects=144, videos=288)
@@ -47,12 +47,14 @@ def hidden(folder: Path, told: bench.Told = bench.quiet) -> Chapter:
     drawn = page.figure(_heat(mechanism, video.frames))  # type: ignore[arg-type]
     films = media.side_by_side([("Before (made up)", original), ("Its place hidden", target)])
     pictures = films + page.paragraphs(said) + drawn
-    section = releases.section("The place, hidden", receipt, pictures=pictures, is_film=True)
+    section = release_sections.write_release_section(
+        "The place, hidden", receipt, pictures=pictures, is_film=True
+    )
     return Chapter(
         sections=[
             replace(section, has_originals=True),
             attacked_section("place_retrieval", [attacked]),
-            releases.receipts([(target.name, receipt)]),
+            release_sections.receipts([(target.name, receipt)]),
         ],
         systems=[
             System(

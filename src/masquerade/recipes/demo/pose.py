@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._round import shown
-from masquerade.attack.interval import bootstrap
+from masquerade._formatting import shown
+from masquerade.attacks.rates import bootstrap
 from masquerade.collection import Medium
-from masquerade.data.stage import Stage
-from masquerade.doors.models import SHEET, train_file
+from masquerade.datasets.stage import Stage
+from masquerade.publish.models import SHEET, train_file
 from masquerade.receipt import Receipt, along_path, receipt_path
 from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import Chapter, System
@@ -25,8 +25,8 @@ from masquerade.recordings import Photo
 from masquerade.report import page, sheet
 from masquerade.report.page import PagePart
 from masquerade.scores import Success
-from masquerade.train import poses
-from masquerade.train.model_file import load_model
+from masquerade.training import poses
+from masquerade.training.model_file import load_model
 
 EPSILON, CLIP_NORM = 2.0, 0.1
 # a third of the photos are learned from, a third is public, a third is tested on; cameras are

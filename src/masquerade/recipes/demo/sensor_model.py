@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
-from masquerade._round import shown, shown_below
-from masquerade.audit.gnmax_votes import GnmaxVotes
-from masquerade.data.stage import Stage
-from masquerade.data.watch import Watch
-from masquerade.doors.audit import audit_game
-from masquerade.doors.splits import signals_of
+from masquerade._formatting import shown, shown_below
+from masquerade.audits.gnmax_votes import GnmaxVotes
+from masquerade.datasets.stage import Stage
+from masquerade.datasets.watch import Watch
 from masquerade.noise import Noise
+from masquerade.publish.audits import audit_game
+from masquerade.publish.collections import signals_of
 from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import CONFIDENCE, Chapter, System
 from masquerade.recipes.tempdiff import exam as exams
@@ -19,8 +19,8 @@ from masquerade.recipes.tempdiff.exam import Exam, Taught
 from masquerade.recipes.tempdiff.parts import SignalParts
 from masquerade.report import page
 from masquerade.report.page import PagePart
-from masquerade.train.ensemble import teachers, votes
-from masquerade.train.tempdiff import Tempdiff
+from masquerade.training import teachers, votes
+from masquerade.training.tempdiff import Tempdiff
 
 HEADING = (
     *("worn sensors", "private people", "teachers", "they agree", "labels by", "labels true"),

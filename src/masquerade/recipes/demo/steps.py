@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade.account import epsilon
-from masquerade.account.calibrate import sampled_gaussian
-from masquerade.doors.publish import IfStanding
-from masquerade.doors.recording import Options, make_mechanism, release_file
-from masquerade.files import atomic
+from masquerade.accounting import epsilon
+from masquerade.accounting.calibrate import sampled_gaussian
 from masquerade.guarantee import Relation
+from masquerade.io import atomic
+from masquerade.publish.recording import Options, make_mechanism, release_file
+from masquerade.publish.spine import IfStanding
 from masquerade.receipt import receipt_path
 from masquerade.recipes import bench
 from masquerade.recipes.demo.chapter import Chapter
-from masquerade.report import page, plot, releases
+from masquerade.report import page, plots, release_sections
 from masquerade.report.page import PagePart
 from masquerade.wording import explain
 
@@ -50,11 +50,11 @@ def released(folder: Path, *, seed: int) -> Chapter:
     again = Options(heading=True, if_standing=IfStanding.OVERWRITE)
     receipt = release_file(private, target, mechanism, options=again).receipt
     drawn = page.figure(_drawn(original, np.loadtxt(target, skiprows=1)))
-    section = releases.section("A day of steps", receipt, pictures=drawn)
+    section = release_sections.write_release_section("A day of steps", receipt, pictures=drawn)
     return Chapter(
         sections=[
             replace(section, has_originals=True),  # generated, so it can be shown
-            releases.receipts([(target.name, receipt)]),
+            release_sections.receipts([(target.name, receipt)]),
         ],
         lines=[
             f"Released {target}, one day of steps, one number a minute. Its receipt "
@@ -71,13 +71,13 @@ def _drawn(original: np.ndarray, released: np.ndarray) -> str:
     hours = np.arange(_MINUTES) / 60
     window = np.ones(_AVERAGED) / _AVERAGED
     lines = [
-        plot.Line(name="released", x=hours, y=released, is_faint=True),
-        plot.Line(name="original", x=hours, y=original, is_faint=True),
-        plot.Line(name="released, averaged", x=hours, y=np.convolve(released, window, "same")),
-        plot.Line(name="original, averaged", x=hours, y=np.convolve(original, window, "same")),
+        plots.Line(name="released", x=hours, y=released, is_faint=True),
+        plots.Line(name="original", x=hours, y=original, is_faint=True),
+        plots.Line(name="released, averaged", x=hours, y=np.convolve(released, window, "same")),
+        plots.Line(name="original, averaged", x=hours, y=np.convolve(original, window, "same")),
     ]
-    axes = plot.Axes(title="Steps of one day", x_label="hour", y_label="steps a minute")
-    return plot.svg(lines, axes)
+    axes = plots.Axes(title="Steps of one day", x_label="hour", y_label="steps a minute")
+    return plots.draw_lines(lines, axes)
 
 
 def noise(told: bench.Told = bench.quiet) -> Chapter:
@@ -97,13 +97,13 @@ def noise(told: bench.Told = bench.quiet) -> Chapter:
             )
             points.append((name, z, epsilon(event, delta=_DELTA, relation=relation)))
             told("epsilon against noise", len(points), len(curves) * len(_MULTIPLIERS))
-    axes = plot.Axes(
+    axes = plots.Axes(
         title=f"Poisson sampling, q = {_SAMPLING_PROB:g}, {_STEPS} steps, delta = {_DELTA:g}",
         x_label="noise multiplier",
         y_label="epsilon",
         is_log=True,
     )
-    drawn = page.figure(plot.svg(bench.curves(points), axes))
+    drawn = page.figure(plots.draw_lines(bench.curves(points), axes))
     said = page.paragraphs(["zero_out and add_remove coincide here."])
     section = page.Section(title="Epsilon against noise", body=drawn + said, part=PagePart.APPENDIX)
     return Chapter(sections=[section])

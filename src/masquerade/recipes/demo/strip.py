@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from masquerade.files import atomic
+from masquerade.io import atomic
+from masquerade.io.video import read
 from masquerade.recipes.demo import avatars
 from masquerade.recipes.stage import gallery
-from masquerade.video import read
 
 FILE = "strip.png"
 FILMS = ("clip.private.mp4", "clip-cosine-16-sites.mp4", avatars.FILE, "clip-place-hidden.mp4")

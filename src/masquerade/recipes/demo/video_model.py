@@ -7,26 +7,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from masquerade._formatting import shown
 from masquerade._optional import require
-from masquerade._round import shown
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.recipes import bench, membership
 from masquerade.recipes.demo.chapter import Chapter, System
 from masquerade.recipes.mask_dp import MaskDpTables, run
 from masquerade.recipes.mask_dp import page as mask_dp
-from masquerade.recipes.mask_dp.rows import (
-    DP,
-    MASK_DP,
-    PIXELS,
-    PUBLIC,
-    RELATIONS,
-    SHARED,
-    Found,
-)
+from masquerade.recipes.mask_dp.rows import DP, MASK_DP, PIXELS, PUBLIC, RELATIONS, SHARED, Found
 from masquerade.report import page
 from masquerade.report.page import PagePart
 
 torch = require("torch", extra="train")
+
 EPSILON = 1.0
 HEADING = (
     *("training", "what is protected", "epsilon, zero_out", "epsilon, replace_one"),

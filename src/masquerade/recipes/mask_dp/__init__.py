@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Literal
 
 from masquerade import _check
 from masquerade._torch import torch
-from masquerade.attack.membership import Membership
+from masquerade.attacks.membership import Membership
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
-from masquerade.doors import Answer
-from masquerade.nets.network import Network, network_class
+from masquerade.datasets.stage import Stage
+from masquerade.networks.network import Network, network_class
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp import page as pages
 from masquerade.recipes.mask_dp import run as runs
@@ -21,7 +20,8 @@ from masquerade.recipes.mask_dp.rows import ALONE, CONTEXT, ROWS, SCRATCH, Found
 from masquerade.recipes.mask_dp.settings import presets
 from masquerade.recipes.preset import Preset, settled
 from masquerade.recipes.released import films as avatars
-from masquerade.train.method import Method
+from masquerade.result import Answer
+from masquerade.training.method import Method
 
 _QUICK = (0.25, 1.0, math.inf)
 _VIDEOS = {True: 648, False: 6_048}  # of Stage, a sixth to test on, if no number was given
@@ -231,7 +231,7 @@ class MaskDpTables:
             data = self._sized(data)
         plan = self.settled(data)
         if self.masks is not None:
-            from masquerade.doors.masks import with_masks  # reads video files
+            from masquerade.publish.masks import with_masks  # reads video files
 
             data = with_masks(data, self.masks, private=self.private)
         return runs.measure(plan, self.wanted, data, journal=journal, told=told)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
-from masquerade.doors.splits import unmasked
+from masquerade.datasets.stage import Stage
+from masquerade.publish.collections import unmasked
 from masquerade.recipes import bench
 
 if TYPE_CHECKING:
     from masquerade.recipes.mask_dp import MaskDpTables
+
 
 REAL, AVATARS = "original films", "avatars"
 ACROSS = "avatars, tested on original films"

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.recipes import public_alone, seen
 from masquerade.recipes.mask_dp.rows import ALONE, FREE, RELATIONS, ROWS, Cell
-from masquerade.train.method import planned
-from masquerade.train.rows import Rows
+from masquerade.training.method import planned
+from masquerade.training.rows import Rows
 
 if TYPE_CHECKING:
     from masquerade.recipes.mask_dp import MaskDpTables
+
 
 PHYSICAL = 192  # units whose gradients are computed at once: most batches of 128 on average
 _SCRATCH_PHYSICAL = {"cpu": 8, "cuda": 64}

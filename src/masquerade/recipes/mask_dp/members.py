@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from masquerade.attack.case_model import ModelCase
-from masquerade.attack.membership import Membership
-from masquerade.attack.membership_shadows import Shadows
+from masquerade.attacks.attack import ModelCase
+from masquerade.attacks.membership import Membership
+from masquerade.attacks.membership_scores import Shadows
 from masquerade.collection import Collection
-from masquerade.doors.shadow import ShadowTraining, units_in
+from masquerade.publish.attacked import ShadowTraining, units_in
 from masquerade.recipes import bench, membership, seen
 from masquerade.recipes.mask_dp.rows import DP, MASK_DP, ROWS
 from masquerade.recipes.membership import AttackedRow, MembersFound
-from masquerade.train.method import planned
-from masquerade.train.rows import Rows
+from masquerade.training.method import planned
+from masquerade.training.rows import Rows
 
 if TYPE_CHECKING:
     from masquerade.recipes.mask_dp import MaskDpTables
+
 
 MOST = 1_000  # recordings that are attacked
 

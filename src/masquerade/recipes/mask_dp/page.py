@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from masquerade import _json
-from masquerade._round import shown
+from masquerade._formatting import shown
 from masquerade.recipes import bench, membership
 from masquerade.recipes.mask_dp.blocks import AVATARS
 from masquerade.recipes.mask_dp.compare import PAIRS, at, comparisons, crossed_in_words, verdict
@@ -31,7 +31,8 @@ from masquerade.recipes.mask_dp.rows import (
 )
 from masquerade.recipes.mask_dp.settings import CHOSEN
 from masquerade.recipes.verdict import Runs
-from masquerade.report import bars, plot
+from masquerade.report import bars
+from masquerade.report import plots as plots_of_report
 
 _SHARED = (
     *("setting", "network", "weights", "part", "view", "epsilons", "delta", "clip_norm", "batch"),
@@ -281,7 +282,7 @@ def plots(found: Found) -> dict[str, str]:
 def _top_1(found: Found, relation: str) -> str:
     """Per cent right against epsilon; what has no noise as faint levels."""
     finite = [epsilon for epsilon in found.epsilons if epsilon < math.inf]
-    lines: list[plot.Line] = []
+    lines: list[plots_of_report.Line] = []
     for number, panel in enumerate(one for one in found.panels() if one.relation == relation):
         cells = [c for c in found.cells if Panel.of(c) == panel]
         end = f", {panel.place}" if panel.place else ""
@@ -301,16 +302,16 @@ def _top_1(found: Found, relation: str) -> str:
                 y = np.full(2, 100 * cell.runs.mean)
                 colour = len(drawn) * number
                 lines.append(
-                    plot.Line(
+                    plots_of_report.Line(
                         name=_SHORT.get(name, name) + end, x=x, y=y, is_faint=True, colour=colour
                     )
                 )
-    axes = plot.Axes(
+    axes = plots_of_report.Axes(
         title=f"Top-1 against epsilon, {found.plan.private} private",
         x_label=f"epsilon ({relation}) as a power of ten: 0 is epsilon 1",
         y_label="per cent right",
     )
-    return plot.svg(lines, axes)
+    return plots_of_report.draw_lines(lines, axes)
 
 
 def class_bars(found: Found, *, epsilon: float = 1.0, relation: str | None = None) -> str:
@@ -330,7 +331,7 @@ def class_bars(found: Found, *, epsilon: float = 1.0, relation: str | None = Non
         if cell is not None
     ]
     end = f", {panel.place}" if panel.place else ""
-    axes = plot.Axes(
+    axes = plots_of_report.Axes(
         title=f"Each class, {found.plan.private} private{end}", x_label="", y_label="per cent right"
     )
-    return bars.svg(series, found.classes, axes, limits=(0.0, 100.0))
+    return bars.draw_bars(series, found.classes, axes, limits=(0.0, 100.0))

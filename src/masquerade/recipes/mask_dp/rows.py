@@ -13,14 +13,15 @@ from masquerade import _json
 from masquerade.guarantee import Relation
 from masquerade.recipes.membership import MembersFound
 from masquerade.recipes.verdict import Runs
-from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.mask_dp import MaskDp
-from masquerade.train.method import Method
-from masquerade.train.multi_clip import MultiClip
-from masquerade.train.public_part import PublicPart
+from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.mask_dp import MaskDp
+from masquerade.training.method import Method
+from masquerade.training.multi_clip import MultiClip
+from masquerade.training.public_part import PublicPart
 
 if TYPE_CHECKING:
     from masquerade.recipes.mask_dp import MaskDpTables
+
 
 RELATIONS = (Relation.ZERO_OUT, Relation.REPLACE_ONE)
 SEGMENTS = 3

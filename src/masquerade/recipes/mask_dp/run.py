@@ -17,7 +17,7 @@ from joblib import delayed
 
 from masquerade import _json
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.recipes import bench, seen
 from masquerade.recipes.mask_dp import members
 from masquerade.recipes.mask_dp.blocks import TableBlock, blocks_of
@@ -35,10 +35,11 @@ from masquerade.recipes.mask_dp.rows import (
     Found,
 )
 from masquerade.recipes.membership import MembersFound
-from masquerade.train.rows import Rows
+from masquerade.training.rows import Rows
 
 if TYPE_CHECKING:
     from masquerade.recipes.mask_dp import MaskDpTables
+
 
 Views = Mapping[str, Rows]  # by the row whose method has this view
 _TOGETHER = 8  # recordings that are held at once as they are

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from masquerade import _check
 from masquerade._torch import torch
 from masquerade.collection import Collection
-from masquerade.doors import Answer
-from masquerade.nets.network import Network, network_class
+from masquerade.networks.network import Network, network_class
 from masquerade.recipes import bench
 from masquerade.recipes.pose import page as pages
 from masquerade.recipes.pose import photos
@@ -27,12 +26,14 @@ from masquerade.recipes.pose.rows import (
 )
 from masquerade.recipes.pose.settings import PRESETS
 from masquerade.recipes.preset import settled
-from masquerade.train.featured import Featured
-from masquerade.train.method import Method
-from masquerade.train.projecting import Projecting
+from masquerade.result import Answer
+from masquerade.training.featured import Featured
+from masquerade.training.method import Method
+from masquerade.training.projecting import Projecting
 
 if TYPE_CHECKING:
     from masquerade.recipes.pose.classroom import AskedPose
+
 
 _QUICK: dict[str, Any] = {
     "epsilons": (0.8,),

@@ -14,20 +14,21 @@ import numpy as np
 from masquerade import joints
 from masquerade._torch import Tensor, torch
 from masquerade.guarantee import Relation
-from masquerade.nets import pose_crops, simcc
+from masquerade.networks import picture_crops, simcc
 from masquerade.noise import Noise
+from masquerade.quality.pose import pckh, shares_right
 from masquerade.recipes.pose.photos import PoseAlbums, public_pictures
 from masquerade.recipes.pose.rows import ALONE, FREE, PHOTOS_ONLY, PoseCell, written
-from masquerade.train import loop
-from masquerade.train.featured import Featured
-from masquerade.train.method import Method, planned
-from masquerade.train.plan import Plan
-from masquerade.train.psi import Psi
-from masquerade.train.rows import Rows
-from masquerade.utility.pose import pckh, shares_right
+from masquerade.training import loop
+from masquerade.training.featured import Featured
+from masquerade.training.method import Method, planned
+from masquerade.training.plan import Plan
+from masquerade.training.rows import Rows
+from masquerade.training.views import Psi
 
 if TYPE_CHECKING:
     from masquerade.recipes.pose import PoseTables
+
 
 _TOGETHER = {"cpu": 16, "cuda": 256}  # photos that the trunk sees at once
 _PHYSICAL = {"cpu": 16, "cuda": 640}
@@ -228,7 +229,7 @@ class Classroom:
         step = _TOGETHER[self._plan.device]
         starts = range(0, len(crops), step)
         # a copy: photos may lie in a file that several processes read
-        inputs = (pose_crops.as_inputs(np.array(crops[s : s + step])) for s in starts)
+        inputs = (picture_crops.as_inputs(np.array(crops[s : s + step])) for s in starts)
         with torch.no_grad():
             return torch.cat([trunk(some.to(self._plan.device)) for some in inputs])
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from masquerade import _json
-from masquerade._round import shown
+from masquerade._formatting import shown
 from masquerade.recipes import bench
 from masquerade.recipes.pose.rows import (
     BOTH,
@@ -25,7 +25,7 @@ from masquerade.recipes.pose.rows import (
     PoseFound,
 )
 from masquerade.recipes.verdict import Runs
-from masquerade.report import frontier, plot
+from masquerade.report import plots as plots_of_report
 
 _RIVALS = (DP, PROJECTED, FEATURE)
 _OUTSIDE = ("out", "page", "weights", "quick")  # of a plan: not what it measures
@@ -178,16 +178,18 @@ def plots(found: PoseFound) -> dict[str, str]:
                 lines = _lines(found, strategy, relation, clip_norm)
                 if not lines:
                     continue
-                axes = plot.Axes(
+                axes = plots_of_report.Axes(
                     title=f"{STRATEGY_WORDS[strategy]}, C {clip_norm:g}, {relation}",
                     x_label="epsilon",
                     y_label="PCKh@0.5, per cent",
                 )
-                drawn[name] = plot.svg(lines, axes)
+                drawn[name] = plots_of_report.draw_lines(lines, axes)
     return drawn | ({"pose_coarse": coarse_plot(found)} if found.coarse else {})
 
 
-def _lines(found: PoseFound, strategy: str, relation: str, clip_norm: float) -> list[plot.Line]:
+def _lines(
+    found: PoseFound, strategy: str, relation: str, clip_norm: float
+) -> list[plots_of_report.Line]:
     points = [
         (cell.method, cell.epsilon, 100 * cell.runs.mean)
         for cell in found.cells
@@ -202,7 +204,7 @@ def _lines(found: PoseFound, strategy: str, relation: str, clip_norm: float) -> 
         cell = found.free(name, strategy)
         if cell is not None:
             level = np.full(2, 100 * cell.runs.mean)
-            lines.append(plot.Line(name=name, x=ends, y=level, is_faint=True))
+            lines.append(plots_of_report.Line(name=name, x=ends, y=level, is_faint=True))
     return lines
 
 
@@ -211,17 +213,17 @@ def coarse_plot(found: PoseFound) -> str:
     if not found.named:
         sides = dict(zip([c.psi for c in found.coarse[::2]], found.plan.blocks, strict=True))
         points = [(c.method, float(sides[c.psi]), 100 * c.runs.mean) for c in found.coarse]
-        axes = plot.Axes(
+        axes = plots_of_report.Axes(
             title="How coarse psi is, and what is learned",
             x_label="side of a block in pixels of a 256 x 192 crop",
             y_label="PCKh@0.5, per cent",
         )
-        return plot.svg(bench.curves(points), axes)
+        return plots_of_report.draw_lines(bench.curves(points), axes)
     dots = []
     for cell in found.coarse:
         one, error = found.named[cell.psi], 100 * cell.runs.spread
         dots.append(
-            frontier.Dot(
+            plots_of_report.Dot(
                 name=f"{cell.method}, {_short(cell.psi)}",
                 given_away=100 * one.value,
                 low=100 * one.low,
@@ -231,12 +233,12 @@ def coarse_plot(found: PoseFound) -> str:
                 is_proved=bool(cell.proved),
             )
         )
-    axes = plot.Axes(
+    axes = plots_of_report.Axes(
         title="What psi gives away, and what is learned with it",
         x_label="people whom an attacker names by psi, per cent",
         y_label="PCKh@0.5, per cent",
     )
-    return frontier.svg(dots, axes)
+    return plots_of_report.draw_frontier(dots, axes)
 
 
 def _short(psi: str) -> str:

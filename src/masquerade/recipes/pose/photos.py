@@ -14,14 +14,14 @@ import numpy as np
 from joblib import delayed
 
 from masquerade.collection import Collection, Medium
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
-from masquerade.nets import pose_crops
+from masquerade.networks import picture_crops
 from masquerade.recipes import bench
 from masquerade.recordings import Photo
-from masquerade.train.apart import pixels_sha256
-from masquerade.train.poses import photo_of, taught
-from masquerade.train.psi import Psi
+from masquerade.training.poses import photo_of, taught
+from masquerade.training.units import pixels_sha256
+from masquerade.training.views import Psi
 
 # 128 lines, as the public weights have seen people; twice the photos that are learned from are of
 # the public and the test part
@@ -52,7 +52,7 @@ class PersonAlbum:
     targets: np.ndarray
     joints: np.ndarray
     head_px: np.ndarray
-    regions: tuple[pose_crops.CropRegion, ...]
+    regions: tuple[picture_crops.CropRegion, ...]
     names: tuple[str, ...]
     prints: tuple[str, ...]
     subjects: tuple[str, ...] = ()
@@ -213,13 +213,13 @@ def _album(photos: Collection[Any], most: int | None, device: str, told: bench.T
     )
 
 
-_Cut = tuple[np.ndarray, np.ndarray, np.ndarray, float, pose_crops.CropRegion, str, str | None]
+_Cut = tuple[np.ndarray, np.ndarray, np.ndarray, float, picture_crops.CropRegion, str, str | None]
 
 
 def _cut(photo: Photo, count: int) -> _Cut:
     """A crop, its targets, the photo's joints and head, where the crop is, and a fingerprint."""
     crop, target = taught(photo, count)
-    region = pose_crops.region_of(photo.image, photo.box)
+    region = picture_crops.region_of(photo.image, photo.box)
     head_px = np.nan if photo.head_px is None else photo.head_px
     known = _joints(photo, count), head_px, region, pixels_sha256(photo), photo.subject
     return crop, target, *known

@@ -12,14 +12,14 @@ import numpy as np
 
 from masquerade import joints
 from masquerade._optional import require
-from masquerade.attack.interval import bootstrap
-from masquerade.attack.ranks import hits
+from masquerade.attacks.rates import bootstrap, hits
 from masquerade.recipes.pose.photos import PersonAlbum
 from masquerade.scores import Success
-from masquerade.sight.body_colours import ColourLayout
-from masquerade.train.psi import Psi
+from masquerade.training.views import Psi
+from masquerade.vision.body_features import ColourLayout
 
 cv2 = require("cv2", extra="vision")
+
 
 PHOTOS = 320  # private ones, the first, that an attacker is shown and knows together
 _EACH = 8  # of one person, half of them known by name

@@ -10,15 +10,16 @@ import numpy as np
 
 from masquerade.recipes.verdict import Runs, Word, compared
 from masquerade.scores import Success
-from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.feature_dp import FeatureDp
-from masquerade.train.feature_projective import FeatureProjective
-from masquerade.train.method import Method
-from masquerade.train.projected import Projected
-from masquerade.train.public_features import PublicFeatures
+from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.feature_dp import FeatureDp
+from masquerade.training.feature_projective import FeatureProjective
+from masquerade.training.method import Method
+from masquerade.training.projected import Projected
+from masquerade.training.public_features import PublicFeatures
 
 if TYPE_CHECKING:
     from masquerade.recipes.pose import PoseTables
+
 
 NO_PRIVACY, ALONE = "no privacy", "public weights alone"
 PHOTOS_ONLY, FEATURES_ONLY = "public photos only", "public features only"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from masquerade import _json
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.recipes import bench
 from masquerade.recipes.pose.classroom import AskedPose
@@ -20,7 +20,7 @@ from masquerade.recipes.pose.crew import trained
 from masquerade.recipes.pose.photos import first_private, kept_albums, sized
 from masquerade.recipes.pose.rows import BOTH, FEATURES_ONLY, FREE, NO_PRIVACY, PoseCell, PoseFound
 from masquerade.scores import Success
-from masquerade.train.psi import Psi
+from masquerade.training.views import Psi
 
 if TYPE_CHECKING:
     from masquerade.recipes.pose import PoseTables

@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Literal
 
 from masquerade import _check
 from masquerade.collection import Collection
-from masquerade.compute import device as devices
-from masquerade.data.stage import Stage
-from masquerade.doors import Answer
+from masquerade.datasets.stage import Stage
+from masquerade.io import devices
 from masquerade.recipes import bench
 from masquerade.recipes.ppedcrf import figures, panels, scenes
 from masquerade.recipes.ppedcrf import page as pages
 from masquerade.recipes.ppedcrf.findings import PlaceFindings
 from masquerade.recipes.ppedcrf.measured import PlaceRoom
 from masquerade.recipes.ppedcrf.run import measure
-from masquerade.sight.place_features import PlaceFeatures
+from masquerade.result import Answer
+from masquerade.vision.place_features import PlaceFeatures
 
 TAUGHT = ("efficientnet_lite0", "efficientnet_lite1", "alexnet")  # whom map and patterns have met
 UNMET = ("mobilenet_v2", "efficientnet_lite2", "vgg16")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import joblib
 import numpy as np
 
-from masquerade.data.stage import Stage
-from masquerade.nets.network import network_class
+from masquerade.datasets.stage import Stage
+from masquerade.networks.network import network_class
 from masquerade.recipes import bench, public_alone
 from masquerade.recipes.ppedcrf.findings import Activities
 from masquerade.recipes.ppedcrf.variants import Variant
@@ -19,6 +19,7 @@ from masquerade.recordings import Video
 
 if TYPE_CHECKING:
     from masquerade.recipes.ppedcrf import PpedcrfTables
+
 
 _AT_ONCE = 24  # recordings that a process releases
 _EACH = 3  # videos of which one is tested

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.attack.interval import bootstrap
+from masquerade.attacks.rates import bootstrap
 from masquerade.recipes.ppedcrf import activities, variants
 from masquerade.recipes.ppedcrf.findings import PlaceFindings, at_psnr
 from masquerade.recipes.ppedcrf.measured import PlaceCell

@@ -8,7 +8,8 @@ from masquerade.recipes import bench
 from masquerade.recipes.ppedcrf import variants
 from masquerade.recipes.ppedcrf.findings import PlaceFindings, at_psnr, at_sigma
 from masquerade.recipes.ppedcrf.page import RAW, raw_share, shares
-from masquerade.report import bars, plot
+from masquerade.report import bars
+from masquerade.report import plots as plots_of_report
 
 
 def plots(found: PlaceFindings) -> dict[str, str]:
@@ -30,7 +31,7 @@ def _galleries(found: PlaceFindings) -> str:
         after = [100 * np.mean([cell.top(name, size) for cell in cells]) for size in found.sizes]
         for what, values in ((name, after), (RAW, raw)):
             lines.append(
-                plot.Line(
+                plots_of_report.Line(
                     name=what,
                     x=sizes,
                     y=np.array(values),
@@ -39,7 +40,9 @@ def _galleries(found: PlaceFindings) -> str:
                 )
             )
     title = f"Top-1 by size of gallery, sigma {found.plan.sigmas[0]:g}"
-    return plot.svg(lines, plot.Axes(title=title, x_label="pictures", y_label="Top-1, %"))
+    return plots_of_report.draw_lines(
+        lines, plots_of_report.Axes(title=title, x_label="pictures", y_label="Top-1, %")
+    )
 
 
 def _frontier(found: PlaceFindings) -> str:
@@ -62,9 +65,9 @@ def _frontier(found: PlaceFindings) -> str:
                 left = float(np.mean([cell.psnr for cell in some]))
                 told = float(np.mean(shares(found, some, found.plan.networks)))
                 points.append((name, left, 100 * told))
-    return plot.svg(
+    return plots_of_report.draw_lines(
         bench.curves(points),
-        plot.Axes(
+        plots_of_report.Axes(
             title=f"Top-1 among {found.gallery} places, networks not met in training",
             x_label="PSNR, dB",
             y_label="Top-1, %",
@@ -81,8 +84,8 @@ def _networks(found: PlaceFindings) -> str:
         cells = found.cells(table, variant)
         groups = [[cell.top(name, found.gallery) for cell in cells] for name in names]
         series.append(bench.bars_of(variant, groups))
-    axes = plot.Axes(title=f"Top-1 at {table}", x_label="", y_label="Top-1, %")
-    return bars.svg(series, names, axes, limits=(0.0, 100.0))
+    axes = plots_of_report.Axes(title=f"Top-1 at {table}", x_label="", y_label="Top-1, %")
+    return bars.draw_bars(series, names, axes, limits=(0.0, 100.0))
 
 
 def _support(found: PlaceFindings) -> str:
@@ -93,9 +96,9 @@ def _support(found: PlaceFindings) -> str:
             continue  # nothing was changed
         told = 100 * shares(found, [cell], found.plan.networks[:1])[0]
         points.append((cell.name.split(",")[0], cell.psnr, told))
-    return plot.svg(
+    return plots_of_report.draw_lines(
         bench.curves(points),
-        plot.Axes(
+        plots_of_report.Axes(
             title="Blur and mosaic where PPEDCRF puts noise", x_label="PSNR, dB", y_label="Top-1, %"
         ),
     )

@@ -16,7 +16,7 @@ def moved_px(room: PlaceRoom, variant: Variant) -> float | None:
     Films in which it finds nobody before are left out; nobody after counts as the frame's height.
     """
     try:
-        from masquerade.sight.pose_landmarks import PoseLandmarks
+        from masquerade.vision.poses import PoseLandmarks
 
         seer = PoseLandmarks()
         seer.ready()

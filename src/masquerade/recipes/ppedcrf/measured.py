@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from masquerade.attack.metric import Discriminants
-from masquerade.attack.place_gallery import PlaceGallery, among_first
+from masquerade.attacks.place_matching import PlaceGallery, among_first
+from masquerade.attacks.rates import Discriminants
 from masquerade.recipes.ppedcrf.scenes import Scenes
 from masquerade.recipes.ppedcrf.taken import Taken
 from masquerade.recipes.ppedcrf.variants import Variant
-from masquerade.sight import embedding_cache
-from masquerade.sight.place_features import PlaceFeatures
+from masquerade.vision import embedding_cache
+from masquerade.vision.place_features import PlaceFeatures
 
 FIRST = (1, 5, 10)  # places that the attacker may name
 Released = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -10,15 +10,16 @@ import numpy as np
 
 from masquerade._optional import require
 from masquerade._torch import Tensor, torch
-from masquerade.compute import device
+from masquerade.io import devices
 from masquerade.noise import Noise
+from masquerade.places import place_maps, place_noise
 from masquerade.recipes.place_saliency import where_looked
 from masquerade.recipes.place_teachers import Teacher, as_pictures, margins, teachers
 from masquerade.recipes.ppedcrf.findings import Oracle
 from masquerade.recipes.ppedcrf.measured import PlaceRoom
-from masquerade.release import place_mask, place_noise
 
 cv2 = require("cv2", extra="vision")
+
 
 _STEPS = 20  # along the gradient
 _FIRST = 0.25  # of the strength, the first step
@@ -34,7 +35,7 @@ def told(room: PlaceRoom, network: str, psnr: float, seeds: int, size: int) -> O
         seeds: runs, where there is chance.
         size: of the gallery.
     """
-    where = device.chosen()
+    where = devices.chosen()
     (teacher,) = teachers((network,), where).values()  # type: ignore[arg-type]
     films = room.scenes.queries
     frames = np.stack([film.frames[len(film.frames) // 2] for film in films])
@@ -68,8 +69,8 @@ def _amounts(logits: np.ndarray, behind: np.ndarray) -> np.ndarray:
     """(N, H, W): what the mechanism makes of logits, 0 on people."""
     found = []
     for each, here in zip(logits, behind, strict=True):
-        now = place_mask.Field().refined(2 * each, None)
-        amount = cv2.resize(place_mask.control(now, 1.0) * now, here.shape[::-1])
+        now = place_maps.Field().refined(2 * each, None)
+        amount = cv2.resize(place_maps.control(now, 1.0) * now, here.shape[::-1])
         found.append(np.where(here, amount, 0.0).astype(np.float32))
     return np.stack(found)
 

@@ -11,6 +11,7 @@ from masquerade.report import sheet
 
 cv2 = require("cv2", extra="vision")
 
+
 SIGMA = 24.0  # as in the paper: for the eye
 _ZOOM = 3  # of the crop
 _BRIGHTER = 4.0  # of the difference

@@ -11,7 +11,7 @@ import joblib
 import numpy as np
 
 from masquerade import _json
-from masquerade.attack.place_pictures import Looking
+from masquerade.attacks.place_matching import Looking
 from masquerade.recipes import bench
 from masquerade.recipes.ppedcrf import activities, joints, oracle, taken, variants
 from masquerade.recipes.ppedcrf.findings import (
@@ -28,6 +28,7 @@ from masquerade.recipes.ppedcrf.variants import Variant
 
 if TYPE_CHECKING:
     from masquerade.recipes.ppedcrf import PpedcrfTables
+
 
 MATCHED = (*variants.GRID, variants.everywhere, *variants.FORMAL)
 COMPARED = tuple(

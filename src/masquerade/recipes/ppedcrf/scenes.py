@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from masquerade._optional import require
-from masquerade.attack.place_gallery import PlaceGallery, hardest
-from masquerade.attack.place_pictures import shown_frames
+from masquerade.attacks.place_matching import PlaceGallery, hardest, shown_frames
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.recipes.bench import Told
 from masquerade.recordings import Video
 
 cv2 = require("cv2", extra="vision")
+
 
 SIZE = (192, 320)
 _TAKES = 3  # recordings of a place that are looked at

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.attack.place_pictures import Looking
+from masquerade.attacks.place_matching import Looking
+from masquerade.quality import picture
 from masquerade.recipes.ppedcrf.variants import Variant
 from masquerade.recordings import Video
-from masquerade.utility import picture
 
 _FILMS = 1_000  # more than there are in a run
 

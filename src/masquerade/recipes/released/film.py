@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from masquerade.errors import BadInput
-from masquerade.train.views import on_grey
+from masquerade.training.views import on_grey
 
 Shown = Literal["real", "isolated", "emptied", "avatars"]
 _MASKS = ("people", "q", "r", "eroded_r")

@@ -17,11 +17,10 @@ import joblib
 import numpy as np
 
 import masquerade
-from masquerade import assets
-from masquerade.data.stage import Stage
-from masquerade.doors.wrapped import WrappedVideos
+from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
-from masquerade.files import atomic
+from masquerade.io import atomic, downloads
+from masquerade.publish.collections import WrappedVideos
 from masquerade.recipes import bench
 from masquerade.recipes.released.film import AvatarFilm, Shown
 from masquerade.recordings import Video
@@ -60,7 +59,7 @@ class AvatarFilms(WrappedVideos):
     @classmethod
     def of(cls, stage: Stage, shown: Shown = "real", *, folder: Path | None = None) -> AvatarFilms:
         """The films of a world, which need not be made yet."""
-        place = folder or assets.cache_folder() / "avatars"
+        place = folder or downloads.cache_folder() / "avatars"
         return cls(unmasked=stage, shown=shown, folder=place / _fingerprint(stage))
 
     @property
@@ -141,9 +140,7 @@ def _fingerprint(stage: Stage) -> str:
 
 def _make(wanted: Sequence[tuple[Stage, int, Path]]) -> int:
     """Some films, in a process of its own."""
-    from masquerade.recipes.released.made import (
-        made,  # networks, which who reads films does not need
-    )
+    from masquerade.recipes.released.made import made
 
     for stage, index, path in wanted:
         atomic.write_whole(path, made(stage, index).to_bytes())

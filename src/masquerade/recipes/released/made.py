@@ -7,14 +7,15 @@ from contextlib import closing
 import numpy as np
 
 from masquerade._optional import require
-from masquerade.data.stage import Stage
+from masquerade.avatars.avatar import Avatar
+from masquerade.datasets.stage import Stage
 from masquerade.noise import Noise
 from masquerade.recipes.released.film import AvatarFilm
 from masquerade.recordings import Video
-from masquerade.release.avatar import Avatar
 from masquerade.wording import BLURRED
 
 cv2 = require("cv2", extra="vision")
+
 
 _WORLD = 1_000_000  # more films than a world has
 _SAME, _OTHER = 8, 16  # grey levels: as it was, and other than the place

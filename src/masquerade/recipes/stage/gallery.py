@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from masquerade import catalog
-from masquerade._round import shown as rounded
-from masquerade.doors import Answer
-from masquerade.doors.recording import make_mechanism, release_value
+from masquerade._formatting import shown as rounded
 from masquerade.errors import BadInput, MissingExtra
-from masquerade.files import atomic
 from masquerade.guarantee import Guarantee
+from masquerade.io import atomic
+from masquerade.io.video import write as writer
 from masquerade.mechanism import Mechanism
+from masquerade.mechanisms.expected_view import Sight, expected
+from masquerade.publish.recording import make_mechanism, release_value
+from masquerade.quality import picture
+from masquerade.quality.picture import PictureQuality
 from masquerade.recipes import bench
 from masquerade.recipes.stage import world
 from masquerade.recordings import Video
-from masquerade.release.expecting import Sight, expected
-from masquerade.utility import picture
-from masquerade.utility.picture import PictureQuality
-from masquerade.video import write as writer
+from masquerade.result import Answer
 from masquerade.wording import explain
 
 _BUDGET: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-4}
@@ -215,7 +215,6 @@ the two videos with
 python -c "from masquerade.recipes.stage import world as w; w.write('clip.mp4')"
 python -c "from masquerade.recipes.stage import world as w; w.write('portrait.mp4', w.portrait())"
 ```"""
-
 
 _LEFT_OUT = (
     "Left out when this page was written: what it needs was not installed or could not be fetched."

@@ -7,13 +7,14 @@ from fractions import Fraction
 from pathlib import Path
 
 from masquerade.collection import Medium
-from masquerade.compute.progress import waiting
-from masquerade.data.stage import Stage
-from masquerade.doors import Answer, showing
-from masquerade.files import atomic
+from masquerade.datasets.stage import Stage
+from masquerade.io import atomic
+from masquerade.io.video import write as writer
+from masquerade.progress import waiting
+from masquerade.publish import sheets
 from masquerade.recordings import Video
 from masquerade.report import page
-from masquerade.video import write as writer
+from masquerade.result import Answer
 
 FILM = Stage(height=120, width=160, frames=64, rate_hz=25.0, bystanders=0.0)
 _SHEET = Stage(height=96, width=96, split="test")
@@ -47,12 +48,12 @@ def write(path: Path | str, video: Video | None = None) -> Path:
 
 def pictures() -> dict[str, str]:
     """The sheets, as SVG text by file name."""
-    chosen = [_SHEET[index] for index in showing.pick(_SHEET, 12)]
+    chosen = [_SHEET[index] for index in sheets.pick(_SHEET, 12)]
     photos = [_PHOTOS[index] for index in range(16)]
     return {
-        "sheet.svg": showing.video_sheet(chosen),  # type: ignore[arg-type]
-        "photos.svg": showing.photo_sheet(photos, _PHOTOS.joint_names),  # type: ignore[arg-type]
-        "together.svg": showing.together(_SHEET, _TOGETHER),
+        "sheet.svg": sheets.video_sheet(chosen),  # type: ignore[arg-type]
+        "photos.svg": sheets.photo_sheet(photos, _PHOTOS.joint_names),  # type: ignore[arg-type]
+        "together.svg": sheets.together(_SHEET, _TOGETHER),
     }
 
 
@@ -88,8 +89,8 @@ class World:
         self.out.mkdir(parents=True, exist_ok=True)
         with waiting("drawing people", seconds=30):
             files = {name: text.encode() for name, text in pictures().items()}
-            shown = [clip(index) for index in showing.pick(FILM, 12)]
-            files["film.mp4"] = showing.film(shown)
+            shown = [clip(index) for index in sheets.pick(FILM, 12)]
+            files["film.mp4"] = sheets.film(shown)
         for name, data in files.items():
             atomic.write_whole(self.out / name, data)
         lines = [f"Wrote {self.out / name}" for name in files]

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from masquerade import _check, catalog
-from masquerade.attack.membership import Membership
+from masquerade.attacks.membership import Membership
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
-from masquerade.doors import Answer
-from masquerade.doors.splits import signals_of
+from masquerade.datasets.stage import Stage
+from masquerade.publish.collections import signals_of
 from masquerade.recipes import bench, preset
 from masquerade.recipes.tempdiff import page as pages
 from masquerade.recipes.tempdiff import run as runs
 from masquerade.recipes.tempdiff.parts import SignalParts
 from masquerade.recipes.tempdiff.settings import PRESETS
-from masquerade.train.ensemble.method import Ensemble
-from masquerade.train.ensemble.partition import By
-from masquerade.train.pate import Pate
-from masquerade.train.tempdiff import Tempdiff
+from masquerade.result import Answer
+from masquerade.training.ensemble import Ensemble
+from masquerade.training.partition import By
+from masquerade.training.pate import Pate
+from masquerade.training.tempdiff import Tempdiff
 
 _HALF = 0.5  # overlapping windows of one teacher cost nothing: where people are whole, they do
 _LIMIT = 1e9  # no ensemble is told which epsilon: its votes are counted many times

@@ -9,6 +9,7 @@ from masquerade.recipes.tempdiff.rows import AGGREGATORS, Pupils
 if TYPE_CHECKING:
     from masquerade.recipes.tempdiff import TempdiffPlan
 
+
 FEWER_AT = 2.0  # the epsilon at which fewer teachers, and DP-SGD, are tried
 
 

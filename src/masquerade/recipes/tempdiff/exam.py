@@ -15,18 +15,17 @@ import numpy as np
 from masquerade._torch import torch
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
-from masquerade.nets.lstm import LstmNetwork
+from masquerade.networks.lstm import LstmNetwork
 from masquerade.noise import Noise
 from masquerade.recipes import bench
 from masquerade.recipes.tempdiff.parts import SignalParts
 from masquerade.recordings import Signal
-from masquerade.train import learner, loop
-from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.ensemble import student, teach, teachers, votes
-from masquerade.train.ensemble.features import features
-from masquerade.train.ensemble.method import Ensemble
-from masquerade.train.memory import Memory
-from masquerade.train.worn import labelled_windows, public_windows
+from masquerade.training import learner, loop, student, teach, teachers, votes
+from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.ensemble import Ensemble
+from masquerade.training.learner import Memory
+from masquerade.training.partition import features
+from masquerade.training.worn import labelled_windows, public_windows
 
 _LONGER = 4  # times as many steps where there is no privacy
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from masquerade._torch import torch
-from masquerade.attack.case_model import ModelCase
-from masquerade.attack.membership import Membership
-from masquerade.attack.membership_shadows import Shadows
+from masquerade.attacks.attack import ModelCase
+from masquerade.attacks.membership import Membership
+from masquerade.attacks.membership_scores import Shadows
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.recipes import bench, membership
@@ -21,11 +21,12 @@ from masquerade.recipes.membership import AttackedRow, MembersFound
 from masquerade.recipes.tempdiff import exam as exams
 from masquerade.recipes.tempdiff.exam import Exam, Taught
 from masquerade.recipes.tempdiff.parts import SignalParts
-from masquerade.train.ensemble import student, teach, votes
-from masquerade.train.ensemble.partition import step_of, windows_of
+from masquerade.training import student, teach, votes
+from masquerade.training.partition import step_of, windows_of
 
 if TYPE_CHECKING:
     from masquerade.recipes.tempdiff import TempdiffPlan
+
 
 _EACH = 12  # windows of a teacher's people that the student is asked for
 GAMMA = 0.1  # that the paper finds good with the most teachers

@@ -10,7 +10,7 @@ import numpy as np
 from masquerade.recipes import bench, membership
 from masquerade.recipes.tempdiff.rows import COMPARED, Examined, Marks, Pupils, mean
 from masquerade.recipes.tempdiff.says import between, operating, sentences
-from masquerade.report import plot
+from masquerade.report import plots as plots_of_report
 
 __all__ = ["markdown", "plots", "sentences", "title"]
 KINDS = {"forest": "forests", "lstm": "LSTMs", "nearest": "nearest neighbours"}
@@ -139,7 +139,7 @@ def _published_plot(found: Examined) -> str:
             point = math.log10(cell.gamma), mean(held.top_1)
             named.setdefault((cell.who, cell.teachers), []).append(point)
     lines = [
-        plot.Line(
+        plots_of_report.Line(
             name=f"{who}, {size}",
             x=np.array(sorted(points))[:, 0],
             y=np.array(sorted(points))[:, 1],
@@ -149,7 +149,9 @@ def _published_plot(found: Examined) -> str:
         for (who, size), points in named.items()
     ]
     title = f"Students as published, {found.queries[0]} queries"
-    return plot.svg(lines, plot.Axes(title=title, x_label="log10 gamma", y_label="Top-1"))
+    return plots_of_report.draw_lines(
+        lines, plots_of_report.Axes(title=title, x_label="log10 gamma", y_label="Top-1")
+    )
 
 
 def _person_plot(found: Examined) -> str:
@@ -164,12 +166,12 @@ def _person_plot(found: Examined) -> str:
     for cell, held in found.scores.items():
         if cell.who in COMPARED and not cell.is_alone and _is_beside(cell, found):
             lines.append(_level(cell, held, ends))
-    axes = plot.Axes(
+    axes = plots_of_report.Axes(
         title="Students for a person's epsilon",
         x_label="log10 epsilon for one person",
         y_label="Top-1",
     )
-    return plot.svg(lines, axes)
+    return plots_of_report.draw_lines(lines, axes)
 
 
 def _is_curve(cell: Pupils, found: Examined) -> bool:
@@ -183,6 +185,6 @@ def _is_curve(cell: Pupils, found: Examined) -> bool:
     return len(same) > 1
 
 
-def _level(cell: Pupils, held: Marks, ends: np.ndarray) -> plot.Line:
+def _level(cell: Pupils, held: Marks, ends: np.ndarray) -> plots_of_report.Line:
     name = cell.who + _HELPED[cell.is_alone]
-    return plot.Line(name=name, x=ends, y=np.full(2, mean(held.top_1)), is_faint=True)
+    return plots_of_report.Line(name=name, x=ends, y=np.full(2, mean(held.top_1)), is_faint=True)

@@ -10,9 +10,9 @@ import numpy as np
 
 from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.errors import BadInput
-from masquerade.nets.channels import normalisation
+from masquerade.networks.network import normalisation
 from masquerade.recordings import Signal
-from masquerade.train.worn import labelled_windows, read, signal_of
+from masquerade.training.worn import labelled_windows, read, signal_of
 
 
 @dataclass(frozen=True, kw_only=True)

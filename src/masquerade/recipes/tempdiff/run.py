@@ -17,11 +17,12 @@ from masquerade.recipes.tempdiff import exam as exams
 from masquerade.recipes.tempdiff.exam import Claimed, Exam, Taught
 from masquerade.recipes.tempdiff.parts import SignalParts
 from masquerade.recipes.tempdiff.rows import Examined, Facts, Marks, Pupils
-from masquerade.train.dp_sgd import DpSgd
-from masquerade.train.ensemble import teachers
+from masquerade.training import teachers
+from masquerade.training.dp_sgd import DpSgd
 
 if TYPE_CHECKING:
     from masquerade.recipes.tempdiff import TempdiffPlan
+
 
 _ASKED = 2  # times as many queries as are answered, for confident
 _WINDOWS = 8  # of one person in a step of DP-SGD, spread over their recordings

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from masquerade import _round
+from masquerade import _formatting
 from masquerade.recipes.tempdiff.rows import Examined, Pupils
 from masquerade.recipes.verdict import Runs, Word, compared
 
@@ -125,7 +125,7 @@ def _of_claims(found: Examined) -> str:
 
 def between(epsilons: Sequence[float]) -> str:
     """The smallest and the largest to one decimal, never less than they are."""
-    low, high = (f"{_round.up_decimals(e, 1):.1f}" for e in (min(epsilons), max(epsilons)))
+    low, high = (f"{_formatting.up_decimals(e, 1):.1f}" for e in (min(epsilons), max(epsilons)))
     return low if low == high else f"{low} to {high}"
 
 

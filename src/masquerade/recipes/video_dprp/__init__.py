@@ -13,9 +13,8 @@ import numpy as np
 
 from masquerade import _check, _json, catalog
 from masquerade.collection import Collection
-from masquerade.data.stage import Stage
-from masquerade.doors import Answer
-from masquerade.nets.network import Network, network_class
+from masquerade.datasets.stage import Stage
+from masquerade.networks.network import Network, network_class
 from masquerade.recipes import bench, seen
 from masquerade.recipes.preset import settled
 from masquerade.recipes.video_dprp import faces, timing
@@ -25,7 +24,8 @@ from masquerade.recipes.video_dprp.films import Kept
 from masquerade.recipes.video_dprp.results import FaceCount, Measured, Setting, TimedRow
 from masquerade.recipes.video_dprp.rows import Choices, Spec, all_rows
 from masquerade.recipes.video_dprp.settings import PRESETS
-from masquerade.train.units import classes_of
+from masquerade.result import Answer
+from masquerade.training.units import classes_of
 
 _QUICK = {"most": 120, "tests": 240, "seeds": 3}
 _VIDEOS = 6_048  # of Stage, of which 1,008 are test recordings

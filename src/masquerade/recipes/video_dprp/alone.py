@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
 from masquerade.recipes import public_alone, seen
 from masquerade.recipes.verdict import Runs
 from masquerade.recipes.video_dprp.films import Kept
 from masquerade.recipes.video_dprp.promises import RowPromise
 from masquerade.recipes.video_dprp.results import ResultRow
 from masquerade.recipes.video_dprp.rows import Spec
-from masquerade.train.rows import Rows
+from masquerade.training.rows import Rows
 
 if TYPE_CHECKING:
     from masquerade.recipes.video_dprp import VideoDprpTables

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from masquerade.data.stage import Stage
-from masquerade.data.world.takes import StagedFilm
+from masquerade.datasets.stage import Stage
 from masquerade.errors import MissingExtra
 from masquerade.joints import JOINTS
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise
 from masquerade.recipes.video_dprp.results import FaceCount
+from masquerade.stage.takes import StagedFilm
 
 _FACE = [JOINTS.index(name) for name in ("nose", "left_eye", "right_eye")]
 _FILMS = 48

@@ -16,11 +16,10 @@ import joblib
 import numpy as np
 
 from masquerade import _json
-from masquerade.attack.attack import silent
-from masquerade.attack.case import Case, Recording
+from masquerade.attacks.attack import Case, Recording, silent
 from masquerade.collection import Collection
-from masquerade.compute import device
-from masquerade.data.stage import Stage
+from masquerade.datasets.stage import Stage
+from masquerade.io import devices
 from masquerade.mechanism import Mechanism, Shape, arrays_of
 from masquerade.noise import Noise
 from masquerade.recipes import bench
@@ -29,8 +28,9 @@ from masquerade.recordings import Video
 from masquerade.scores import Attacked
 
 if TYPE_CHECKING:
-    from masquerade.attack.attribute_inference import PreparedAttack
+    from masquerade.attacks.attribute_inference import PreparedAttack
     from masquerade.recipes.video_dprp import VideoDprpTables
+
 
 _SEED = 3_000  # of a world in which nothing else is measured
 _WORLD = {"subjects": 420, "videos": 1_260, "bystanders": 0.0, "seed": _SEED}
@@ -143,11 +143,11 @@ def _name(mechanism: Mechanism) -> str:
 
 
 def _prepared(plan: VideoDprpTables, sides: BothSides, told: bench.Told) -> PreparedAttack:
-    from masquerade.attack.attribute_inference import AttributeInference  # torch: not for flags
+    from masquerade.attacks.attribute_inference import AttributeInference  # torch: not for flags
 
     attack = AttributeInference(steps=_QUICK_STEPS if plan.quick else _STEPS)
     case = Case(known=sides.known, targets=sides.raw, raw=sides.raw)
-    with device.on(plan.device):
+    with devices.on(plan.device):
         return attack.prepared(case, told=told)
 
 
@@ -158,12 +158,12 @@ def _attacked(
     release = partial(_released, mechanism)
     targets = [release(film) for film in sides.raw]
     case = Case(known=sides.known, targets=targets, raw=sides.raw, release=release)
-    with device.on(where):
+    with devices.on(where):
         return [_json.encode(each) for each in ready.against(case, told=silent)]
 
 
 def _released(mechanism: Mechanism, film: Recording) -> Recording:
     assert isinstance(film, Video)  # of Stage
-    with device.on("cpu"):  # processes that learn on a GPU release beside it
+    with devices.on("cpu"):  # processes that learn on a GPU release beside it
         [frames] = arrays_of(mechanism.apply(film, Noise()))
     return replace(film, frames=frames)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from masquerade._round import shown
+from masquerade._formatting import shown
 from masquerade.recipes import bench
 from masquerade.recipes.verdict import Runs
 from masquerade.recipes.video_dprp.promises import RowPromise
 from masquerade.recipes.video_dprp.results import LooksTold, ResultRow
 from masquerade.recipes.video_dprp.rows import CLAIMED
-from masquerade.report import frontier, plot
+from masquerade.report import plots as plots_of_report
 from masquerade.scores import Success
 
 TITLE = "What attackers tell of the people in releases"
@@ -89,21 +89,21 @@ def plots(rows: Sequence[ResultRow]) -> dict[str, str]:
     for table in dict.fromkeys(row.spec.table for row in rows):
         dots = [_dot(row, row.raw, row.looks) for row in rows if row.spec.table == table]
         if known := [dot for dot in dots if dot is not None]:
-            axes = plot.Axes(
+            axes = plots_of_report.Axes(
                 title=f"Table {table}: what is kept against what is told of people",
                 x_label="cMAP of the stronger attacker, % (less is better)",
                 y_label="Top-1, raw test, %",
             )
             name = "video_dprp_looks" if table == 1 else f"video_dprp_looks_{table}"
-            drawn[name] = frontier.svg(known, axes)
+            drawn[name] = plots_of_report.draw_frontier(known, axes)
     return drawn
 
 
-def _dot(row: ResultRow, use: Runs | None, looks: LooksTold | None) -> frontier.Dot | None:
+def _dot(row: ResultRow, use: Runs | None, looks: LooksTold | None) -> plots_of_report.Dot | None:
     if use is None or looks is None:
         return None
     told = looks.strongest.published[0]
-    return frontier.Dot(
+    return plots_of_report.Dot(
         name=_short(row) + _true_epsilon(row.promise),
         given_away=100 * told.value,
         low=100 * told.low,

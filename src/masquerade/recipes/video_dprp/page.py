@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from masquerade import _json
-from masquerade._round import shown
+from masquerade._formatting import shown
 from masquerade.recipes import bench
 from masquerade.recipes.verdict import Runs
 from masquerade.recipes.video_dprp import looks_page
 from masquerade.recipes.video_dprp.findings import findings
 from masquerade.recipes.video_dprp.results import Measured, ResultRow, Setting
-from masquerade.report import bars, plot
+from masquerade.report import bars
+from masquerade.report import plots as plots_of_report
 
 HEADING = (
     *("row", "Top-1, raw test", "Top-1, released test", "numbers changed"),
@@ -257,8 +258,10 @@ def plots(found: Measured) -> dict[str, str]:
             if row.spec.table == table and row.spec.line and row.raw is not None
         ]
         if lines := [line for line in bench.curves(points) if len(line.x) > 1]:
-            axes = plot.Axes(title=TITLES[table], x_label=label, y_label="Top-1, raw test, %")
-            drawn[f"video_dprp_{table}"] = plot.svg(lines, axes)
+            axes = plots_of_report.Axes(
+                title=TITLES[table], x_label=label, y_label="Top-1, raw test, %"
+            )
+            drawn[f"video_dprp_{table}"] = plots_of_report.draw_lines(lines, axes)
     return _bars(found.rows) | drawn | _seconds(found) | looks_page.plots(found.rows)
 
 
@@ -270,8 +273,8 @@ def _bars(rows: Sequence[ResultRow]) -> dict[str, str]:
         return {}
     lines, raw, released = zip(*own, strict=True)
     series = [_bar("raw test", raw), _bar("released test", released)]
-    axes = plot.Axes(title=TITLES[1], x_label="", y_label="Top-1, %")
-    return {"video_dprp_1": bars.svg(series, list(lines), axes)}
+    axes = plots_of_report.Axes(title=TITLES[1], x_label="", y_label="Top-1, %")
+    return {"video_dprp_1": bars.draw_bars(series, list(lines), axes)}
 
 
 def _bar(name: str, runs: Sequence[Runs]) -> bars.Bars:
@@ -283,9 +286,9 @@ def _seconds(found: Measured) -> dict[str, str]:
         return {}
     times = np.array([row.seconds for row in found.timed])
     series = [bars.Bars(name="seconds", values=times, spreads=np.full(len(times), math.nan))]
-    axes = plot.Axes(title=TITLES[5], x_label="", y_label="seconds a video")
+    axes = plots_of_report.Axes(title=TITLES[5], x_label="", y_label="seconds a video")
     names = [
         row.name.partition(",")[0] if "sound" not in row.name else "video_dprp, sound"
         for row in found.timed
     ]
-    return {"video_dprp_5": bars.svg(series, names, axes)}
+    return {"video_dprp_5": bars.draw_bars(series, names, axes)}

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from masquerade._round import shown, up_decimals
-from masquerade.account.compose import epsilon as epsilon_of
+from masquerade._formatting import shown, up_decimals
+from masquerade.accounting.compose import epsilon as epsilon_of
 from masquerade.guarantee import Guarantee, Relation, Unit, UnitName
 from masquerade.mechanism import Mechanism, Shape
-from masquerade.train.method import Method
-from masquerade.train.plan import Plan
+from masquerade.training.method import Method
+from masquerade.training.plan import Plan
 
 _FRAME, _VIDEO = Unit(name=UnitName.FRAME), Unit(name=UnitName.VIDEO)
 

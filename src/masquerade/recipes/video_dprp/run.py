@@ -28,8 +28,8 @@ from masquerade.recipes.video_dprp.promises import RowPromise
 from masquerade.recipes.video_dprp.results import ResultRow
 from masquerade.recipes.video_dprp.rows import SEGMENTS, Spec
 from masquerade.recordings import Video
-from masquerade.train.plan import Plan
-from masquerade.train.rows import Rows
+from masquerade.training.plan import Plan
+from masquerade.training.rows import Rows
 
 if TYPE_CHECKING:
     from masquerade.recipes.video_dprp import VideoDprpTables

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from masquerade import catalog
-from masquerade.compute import device
 from masquerade.errors import BadInput, MissingExtra
+from masquerade.io import devices
 from masquerade.noise import Noise
 from masquerade.recipes.video_dprp.results import TimedRow
 from masquerade.recipes.video_dprp.rows import CLAIMED, Choices
@@ -41,7 +41,7 @@ def timed(frames: np.ndarray, choices: Choices, *, where: str, is_brief: bool) -
         published = frame | {"form": CLAIMED}
         wanted.append(("video_dprp as published", "video_dprp", published, 20.32))
     found = []
-    with device.on(where):
+    with devices.on(where):
         for title, name, fields, paper in wanted:
             try:
                 made = type(catalog.example("release", name))(**fields)

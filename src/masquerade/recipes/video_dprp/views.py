@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import joblib
 import numpy as np
 
-from masquerade.compute import device
+from masquerade.io import devices
 from masquerade.mechanism import Mechanism, Shape
-from masquerade.nets import mvit
+from masquerade.networks import mvit_layers
 from masquerade.noise import Noise
 from masquerade.recipes import bench, seen
 from masquerade.recipes.video_dprp import films as recordings
 from masquerade.recipes.video_dprp.films import Kept
 from masquerade.recipes.video_dprp.rows import Spec
 from masquerade.recordings import Video
-from masquerade.train.rows import Rows
+from masquerade.training.rows import Rows
 
 if TYPE_CHECKING:
     from masquerade.recipes.video_dprp import VideoDprpTables
@@ -82,7 +82,7 @@ def _see(
 ) -> Seen:
     """The same for a few, in a process of its own; noise is live there as everywhere."""
     shown, changed = films, tuple[float, ...]()
-    with device.on(plan.device):
+    with devices.on(plan.device):
         if view.mechanism is not None:
             noise = Noise()
             shown = [released(film, view.mechanism, noise) for film in films]
@@ -123,7 +123,7 @@ def released(film: Video, mechanism: Mechanism, noise: Noise) -> Video:
 
 @lru_cache(maxsize=1)
 def _frozen(plan: VideoDprpTables, classes: int) -> Any:
-    return mvit.split(copy.deepcopy(begun(plan, classes, 0)), str(plan.part))[0]
+    return mvit_layers.split(copy.deepcopy(begun(plan, classes, 0)), str(plan.part))[0]
 
 
 @lru_cache(maxsize=4)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from masquerade._optional import require
-from masquerade.doors import Answer
-from masquerade.files import atomic
+from masquerade.io import atomic
 from masquerade.recipes import bench
 from masquerade.recipes.stage.figures.rows import FIGURES, keeps
+from masquerade.result import Answer
 
 Name = Literal[
     "video",

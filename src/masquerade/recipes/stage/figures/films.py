@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from masquerade.data.stage import Stage
-from masquerade.nets import conv
-from masquerade.nets.without_privacy import Course, Progress, taught_top_1
+from masquerade.datasets.stage import Stage
+from masquerade.networks import convolutions
+from masquerade.networks.without_privacy import Course, Progress, taught_top_1
 from masquerade.recipes.bench import recordings
 
 Learned = tuple[np.ndarray, np.ndarray]  # inputs, and the class of each
@@ -23,7 +23,9 @@ def activity_from_video(progress: Progress) -> dict[str, float]:
     """Top-1 of a 3D network on grey frames and their differences, on people it has not seen."""
     stage = film_stage()
     stage.make(progress=progress)
-    net = conv.classifier(axes=3, channels=2, classes=len(stage.activities), widths=(8, 16, 48, 96))
+    net = convolutions.classifier(
+        axes=3, channels=2, classes=len(stage.activities), widths=(8, 16, 48, 96)
+    )
     course = Course(epochs=14, rate=4e-3, flips=True, shifts=6)
     learned, unseen = _films(stage, "public", "train"), _films(stage, "test")
     return {"top_1": taught_top_1(net, learned, unseen, course=course, progress=progress)}
@@ -33,7 +35,7 @@ def activity_from_frame(progress: Progress) -> dict[str, float]:
     """Top-1 of a 2D network that sees one frame, on people it has not seen."""
     stage = film_stage()
     stage.make(progress=progress)
-    net = conv.classifier(axes=2, channels=3, classes=len(stage.activities))
+    net = convolutions.classifier(axes=2, channels=3, classes=len(stage.activities))
     course = Course(epochs=10, batch=64, flips=True, shifts=6)
     learned, unseen = _frames(stage, "public", "train", each=4), _frames(stage, "test", each=2)
     return {"top_1": taught_top_1(net, learned, unseen, course=course, progress=progress)}
@@ -43,7 +45,7 @@ def activity_from_background(correlation: float, progress: Progress) -> dict[str
     """Top-1 of a 2D network that sees the empty place alone."""
     stage = film_stage(correlation=correlation)
     learned, unseen = _places(stage, progress, "public", "train"), _places(stage, progress, "test")
-    net = conv.classifier(axes=2, channels=3, classes=len(stage.activities))
+    net = convolutions.classifier(axes=2, channels=3, classes=len(stage.activities))
     course = Course(epochs=20, batch=64, shifts=6)
     top_1 = taught_top_1(net, learned, unseen, course=course, progress=progress)
     return {"top_1": top_1, "chance": 1 / len(stage.activities), "correlation": correlation}

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from masquerade._optional import require
-from masquerade.attack.label_measures import class_mean_average_precision
+from masquerade.attacks.attribute_inference import class_mean_average_precision
 from masquerade.collection import Medium
-from masquerade.data.stage import Stage
-from masquerade.nets import conv, without_privacy
-from masquerade.nets.without_privacy import Course, Progress, fit
+from masquerade.datasets.stage import Stage
+from masquerade.networks import convolutions, without_privacy
+from masquerade.networks.without_privacy import Course, Progress, fit
 from masquerade.recipes.bench import recordings
 
 torch = require("torch", extra="train")
+
 _SIZE, _LARGE = (64, 48), (96, 72)  # height and width of a person cut out of a frame
 ATTRIBUTES = ("skin_tone", "gender", "face", "build", "clothing")
 _GALLERY = 4  # takes of each person that are known
@@ -28,7 +29,7 @@ def subject_from_video(progress: Progress) -> dict[str, float]:
     people, _, names = _crops(stage, "public", "train")
     known = sorted(set(names))
     targets = np.array([known.index(name) for name in names])
-    net = conv.classifier(axes=2, channels=3, classes=len(known))
+    net = convolutions.classifier(axes=2, channels=3, classes=len(known))
     course = Course(epochs=12, batch=64, flips=True, shifts=3)
     fit(net, people, targets, course=course, progress=progress)
     others, _, whose = _crops(stage, "test")
@@ -67,7 +68,7 @@ def attributes_from_video(progress: Progress) -> dict[str, float]:
     people, labels, _ = _crops(stage, "public", "train", size=_LARGE)
     values = [(key, value) for key in ATTRIBUTES for value in sorted({one[key] for one in labels})]
     targets = _asked(labels, values)
-    net = conv.classifier(axes=2, channels=3, classes=len(values))
+    net = convolutions.classifier(axes=2, channels=3, classes=len(values))
     course = Course(epochs=10, flips=True, shifts=4)
     fit(net, people, targets, course=course, progress=progress, loss=without_privacy.binary)
     others, wanted, _ = _crops(stage, "test", size=_LARGE)
@@ -94,11 +95,11 @@ def pose_from_photo(progress: Progress) -> dict[str, float]:
     stage.make(progress=progress)
     images, joints, _ = _photos(stage, "public", "train")
     unseen, right, heads = _photos(stage, "test")
-    net = conv.PoseNet(len(stage.joint_names))
+    net = convolutions.PoseNet(len(stage.joint_names))
     course = Course(epochs=12)
-    fit(net, images, joints, course=course, progress=progress, loss=conv.heat_loss)
+    fit(net, images, joints, course=course, progress=progress, loss=convolutions.heat_loss)
     maps = without_privacy.predict(net, unseen)
-    apart = np.linalg.norm(conv.joints_of(torch.from_numpy(maps)).numpy() - right, axis=2)
+    apart = np.linalg.norm(convolutions.joints_of(torch.from_numpy(maps)).numpy() - right, axis=2)
     inside = ((right >= 0) & (right <= 1)).all(axis=2)
     hit = apart < 0.5 * heads[:, None]
     return {"pckh": float(100 * hit[inside].mean())}

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from masquerade import assets
 from masquerade.collection import Medium
-from masquerade.data.stage import Stage
-from masquerade.data.world import plan, takes
-from masquerade.nets import conv
-from masquerade.nets.without_privacy import Course, Progress, taught_top_1
+from masquerade.datasets.stage import Stage
+from masquerade.io import downloads
+from masquerade.networks import convolutions
+from masquerade.networks.without_privacy import Course, Progress, taught_top_1
 from masquerade.recipes.bench import recordings
-from masquerade.sight import efficientnet_lite
+from masquerade.stage import plan, takes
+from masquerade.vision import mobile_networks
 
 _WINDOW, _STEP = 128, 64  # samples at 50 Hz
 _WRIST = 6  # channels: the first sensor's accelerometer and gyroscope
@@ -33,8 +33,8 @@ def place_from_photo(progress: Progress) -> dict[str, float]:
         progress(number + 1, len(jobs))
     images, where = np.stack(pictures), np.array([place for place, _ in jobs])
     known = np.isin([view for _, view in jobs], _GALLERY)
-    net = efficientnet_lite.load(assets.fetch("efficientnet_lite0"))
-    features = efficientnet_lite.embed(images, net=net)
+    net = mobile_networks.load(downloads.fetch("efficientnet_lite0"))
+    features = mobile_networks.embed(images, net=net)
     rows = np.linspace(0, images.shape[1], 9)[:-1].astype(int)
     small = np.add.reduceat(np.add.reduceat(images.astype(float), rows, 1), rows, 2)
     thumbs = [small.reshape(len(small), -1), _standard(small).reshape(len(small), -1)]
@@ -67,7 +67,7 @@ def activity_from_wrist(progress: Progress) -> dict[str, float]:
     unseen, right = _windows(stage, "test")
     middle, spread = inputs.mean(axis=(0, 2)), inputs.std(axis=(0, 2))
     inputs, unseen = ((each - middle[:, None]) / spread[:, None] for each in (inputs, unseen))
-    net = conv.classifier(
+    net = convolutions.classifier(
         axes=1, channels=_WRIST, classes=len(stage.activities), widths=(32, 64, 128)
     )
     learned, tested, course = (inputs, targets), (unseen, right), Course(epochs=20, batch=64)

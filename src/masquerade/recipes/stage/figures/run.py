@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from masquerade.nets.without_privacy import Progress
+from masquerade.networks.without_privacy import Progress
 from masquerade.recipes.stage.figures import films, people, places
 
 WORK: dict[str, Callable[[Progress], dict[str, float]]] = {

@@ -1,0 +1,334 @@
+r"""Epsilon of an event: closed form where there is one, else its privacy loss, composed.
+
+The loss of one step is put on a grid so that every interval gives an upper bound (`law`); the sum
+over all steps is found by a tilted Fourier transform whose rounding is bounded (`tilted`). We start
+coarse and halve the interval until epsilon hardly moves; where a finer grid would not fit, the last
+value stands, which is still an upper bound. Renyi divergences bound what no grid can hold.
+
+Poisson sampling whose batches the attacker sees: the exact bound.
+
+MaskDP as published adds an un-noised public gradient of the same batch, which shows who is in it.
+Then nothing is amplified. Over T steps the number of times a record takes part is K ~ Bin(T, q)
+and known; given K the outputs are a Gaussian with mu = sqrt(K) D / z, so
+
+    delta(epsilon) = sum_K Bin(K; T, q) delta_gauss(epsilon, sqrt(K) D / z)
+
+exactly, with D = 1 for zero_out and 2 for replace_one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import scipy
+from scipy.optimize import brentq
+
+from masquerade import _check
+from masquerade.accounting.divergence import renyi_bound
+from masquerade.accounting.losses import (
+    LEAST_TAIL,
+    TooFine,
+    UnsupportedEvent,
+    distance_of,
+    loss_of,
+    parts_of,
+)
+from masquerade.accounting.tilted import Sum
+from masquerade.events import (
+    BoundedRangeDpEvent,
+    ComposedDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    MixtureOfGaussiansDpEvent,
+    NonPrivateDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    RevealedSampledDpEvent,
+    SelfComposedDpEvent,
+)
+from masquerade.guarantee import Guarantee, Relation, require_alike
+from masquerade.tradeoff import gaussian_delta, gaussian_epsilon
+
+
+def revealed_delta(
+    epsilon: float, *, sampling_prob: float, steps: int, noise_multiplier: float, distance: float
+) -> float:
+    """Smallest delta at ``epsilon``, rounded up: the far tails of the binomial count in full."""
+    law = scipy.stats.binom(steps, sampling_prob)
+    mean, spread = steps * sampling_prob, math.sqrt(steps * sampling_prob * (1 - sampling_prob))
+    first = max(0, math.floor(mean - 10 * spread - 40))
+    last = min(steps, math.ceil(mean + 10 * spread + 40))
+    counts = np.arange(first, last + 1)
+    mus = np.sqrt(counts) * (distance / noise_multiplier)
+    inside = float(law.pmf(counts) @ gaussian_delta(epsilon, mus))
+    return inside * (1 + 1e-10) + float(law.cdf(first - 1)) + float(law.sf(last))
+
+
+def revealed_epsilon(
+    *, sampling_prob: float, steps: int, noise_multiplier: float, delta: float, distance: float
+) -> float:
+    """Smallest epsilon at ``delta``, rounded up.
+
+    Example:
+        >>> e = revealed_epsilon(
+        ...     sampling_prob=0.01, steps=1000, noise_multiplier=4, delta=1e-5, distance=1
+        ... )
+        >>> round(e, 3)
+        3.922
+    """
+    _check.probability(sampling_prob=sampling_prob)
+    _check.count(steps=steps)
+    _check.positive(noise_multiplier=noise_multiplier, distance=distance)
+    _check.delta(delta=delta)
+
+    def excess(epsilon: float) -> float:
+        return delta - revealed_delta(
+            epsilon,
+            sampling_prob=sampling_prob,
+            steps=steps,
+            noise_multiplier=noise_multiplier,
+            distance=distance,
+        )
+
+    if excess(0.0) >= 0:
+        return 0.0
+    if excess(math.inf) <= 0:
+        return math.inf  # the tails alone are more than delta
+    high = 1.0
+    while excess(high) < 0:
+        high *= 2
+        if not math.isfinite(high):
+            return math.inf
+    return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-14)) * (1 + 1e-9) + 2e-12
+
+
+TOLERANCE = 1e-6
+_FIRST_POINTS = 2**7  # a deviation of the whole loss, on the first grid
+_MOST_FIRST_CELLS = 2**14
+_TAIL = 1e-6  # of delta, that one step's grid may leave out
+_MAX_RUNS_TO_COUNT = 10**6
+
+
+def epsilon(
+    event: DpEvent, *, delta: float, relation: Relation | str, tolerance: float = TOLERANCE
+) -> float:
+    """Smallest epsilon we can prove for ``event``: an upper bound, infinite if there is none.
+
+    Args:
+        event: what was done.
+        delta: of the guarantee.
+        relation: between neighbours.
+        tolerance: about how far above its limit it may be, as a part of it; larger is quicker.
+    """
+    _check.delta(delta=delta)
+    relation = _check.choice(Relation, relation=relation)
+    parts, failing = _without_failures(parts_of(event))
+    if failing > 0:
+        if failing >= delta:
+            return math.inf
+        event = ComposedDpEvent([SelfComposedDpEvent(part, count) for part, count in parts])
+        delta = (delta - failing) * (1 - 1e-12)
+    if any(is_not_private(part) for part, _ in parts):
+        return math.inf
+    mu = gaussian_mu_of(event, relation=relation)
+    if mu is not None:
+        return gaussian_epsilon(mu, delta)
+    if _chance_of_taking_part(parts) <= delta:
+        return 0.0  # outputs differ at all with that probability
+    only, times = parts[0]
+    if len(parts) == 1 and isinstance(only, RevealedSampledDpEvent):
+        return _revealed(only, times, delta=delta, relation=relation)
+    found = _by_losses(parts, delta=delta, relation=relation, tolerance=tolerance)
+    if not math.isfinite(found):
+        found = renyi_bound(event, delta=delta, relation=relation)
+    if len(parts) == 1:
+        found = min(found, _otherwise(only, times, delta=delta, relation=relation))
+    return found
+
+
+def _by_losses(
+    parts: list[tuple[DpEvent, int]], *, delta: float, relation: Relation, tolerance: float
+) -> float:
+    """By the laws of the losses, on finer and finer grids; infinite where none fits.
+
+    Both directions count, and every grid bounds both: only the worse one is refined.
+    """
+    best, tilts = [math.inf, math.inf], [0.0, 0.0]
+    try:
+        for sums in finer(parts, relation, delta=delta):
+            best = best[: len(sums)]
+            before = list(best)
+            refined = [way for way in range(len(sums)) if best[way] == max(best)]
+            for way in refined:
+                tilts[way] = tilts[way] or sums[way].tilt(delta)
+                best[way] = min(best[way], sums[way].at(tilts[way]).epsilon(delta))
+            worst = best.index(max(best))
+            moved = before[worst] - best[worst]
+            # the error falls with the square of the interval: a third of the last step is left
+            is_settled = worst in refined and moved <= 3 * tolerance * best[worst]
+            if is_settled or best[worst] < 1e-9:
+                break
+    except TooFine:
+        pass
+    return max(best)
+
+
+def finer(
+    parts: list[tuple[DpEvent, int]], relation: Relation, *, delta: float
+) -> Iterator[list[Sum]]:
+    """The loss on a grid, again and again with half the interval.
+
+    Args:
+        parts: of an event; nothing is given where the loss of one is not known.
+        relation: between neighbours.
+        delta: of which a small part may be lost.
+
+    Yields:
+        A sum for each direction, or one where both are alike.
+
+    Raises:
+        TooFine: if the next grid has too many points.
+    """
+    tail = _TAIL * delta / sum(count for _, count in parts)
+    try:
+        runs = [loss_of(*part, relation) for part in parts if not isinstance(part[0], NoOpDpEvent)]
+    except UnsupportedEvent:
+        return
+    if tail < LEAST_TAIL:
+        return
+    spread = math.sqrt(sum(count * loss.spread**2 for loss, count in runs))
+    largest = max(loss.largest(tail) for loss, _ in runs)
+    interval = max(min(spread / _FIRST_POINTS, largest / 8), largest / _MOST_FIRST_CELLS)
+    interval = largest / math.ceil(largest / interval)  # Laplace noise has much of its loss there
+    while interval > 0:
+        laws = [(loss.laws(interval, tail), count) for loss, count in runs]
+        is_same = all(up is down for (up, down), _ in laws)
+        yield [
+            Sum([(pair[way], count) for pair, count in laws], interval)
+            for way in ((0,) if is_same else (0, 1))
+        ]
+        interval /= 2
+
+
+def _otherwise(event: DpEvent, times: int, *, delta: float, relation: Relation) -> float:
+    """Another bound of the same event: that of somebody who sees more than is released."""
+    match event:
+        case BoundedRangeDpEvent(bound=bound) if times <= _MAX_RUNS_TO_COUNT:
+            return optimal_composition(bound * distance_of(relation), times, delta=delta)
+        case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner) if (
+            times < 2**62
+        ):
+            # the pair of add_remove is that of zero_out, and so is what showing the batch adds
+            is_two_sided = relation is Relation.REPLACE_ONE
+            like = Relation.REPLACE_ONE if is_two_sided else Relation.ZERO_OUT
+            return _revealed(RevealedSampledDpEvent(q, inner), times, delta=delta, relation=like)
+    return math.inf
+
+
+def compose(releases: Iterable[tuple[Guarantee, DpEvent]], *, delta: float) -> float:
+    """Epsilon of several releases together, if they share one unit and one relation.
+
+    The list of events must have been fixed in advance; a total that decides what is released next
+    needs a privacy filter instead.
+    """
+    pairs = list(releases)
+    _, relation = require_alike(guarantee for guarantee, _ in pairs)
+    for guarantee, _ in pairs:
+        if guarantee.epsilon is None:
+            raise ValueError(
+                f"Expected releases with a guarantee, got one of kind {guarantee.kind.value}; "
+                "what promises nothing has no total."
+            )
+    return epsilon(ComposedDpEvent([event for _, event in pairs]), delta=delta, relation=relation)
+
+
+def gaussian_mu_of(event: DpEvent, *, relation: Relation) -> float | None:
+    """The mu of an event made of Gaussians alone, in quadrature; None for any other event."""
+    total = 0.0
+    for part, count in parts_of(event):
+        if isinstance(part, NoOpDpEvent):
+            continue
+        if not isinstance(part, GaussianDpEvent):
+            return None
+        if part.noise_multiplier == 0:
+            return math.inf
+        total = math.hypot(total, math.sqrt(count) / part.noise_multiplier)
+    return total * distance_of(relation)
+
+
+def optimal_composition(each: float, times: int, *, delta: float) -> float:
+    """Epsilon of ``times`` pure ``each``-DP mechanisms, the best possible [kairouz2015, Thm 3.3].
+
+    The worst such mechanism is randomised response, whose loss is +-each.
+    """
+    counts = np.arange(times + 1)
+    chances = scipy.stats.binom.pmf(counts, times, 1 / (1 + math.exp(-each)))
+    return least_epsilon(chances, (2.0 * counts - times) * each, delta=delta)
+
+
+def least_epsilon(chances: np.ndarray, losses: np.ndarray, *, delta: float) -> float:
+    """Least epsilon at which delta is met by a loss that has these values, with their chances."""
+
+    def excess(target: float) -> float:
+        return float(chances @ -np.expm1(np.minimum(target - losses, 0.0))) - delta
+
+    high = float(np.max(losses))
+    if excess(0.0) <= 0:
+        return 0.0
+    if excess(high) > 0:
+        return high
+    return min(float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-14)) * (1 + 1e-9), high)
+
+
+def _chance_of_taking_part(parts: list[tuple[DpEvent, int]]) -> float:
+    """How likely a record is in any secret batch; one, where anything else is done as well."""
+    missed = 0.0  # log of the chance never to be sampled
+    for part, count in parts:
+        if isinstance(part, PoissonSampledDpEvent):
+            missed += count * math.log1p(-part.sampling_probability)
+        elif isinstance(part, MixtureOfGaussiansDpEvent) and _stays(part) > 0:
+            missed += count * math.log(_stays(part))
+        else:
+            return 1.0
+    return -math.expm1(missed) * (1 + 1e-12)
+
+
+def _stays(event: MixtureOfGaussiansDpEvent) -> float:
+    """The chance that nothing is shifted."""
+    return float(event.sampling_probs[0]) if event.sensitivities[0] == 0 else 0.0
+
+
+def _without_failures(parts: list[tuple[DpEvent, int]]) -> tuple[list[tuple[DpEvent, int]], float]:
+    """Parts that may fail with a small probability count towards delta; the rest, and their sum."""
+    kept, failing = [], 0.0
+    for part, count in parts:
+        if isinstance(part, RevealedSampledDpEvent) and isinstance(part.event, NonPrivateDpEvent):
+            failing += count * part.sampling_probability * (1 + 1e-12)
+        else:
+            kept.append((part, count))
+    return kept, failing
+
+
+def is_not_private(event: DpEvent) -> bool:
+    """Whether a simple event promises nothing at all."""
+    inner = getattr(event, "event", event)
+    noises = (getattr(inner, name, 1.0) for name in ("noise_multiplier", "standard_deviation"))
+    return isinstance(inner, NonPrivateDpEvent) or 0 in noises
+
+
+def _revealed(
+    event: RevealedSampledDpEvent, count: int, *, delta: float, relation: Relation
+) -> float:
+    if not isinstance(event.event, GaussianDpEvent):
+        raise UnsupportedEvent(f"Expected a Gaussian whose membership is revealed, got {event}.")
+    if relation is Relation.ADD_REMOVE:
+        return math.inf  # the public gradient of a record that is there shows that it is there
+    return revealed_epsilon(
+        sampling_prob=event.sampling_probability,
+        steps=count,
+        noise_multiplier=event.event.noise_multiplier,
+        delta=delta,
+        distance=distance_of(relation),
+    )

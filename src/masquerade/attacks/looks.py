@@ -1,0 +1,315 @@
+"""Networks that have learned what people look like; kept, since learning takes most of the time.
+
+Yes-or-no labels from what is known of recordings: what an onlooker is asked about people.
+
+Stage says what somebody looks like in words, such as skin_tone: dark; every word becomes a label,
+but one of two words says both. VISPR [orekondy2017] has 0 or 1 for each attribute, PA-HMDB51
+[wu2020] a number a frame that is 0 where nobody can tell. Where an attacker learned from the first
+and looks at the second, both are asked about what they share, the five attributes of PA-HMDB51.
+
+Pictures of people for an attacker to look at: squares out of some frames of recordings.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from masquerade import _check
+from masquerade._torch import Tensor, nn, torch
+from masquerade.attacks.attack import Recording
+from masquerade.errors import BadInput
+from masquerade.io import devices
+from masquerade.networks import without_privacy
+from masquerade.networks.convolutions import classifier
+from masquerade.networks.picture_crops import CROP_PX, crop_person, person_square
+from masquerade.networks.without_privacy import Course
+from masquerade.recordings import Attributes, Photo, Signal
+from masquerade.vision import embedding_cache
+
+Told: TypeAlias = Mapping[str, str | int]
+
+WORDS = ("skin_tone", "gender", "face", "build", "hair", "clothing")
+_SHARED = {
+    "skin_color": ("a17_color",),
+    "face": ("a9_face_complete", "a10_face_partial"),
+    "gender": ("a4_gender",),
+    "nudity": ("a12_semi_nudity",),
+    "relationship": ("a64_rel_personal", "a65_rel_social"),
+}
+_VISPR = re.compile(r"a\d+_\w+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LooksQuestion:
+    """One yes-or-no question: whether an attribute has a value."""
+
+    attribute: str
+    value: str | int
+
+    def __str__(self) -> str:
+        return self.attribute if self.value == 1 else f"{self.attribute}: {self.value}"
+
+    def holds(self, told: Told) -> bool:
+        """The answer, of somebody of whom the attribute is known."""
+        return told[self.attribute] == self.value
+
+
+def told_at(attributes: Attributes, frame: int) -> dict[str, str | int]:
+    """What is known about people at one frame; what is not is left out.
+
+    Example:
+        >>> told_at({"face": (0, 2, -1), "gender": (1, 1, 3)}, 1)
+        {'face': 1, 'gender': 1}
+        >>> told_at({"a9_face_complete": 0, "a10_face_partial": 1}, 0)["face"]
+        1
+    """
+    found: dict[str, str | int] = {}
+    for name, value in attributes.items():
+        if isinstance(value, tuple):
+            at = value[frame] if frame < len(value) else -1
+            if name in _SHARED and at >= 0:
+                found[name] = int(at > 0)
+        elif name in WORDS or name in _SHARED or _VISPR.fullmatch(name):
+            found[name] = value
+    for name, names in _SHARED.items():
+        known = [found[each] for each in names if each in found]
+        if known and name not in found:
+            found[name] = int(any(known))
+    return found
+
+
+def questions(
+    known: Sequence[Told], targets: Sequence[Told], names: Sequence[str]
+) -> list[LooksQuestion]:
+    """What can be asked: attributes that both sides have, and that vary on both.
+
+    Args:
+        known: of the attacker's own records.
+        targets: of what was published.
+        names: of the attributes that are wanted; all if empty.
+
+    Raises:
+        BadInput: if nothing can be asked.
+        ValueError: if a wanted attribute is not there.
+    """
+    both = _common(known) & _common(targets)
+    if any(_VISPR.fullmatch(name) for name in both):
+        both -= {name for name, parts in _SHARED.items() if both & set(parts)}  # said twice else
+    for name in names:
+        if name not in both:
+            raise ValueError(_check.unknown("attribute", name, sorted(both)))
+    asked = []
+    for name in sorted(names or both):
+        values = sorted({told[name] for told in known}, key=str)
+        wanted = values[1:] if len(values) == 2 else values
+        asked += [LooksQuestion(attribute=name, value=value) for value in wanted]
+    found = [one for one in asked if _varies(one, known) and _varies(one, targets)]
+    if not found:
+        raise BadInput(
+            "Expected attributes of people that both the attacker's recordings and the published "
+            f"ones have and that vary in both, got {', '.join(sorted(both)) or 'none'}; take a "
+            "data set that has them (stage, vispr, pa_hmdb51), and publish more people."
+        )
+    return found
+
+
+def _common(told: Sequence[Told]) -> set[str]:
+    return set.intersection(*(set(each) for each in told)) if told else set()
+
+
+def _varies(asked: LooksQuestion, told: Sequence[Told]) -> bool:
+    return len({asked.holds(each) for each in told}) == 2
+
+
+_WHOLE = (0.5, 0.5, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pictures:
+    """What an attacker sees of recordings, and the truth.
+
+    Args:
+        squares: (N, 3, 64, 64) uint8.
+        of: (N,) the number of each square's recording.
+        told: N times, what is true about who is seen.
+        whose: N times, the person, or the recording where the person is not known.
+    """
+
+    squares: np.ndarray
+    of: np.ndarray
+    told: Sequence[Told]
+    whose: list[str]
+
+
+def shows_where(recording: Recording) -> bool:
+    """Whether it is known where the person is."""
+    if isinstance(recording, Signal):
+        return False
+    joints = recording.joints
+    return joints is not None and bool(np.isfinite(joints).any())
+
+
+def pictures(
+    recordings: Iterable[Recording],
+    *,
+    each: int,
+    is_near: bool,
+    progress: Callable[[int], None],
+) -> Pictures:
+    """Some squares of every recording, spread over its frames; of frames without labels none.
+
+    Args:
+        recordings: videos or photos, read one at a time.
+        each: squares of a video; a photo has one.
+        is_near: whether squares are around the person, as their joints say; else whole frames.
+        progress: called with how many are read.
+    """
+    squares, of, told, whose = [], [], [], []
+    for number, recording in enumerate(recordings):
+        frames, joints = _frames(recording)
+        count = min(each, len(frames))
+        spread = np.linspace(0, len(frames) - 1, count).round().astype(int).tolist()
+        known = {frame: told_at(recording.attributes, frame) for frame in spread}
+        some = [frame for frame in spread if known[frame]]
+        if some:
+            near = joints[some] if is_near and joints is not None else None
+            squares.append(_squares(frames[some], near))
+            of += [number] * len(some)
+            told += [known[frame] for frame in some]
+            whose += [recording.subject or f"recording {number}"] * len(some)
+        progress(number + 1)
+    if not squares:
+        raise BadInput(
+            "Expected recordings of which it is known what people look like, got none; take a "
+            "data set that has such labels (stage, vispr, pa_hmdb51)."
+        )
+    return Pictures(squares=np.concatenate(squares), of=np.array(of), told=told, whose=whose)
+
+
+def _frames(recording: Recording) -> tuple[np.ndarray, np.ndarray | None]:
+    if isinstance(recording, Photo):
+        joints = None if recording.joints is None else recording.joints[None]
+        return recording.image[None], joints
+    if isinstance(recording, Signal):
+        raise BadInput("Expected videos or photos to look at, got a signal; take another kind.")
+    return recording.frames, recording.joints
+
+
+def _squares(frames: np.ndarray, joints: np.ndarray | None) -> np.ndarray:
+    """(K, 3, 64, 64): around joints (K, J, 2), or of whole frames, continued to a square."""
+    height, width = frames.shape[1:3]
+    side = max(height, width)
+    edges = ((0, 0), (0, side - height), (0, side - width), (0, 0))
+    pixels = torch.from_numpy(np.pad(frames, edges, mode="edge")).permute(0, 3, 1, 2).float()
+    boxes = np.tile(np.array(_WHOLE), (len(frames), 1))
+    if joints is not None:
+        is_seen = np.isfinite(joints).all(axis=2).any(axis=1)
+        boxes[is_seen] = person_square(joints[is_seen], side)
+    return _as_bytes(_shrunk(pixels, torch.from_numpy(boxes).float()))
+
+
+def _shrunk(pixels: Tensor, boxes: Tensor) -> Tensor:
+    """Squares, of frames that were made smaller first where one would skip pixels."""
+    most = int(boxes[:, 2].max().item() * pixels.shape[-1] // CROP_PX)
+    if most > 1:
+        pixels = torch.nn.functional.avg_pool2d(pixels, most, ceil_mode=True)
+    return crop_person(pixels, boxes)
+
+
+def _as_bytes(values: Tensor) -> np.ndarray:
+    found: np.ndarray = values.round().clamp(0, 255).to(torch.uint8).numpy()
+    return found
+
+
+LooksNetwork: TypeAlias = Literal["conv", "efficientnet_lite0"]
+
+_BATCH = 64
+_VERSION = 1  # another one where the same lessons would teach something else
+
+
+@dataclass(frozen=True, kw_only=True)
+class LooksSchool:
+    """How a network learns to answer yes-or-no questions about people.
+
+    What it learned is kept in the private cache, by all that it was shown: the next attack with the
+    same lessons takes no time to learn.
+
+    Args:
+        network: conv looks at squares, efficientnet_lite0 at what that network made of them.
+        steps: of learning, in batches of 64 pictures.
+        seed: of the weights at the start, and of the order of pictures.
+    """
+
+    network: LooksNetwork
+    steps: int
+    seed: int
+
+    def taught(
+        self, inputs: np.ndarray, answers: np.ndarray, *, told: Callable[[int, int], None]
+    ) -> nn.Module:
+        """A network that has learned, on the processor.
+
+        Args:
+            inputs: (N, ...) what the network takes.
+            answers: (N, L) bool.
+            told: called with the steps done and their total.
+        """
+        kept = embedding_cache.made_once(
+            (inputs, answers),
+            fingerprint=f"looks {_VERSION} {self}",
+            make=lambda: _weights(self._learned(inputs, answers, told)),
+        )
+        return _filled(self._network(inputs, answers), kept)
+
+    def _learned(
+        self, inputs: np.ndarray, answers: np.ndarray, told: Callable[[int, int], None]
+    ) -> nn.Module:
+        """On the chosen device; it comes back from there."""
+        course = Course(
+            epochs=math.ceil(self.steps / math.ceil(len(inputs) / _BATCH)),
+            batch=_BATCH,
+            rate=3e-3,
+            flips=self.network == "conv",
+            shifts=4 if self.network == "conv" else 0,
+            seed=self.seed,
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            net = self._network(inputs, answers).to(devices.chosen())
+            without_privacy.fit(
+                net,
+                inputs,
+                answers.astype(np.float32),
+                course=course,
+                progress=told,
+                loss=without_privacy.binary,
+            )
+        return net.cpu()
+
+    def _network(self, inputs: np.ndarray, answers: np.ndarray) -> nn.Module:
+        if self.network == "conv":
+            return classifier(axes=2, channels=3, classes=answers.shape[1])
+        size = inputs.shape[1]
+        return nn.Sequential(nn.LayerNorm(size), nn.Dropout(0.2), nn.Linear(size, answers.shape[1]))
+
+
+def _weights(net: nn.Module) -> np.ndarray:
+    """All weights, one after the other."""
+    return np.concatenate([each.detach().numpy().ravel() for each in net.parameters()])
+
+
+def _filled(net: nn.Module, weights: np.ndarray) -> nn.Module:
+    """The network with those weights, ready to be asked."""
+    start = 0
+    with torch.no_grad():
+        for each in net.parameters():
+            some = weights[start : start + each.numel()].reshape(tuple(each.shape))
+            each.copy_(torch.from_numpy(some))
+            start += each.numel()
+    return net.eval()

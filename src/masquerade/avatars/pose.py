@@ -1,0 +1,280 @@
+"""Find everybody in a film, follow them and mend what the finder gets wrong.
+
+The networks look at one frame after the other, so what they say shakes, mistakes left for right,
+takes one person for two, and misses joints. Here the whole film is known: each track is put right
+with what came before *and* after. Only joints are held, about 3 kB for a person in a frame, so
+memory does not grow with the size of the picture.
+
+Convention: the third number of a joint is how far it is to be trusted, from 0 to 1; it falls with
+the time since the joint was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d, median_filter
+
+from masquerade import _check, _optional
+from masquerade.avatars import one_person
+from masquerade.errors import BadInput
+from masquerade.vision.person_tracks import Track, tracked
+from masquerade.vision.poses import JOINTS, NUM_JOINTS, Pose, PoseLandmarks
+
+Watch = Callable[[int, np.ndarray, tuple[Pose, ...], np.ndarray | None], None]
+Module = Callable[[Iterable[np.ndarray], float], Iterable[Track]]
+
+_OFTEN_HZ = 20.0  # from so many frames a second on the detector searches one in ten, else in five
+_LOST_S = 0.5  # seconds for which somebody may be missed
+_FORGET_S = 0.25  # in which the trust in a joint that is not seen falls to a third
+_SMOOTH_S = 0.035  # width of the filter in the picture,
+_SMOOTH_WORLD_S = 0.06  # and in metres, where depth shakes more
+_SPIKE = 0.12  # body sizes from the median over time, beyond which a joint is not believed,
+_QUICK = 3.0  # or what somebody does in a frame who moves so many a second: a fist, a foot
+_SHAKE, _SHAKE_M = 0.004, 0.012  # body sizes, and metres, by which the finder's joints shake
+_SLOWER_S = 0.1, 0.25, 0.6  # seconds over which movement is taken apart
+_UNSURE = 0.05  # trust below which a joint is as good as unknown
+_NOTHING = np.zeros((0, 0), np.float32)
+_ARMS = ("shoulder", "elbow", "wrist", "pinky", "index", "thumb")
+_LEGS = ("hip", "knee", "ankle", "heel", "foot_index")
+_SWAP_COST = 0.1  # body sizes a second: the finder is right unless more speaks against it
+_SWAP_STEP = 0.03  # and for each change
+
+
+def people(
+    frames: Iterable[np.ndarray],
+    *,
+    rate_hz: float,
+    landmarks: PoseLandmarks | None = None,
+    watch: Watch | None = None,
+    module: Path | None = None,
+) -> tuple[Track, ...]:
+    """Everybody in a film, one track a person, smoothed.
+
+    Args:
+        frames: (H, W, 3) uint8 each; read once.
+        rate_hz: frames a second.
+        landmarks: what finds people; ours if not given.
+        watch: called with the number of each frame, the frame, who was found in it, and what the
+            detector found, (N, 4), if it searched the frame.
+        module: a file with another estimator, see ``from_module``.
+    """
+    if module is not None:
+        return estimated(module, frames, rate_hz=rate_hz, watch=watch)
+    eyes = landmarks or PoseLandmarks()
+    return followed(looked(frames, rate_hz=rate_hz, landmarks=eyes, watch=watch), rate_hz=rate_hz)
+
+
+def looked(
+    frames: Iterable[np.ndarray],
+    *,
+    rate_hz: float,
+    landmarks: PoseLandmarks,
+    watch: Watch | None = None,
+) -> list[list[Pose]]:
+    """Who is in each frame, as `people`; what only pixels need is forgotten."""
+    _check.positive(rate_hz=rate_hz)
+    last: list[np.ndarray] = []
+    searched: list[np.ndarray] = []
+    found: list[list[Pose]] = []
+
+    def passing() -> Iterator[np.ndarray]:
+        for frame in frames:
+            last[:] = [frame]
+            yield frame
+
+    every = searched_every(rate_hz)
+    for poses in landmarks.film(passing(), every=every, told=searched.append):
+        if watch is not None:
+            watch(len(found), last[0], poses, searched[-1] if searched else None)
+        searched.clear()
+        found.append([light(pose) for pose in poses])
+    return found
+
+
+def light(pose: Pose) -> Pose:
+    """A pose without its pixels."""
+    return replace(pose, likely=_NOTHING)
+
+
+def followed(poses: Sequence[Sequence[Pose]], *, rate_hz: float) -> tuple[Track, ...]:
+    """Those who are in each frame, one track a person, smoothed."""
+    lost = max(1, round(_LOST_S * rate_hz))
+    found = tracked(map(one_person.in_frame, poses), gap=lost, least=1)
+    return mended(found, rate_hz=rate_hz, num_frames=len(poses))
+
+
+def estimated(
+    module: Path, frames: Iterable[np.ndarray], *, rate_hz: float, watch: Watch | None = None
+) -> tuple[Track, ...]:
+    """Everybody as an estimator of the user tells, smoothed; ``watch`` is told of nobody."""
+    _check.positive(rate_hz=rate_hz)
+    count = [0]
+    found = from_module(module)(_counted(frames, count, watch), rate_hz)
+    return mended(found, rate_hz=rate_hz, num_frames=count[0])
+
+
+def searched_every(rate_hz: float) -> int:
+    """Of how many frames one is searched whole for people; half a second at most lies between.
+
+    Example:
+        >>> searched_every(10.0), searched_every(25.0)
+        (5, 10)
+    """
+    return 10 if rate_hz >= _OFTEN_HZ else 5
+
+
+def from_module(path: Path) -> Module:
+    """The estimator in a file of the user: ``def people(frames, rate_hz) -> Iterable[Track]``.
+
+    ``frames`` gives (H, W, 3) uint8 arrays, once. Each ``Track`` (of
+    ``masquerade.vision.person_tracks``) has the 33 joints of ``JOINTS``: in pixels with two numbers
+    from 0 to 1, seen and inside, and in metres about the middle of the hips, right, down and away.
+
+    Raises:
+        BadInput: if the file cannot be run, or has no such function.
+    """
+    own = _optional.function(path, "people", signature="frames, rate_hz")
+
+    def checked(frames: Iterable[np.ndarray], rate_hz: float) -> Iterable[Track]:
+        return [_checked(track, path) for track in own(frames, rate_hz)]
+
+    return checked
+
+
+def mended(
+    tracks: Iterable[Track], *, rate_hz: float, num_frames: int | None = None
+) -> tuple[Track, ...]:
+    """One track a person, left and right in their places, without spikes, smoothed.
+
+    Args:
+        tracks: as they were found.
+        rate_hz: frames a second.
+        num_frames: of the film; in a short one short tracks count.
+    """
+    held = one_person.only(list(tracks), rate_hz=rate_hz, num_frames=num_frames)
+    return tuple(_smoothed(_unswapped(track, rate_hz), rate_hz) for track in held)
+
+
+def _counted(
+    frames: Iterable[np.ndarray], count: list[int], watch: Watch | None
+) -> Iterator[np.ndarray]:
+    for number, frame in enumerate(frames):
+        count[0] = number + 1
+        if watch is not None:
+            watch(number, frame, (), None)
+        yield frame
+
+
+def _checked(track: object, path: Path) -> Track:
+    rule = "Expected tracks with start >= 0, joints (T, 33, 4), world (T, 33, 3), is_seen (T,)"
+    if not isinstance(track, Track):
+        raise BadInput(f"{rule}, of masquerade.vision.person_tracks; {path} gave {type(track)}.")
+    shapes = [np.shape(each) for each in (track.joints, track.world, track.is_seen)]
+    times = len(track.joints)
+    wanted = [(times, NUM_JOINTS, 4), (times, NUM_JOINTS, 3), (times,)]
+    if shapes != wanted or not times or track.start < 0:
+        raise BadInput(f"{rule}; {path} gave start={track.start} and {shapes}.")
+    if not (np.isfinite(track.joints).all() and np.isfinite(track.world).all()):
+        raise BadInput(f"{rule}, all finite; {path} gave others: fill gaps, with trust 0.")
+    return track
+
+
+def _unswapped(track: Track, rate_hz: float) -> Track:
+    """Left and right as they go on most smoothly: of nothing, arms, legs or both exchanged."""
+    size = one_person.sizes(track)[:, None, None]
+    places = np.concatenate([track.joints[..., :2] / size, track.world / 1.7], axis=2)
+    orders = np.array([_order(()), _order(_ARMS), _order(_LEGS), _order(_ARMS + _LEGS)])
+    ways = np.stack([places[:, order] for order in orders], axis=1)  # (T, 4, 33, 5)
+    other = np.array([0.0, 1.0, 1.0, 1.0]) * _SWAP_COST / rate_hz
+    cost, came = other, []
+    for before, after in pairwise(ways):
+        step = np.linalg.norm(before[:, None] - after[None], axis=3).mean(axis=2)  # (from, to)
+        total = cost[:, None] + step + _SWAP_STEP * (1 - np.eye(len(orders)))
+        came.append(total.argmin(axis=0))
+        cost = total.min(axis=0) + other
+    best = [int(cost.argmin())]
+    for each in reversed(came):
+        best.append(int(each[best[-1]]))
+    rows, order = np.arange(len(track))[:, None], orders[best[::-1]]
+    return replace(track, joints=track.joints[rows, order], world=track.world[rows, order])
+
+
+def _order(parts: tuple[str, ...]) -> list[int]:
+    """The joints with left and right exchanged where they belong to one of ``parts``."""
+    turned = []
+    for name in JOINTS:
+        side, _, part = name.partition("_")
+        other = {"left": "right", "right": "left"}.get(side, side)
+        turned.append(JOINTS.index(f"{other}_{part}" if part in parts else name))
+    return turned
+
+
+def _smoothed(track: Track, rate_hz: float) -> Track:
+    """Spikes not believed, gaps carried over, everything filtered without delay."""
+    size = one_person.sizes(track)
+    places = track.joints[..., :2]
+    width = min(5, len(track) - 1 + len(track) % 2) // 2 * 2 + 1
+    middle = median_filter(places, (width, 1, 1), mode="nearest")
+    most = max(_SPIKE, _QUICK / rate_hz)
+    is_spike = np.linalg.norm(places - middle, axis=2) > most * size[:, None]
+    trust = track.joints[..., 2] * track.joints[..., 3] * track.is_seen[:, None]
+    trust = np.where(is_spike, 0.0, trust)
+    carried = _carried(trust, rate_hz)
+    joints = track.joints.copy()
+    joints[..., :2] = _still(
+        _filtered(places, trust, _SMOOTH_S * rate_hz), _SHAKE * float(np.median(size)), rate_hz
+    )
+    joints[..., 2] = carried
+    world = _filtered(track.world, trust, _SMOOTH_WORLD_S * rate_hz)
+    return replace(track, joints=joints, world=_still(world, _SHAKE_M, rate_hz))
+
+
+def _still(values: np.ndarray, shake: float, rate_hz: float) -> np.ndarray:
+    """Values (T, J, D) without what is not told apart from the finder's own shaking.
+
+    Movement is taken apart by how quick it is. Of each part, that share is kept by which it is
+    about its time stronger than what shakes by ``shake`` from frame to frame: somebody who stands
+    is still, and a fist is as quick as it was.
+    """
+    found, left = np.zeros_like(values), values
+    for seconds in _SLOWER_S:
+        width = seconds * rate_hz
+        slow = gaussian_filter1d(left, width, axis=0, mode="nearest")
+        quick, left = left - slow, slow
+        power = gaussian_filter1d((quick**2).mean(axis=2, keepdims=True), 2 * width, axis=0)
+        found += quick * np.clip(1 - shake**2 / np.maximum(power, 1e-12), 0, 1)
+    return np.asarray(found + left)
+
+
+def _carried(trust: np.ndarray, rate_hz: float) -> np.ndarray:
+    """(T, J) the trust in each joint, from the time at which it was seen best."""
+    fall = np.exp(-1.0 / (_FORGET_S * rate_hz))
+    held = trust.copy()
+    for rows in (range(1, len(held)), range(len(held) - 2, -1, -1)):
+        for at in rows:
+            before = at - 1 if rows.step > 0 else at + 1
+            held[at] = np.maximum(held[at], fall * held[before])
+    return held
+
+
+def _filtered(values: np.ndarray, trust: np.ndarray, width: float) -> np.ndarray:
+    """Values (T, J, D) seen through a Gaussian in time, symmetric, weighted by trust (T, J)."""
+    if len(values) < 2:
+        return values
+    weight = np.maximum(trust, _UNSURE * 1e-3)[..., None]
+    known = np.maximum(trust.max(axis=0), 1e-9)[None, :, None]
+    best = np.where(weight > _UNSURE * known, weight, weight * 1e-3)
+    # A joint that is unknown for longer than the filter is wide is led by a wider one.
+    wide, narrow = (
+        gaussian_filter1d(values * best, of, axis=0, mode="nearest", truncate=6)
+        / gaussian_filter1d(best, of, axis=0, mode="nearest", truncate=6)
+        for of in (4 * width, width)
+    )
+    near = gaussian_filter1d(best / known, width, axis=0, mode="nearest", truncate=6)
+    part = np.clip(near / 0.2, 0, 1)
+    return np.asarray(wide + part * (narrow - wide))

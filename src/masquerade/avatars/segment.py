@@ -1,0 +1,242 @@
+"""Person masks q: who was posed and what the segmenter sees near them, steady, grown and soft.
+
+Two public networks say which pixels are a person's: the pose network, of whom it follows, and the
+segmenter, around the same people. The segmenter also takes for people what is none (a tree, a
+building), so of it only counts what lies near somebody, or is surely a person's and hangs together
+with them: of two who stand close together the pose network often sees only one. A pixel is kept if
+either thinks that it may be a person's.
+
+Over time a mask flickers, and what flickers shows somebody for a moment. So a pixel is a person's
+in a frame, too, if it is in the frame before or after, or both some frames before and some after.
+Where the place behind is known, whatever differs from it and touches somebody is theirs as well: a
+leg that the networks missed, a bag, a shadow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from masquerade._optional import Later
+from masquerade.avatars.outline import around, grown, together
+from masquerade.io.streams import MaskSpool
+from masquerade.vision.person_segmenter import PersonSegmenter
+from masquerade.vision.person_tracks import Track
+from masquerade.vision.poses import SHOWN_PX, Pose
+
+cv2 = Later("cv2", extra="vision")
+
+
+_OWN = 0.15  # how likely a pixel of a posed person must be
+_SEEN = 0.3  # and one that the segmenter sees near one
+_NEAR = 0.07  # of a body's radius: how far from the posed person that may lie
+_SURE = 0.5  # and one that it sees and that hangs together with one,
+_BESIDE = 0.25  # of a body's radius: so far from the box around the posed person
+_AROUND = 1.25  # of the circle around a body: what the pose network was shown
+_TORSO = (11, 12, 23, 24)  # shoulders and hips, of BlazePose's joints
+_LIMBS = (
+    *((11, 13), (13, 15), (12, 14), (14, 16), (23, 25), (25, 27), (24, 26), (26, 28)),
+    *((27, 31), (28, 32), (11, 12), (23, 24), (11, 23), (12, 24)),
+)
+_THICK, _HEAD = 0.22, 0.28  # of the torso's length: a limb, and half of a head
+_TRUSTED = 0.3
+_STEP, _GONE = 0.05, 0.15  # of the radius: a step in a frame; of the pixels: who is gone
+_SAME = 0.35  # of the radius: two who are nearer are one
+_BOX = 0.15  # of a body's height: how far it reaches out of the box around its joints
+_APART, _KNOWN = 30, 1  # shades from the place behind, and frames that must have seen it
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Lost:
+    """Somebody whom the pose network does not find any more.
+
+    Args:
+        circle: (3,) around the body, where it was last.
+        mask: (H, W) bool, which pixels were theirs.
+        least: pixels below which they are gone.
+        age: frames since.
+    """
+
+    circle: np.ndarray
+    mask: np.ndarray
+    least: float
+    age: int = 0
+
+
+@dataclass(kw_only=True, eq=False)
+class PersonMasks:
+    """Makes the masks of frames that follow each other from what was found in them.
+
+    Whom the pose network loses the segmenter alone goes on with, as long as it sees them where they
+    were.
+
+    Args:
+        segmenter: that looks around everybody who was posed.
+        hold: frames after which somebody who was lost is given up.
+    """
+
+    segmenter: PersonSegmenter
+    hold: int = 60
+    _known: list[_Lost] = field(default_factory=list, init=False, repr=False)
+
+    def next(self, frame: np.ndarray, poses: Sequence[Pose]) -> np.ndarray:
+        """(H, W) bool: everybody in the next frame, also those who were lost."""
+        found = self.of(frame, poses)
+        posed = [(circle(pose), pose) for pose in poses]
+        lost = [
+            self._again(frame, one)
+            for one in self._known
+            if not any(_is_there(one.circle, where) for where, _ in posed)
+        ]
+        self._known = [one for one in lost if one is not None]
+        for one in self._known:
+            found = found | one.mask
+        for where, pose in posed:
+            own = pose.mask(frame.shape[0], frame.shape[1]) > _OWN
+            self._known.append(_Lost(circle=where, mask=own, least=_GONE * own.sum()))
+        return np.asarray(found)
+
+    def _again(self, frame: np.ndarray, one: _Lost) -> _Lost | None:
+        x, y, radius = one.circle
+        near = grown(one.mask, max(2, round(_STEP * radius)))
+        mask = (self.segmenter.near(frame, one.circle[None]) > _SEEN) & near
+        if one.age >= self.hold or mask.sum() <= one.least:
+            return None
+        rows, columns = np.nonzero(mask)
+        before = np.array([np.mean(axis) for axis in np.nonzero(one.mask)])
+        down, across = np.array([rows.mean(), columns.mean()]) - before
+        where = np.array([x + across, y + down, radius])
+        return _Lost(circle=where, mask=mask, least=one.least, age=one.age + 1)
+
+    def of_anybody(self, frame: np.ndarray) -> np.ndarray:
+        """(H, W) bool: whoever the segmenter's own detector finds; for poses of another kind."""
+        return np.asarray(self.segmenter.near(frame, self.segmenter.found(frame)) > _SEEN)
+
+    def of(self, frame: np.ndarray, poses: Sequence[Pose]) -> np.ndarray:
+        """(H, W) bool: where the people of ``poses`` are, not yet steady or grown."""
+        found = np.zeros(frame.shape[:2], bool)
+        if not poses:
+            return found
+        circles = np.array([circle(pose) for pose in poses])
+        likely = self.segmenter.near(frame, circles)
+        seen, sure = likely > _SEEN, likely > _SURE
+        for pose, (_, _, radius) in zip(poses, circles, strict=True):
+            own = pose.mask(frame.shape[0], frame.shape[1]) > _OWN
+            found |= own
+            found |= seen & grown(own, max(2, round(_NEAR * radius)))
+            beside = around(own, round(_BESIDE * radius))
+            found[beside] |= together(sure[beside] | own[beside], own[beside])
+        return found
+
+
+def _is_there(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two circles are about one person."""
+    apart = float(np.hypot(*(one - other)[:2]))
+    return apart < _SAME * max(float(one[2]), float(other[2]))
+
+
+def circle(pose: Pose) -> np.ndarray:
+    """(3,) x, y and radius in pixels of the circle around a body."""
+    scale = np.sqrt(abs(np.linalg.det(pose.to_frame[:, :2])))
+    x, y = pose.to_frame @ np.array([SHOWN_PX / 2, SHOWN_PX / 2, 1.0])
+    return np.array([x, y, scale * SHOWN_PX / 2 / _AROUND])
+
+
+def in_track(masks: MaskSpool, number: int, track: Track) -> np.ndarray:
+    """(H, W) bool: the person of a track in a frame, as far as the track tells.
+
+    Limbs are drawn along the joints. Where the person was not seen, their outline of the nearest
+    frames before and after in which they were is moved there as well.
+    """
+    at = number - track.start
+    is_seen = bool(track.is_seen[at])
+    found = drawn_limbs(track.joints[at], masks.size, trusted=_TRUSTED if is_seen else 0.0)
+    if is_seen:
+        return found
+    seen = np.flatnonzero(track.is_seen)
+    for other in (*seen[seen < at][-1:].tolist(), *seen[seen > at][:1].tolist()):
+        found |= _moved(masks[track.start + other], track.boxes[other], track.boxes[at])
+    return found
+
+
+def _moved(mask: np.ndarray, box: np.ndarray, to: np.ndarray) -> np.ndarray:
+    """(H, W) bool: what a mask holds in and around a box, moved as the box is to another."""
+    margin = _BOX * max(box[2] - box[0], box[3] - box[1])
+    low, high = np.floor(box[:2] - margin), np.ceil(box[2:] + margin)
+    (left, top), (right, bottom) = (
+        np.clip(each, 0, mask.shape[::-1]).astype(int).tolist() for each in (low, high)
+    )
+    part = np.zeros(mask.shape, np.uint8)
+    part[top:bottom, left:right] = mask[top:bottom, left:right]
+    across, down = (to[:2] + to[2:] - box[:2] - box[2:]) / 2
+    way = np.array([[1, 0, across], [0, 1, down]], np.float32)
+    return np.asarray(cv2.warpAffine(part, way, mask.shape[::-1], flags=cv2.INTER_NEAREST) > 0)
+
+
+def drawn_limbs(
+    joints: np.ndarray, size: tuple[int, int], *, trusted: float = _TRUSTED
+) -> np.ndarray:
+    """(H, W) bool: thick limbs along joints (33, 4) that are trusted more than that."""
+    canvas = np.zeros(size, np.uint8)
+    places, trust = joints[:, :2], joints[:, 2]
+    middle = places[list(_TORSO)].reshape(2, 2, 2).mean(axis=1)
+    torso = max(2.0, float(np.linalg.norm(middle[0] - middle[1])))
+    spots = np.rint(places.clip(-4 * max(size), 4 * max(size))).astype(int)
+    for one, other in _LIMBS:
+        if min(trust[one], trust[other]) > trusted:
+            width = max(1, round(_THICK * torso))
+            cv2.line(canvas, spots[one].tolist(), spots[other].tolist(), 1, width)
+    if trust[list(_TORSO)].min() > trusted:
+        cv2.fillConvexPoly(canvas, cv2.convexHull(spots[list(_TORSO)]), 1)
+    if trust[0] > trusted:
+        cv2.circle(canvas, spots[0].tolist(), max(1, round(_HEAD * torso)), 1, -1)
+    return canvas.astype(bool)
+
+
+def steady(masks: MaskSpool, number: int, *, reach: int) -> np.ndarray:
+    """(H, W) bool: the mask of a frame without flicker.
+
+    Args:
+        masks: of all frames.
+        number: of the frame.
+        reach: frames before and after that fill a gap which lies between them.
+    """
+    now, last = masks[number], len(masks) - 1
+    before, after = np.zeros_like(now), np.zeros_like(now)
+    for away in range(1, reach + 1):
+        if number - away >= 0:
+            before |= masks[number - away]
+            now = now | before if away == 1 else now
+        if number + away <= last:
+            after |= masks[number + away]
+            now = now | after if away == 1 else now
+    return np.asarray(now | (before & after))
+
+
+def touching(
+    mask: np.ndarray, frame: np.ndarray, place: np.ndarray, weight: np.ndarray, *, by_px: int
+) -> np.ndarray:
+    """(H, W) bool: what differs from the place behind, and lies within ``by_px`` of the mask.
+
+    Args:
+        mask: (H, W) bool, people.
+        frame: (H, W, 3) uint8.
+        place: of the same shape, what is behind.
+        weight: (H, W), how many frames say so.
+        by_px: how near a difference must come to somebody; all of it counts then.
+    """
+    return together(differing(frame, place, weight, by_px=by_px), grown(mask, by_px))
+
+
+def differing(
+    frame: np.ndarray, place: np.ndarray, weight: np.ndarray, *, by_px: int
+) -> np.ndarray:
+    """(H, W) bool: what differs from the place behind; as in `touching`."""
+    red, green, blue = cv2.split(cv2.absdiff(frame, place))
+    apart = cv2.compare(cv2.max(cv2.max(red, green), blue), _APART, cv2.CMP_GT)
+    apart = cv2.bitwise_and(apart, cv2.compare(weight, _KNOWN, cv2.CMP_GE))
+    apart = cv2.morphologyEx(apart, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    side = 2 * max(1, by_px) + 1  # parts of one thing that are so near belong together
+    return np.asarray(cv2.morphologyEx(apart, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8)) > 0)

@@ -1,0 +1,162 @@
+"""Measure a trained model on the test split of a data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from tyro.conf import Positional
+
+from masquerade.collection import Collection
+from masquerade.datasets.mask_files import Side
+from masquerade.ledger import Ledger
+from masquerade.progress import bars, teller
+from masquerade.publish.collections import split_of
+from masquerade.publish.evaluation import (
+    Accuracy,
+    Evaluation,
+    PoseAccuracy,
+    data_of_pose,
+    evaluate_file,
+    said_of_pose,
+)
+from masquerade.publish.masks import MARGIN_PX, SEGMENTER, THRESHOLD, PartlyShown, with_masks
+from masquerade.result import Answer
+
+_BAR = 40
+_PRIVATE = (
+    "PRIVATE: computed from recordings that the model may have learned from; not covered by any "
+    "epsilon; do not publish."
+)
+_HELD_OUT = {
+    "named": "That the model did not learn from these people is your word: its file does not say "
+    "from whom it did.",
+    "contents": "None of these is on the private list of what the model learned from; the same "
+    "footage, cut or encoded anew, would not be known by it.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Test a model that `masquerade train` wrote on a data set's test split.
+
+    Exact accuracy on recordings that a model learned from is covered by no epsilon, so they are
+    refused unless --private is said.
+
+    Example:
+        masquerade evaluate model.safetensors --data stage
+
+    Args:
+        model: the .safetensors file, or several.
+        private: test on recordings that the model may have learned from; what is printed is not
+            to be published.
+        ledger: a path, or postgresql://...; recordings in an account of it are refused likewise.
+        masks: as with train: a folder, or the word segmenter; with --shown.
+        shown: what of the recordings the model sees; people or background with --masks, and the
+            rest is grey, as the public part of a method saw it.
+        mask_threshold: for --masks segmenter: how sure it must be of a pixel that is shown.
+        mask_margin: for --masks segmenter: pixels by which what is shown is made smaller.
+    """
+
+    ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("data", "data"),)
+
+    model: Positional[tuple[Path, ...]]
+    private: bool = False
+    ledger: str | None = None
+    masks: str | None = None
+    shown: Literal["all", "people", "background"] = "all"
+    mask_threshold: float = THRESHOLD
+    mask_margin: int = MARGIN_PX
+
+    def __post_init__(self) -> None:
+        if self.masks is not None and self.shown == "all":
+            raise ValueError(
+                "Expected --shown people or --shown background with --masks, which are of no use "
+                "where all is shown; say which, or leave --masks out."
+            )
+        if self.masks != SEGMENTER and (self.mask_threshold, self.mask_margin) != (
+            THRESHOLD,
+            MARGIN_PX,
+        ):
+            raise ValueError(
+                "Expected no --mask-threshold and --mask-margin with masks that no segmenter "
+                "makes; leave them out."
+            )
+
+    def run(self, data: Collection[Any]) -> Answer:
+        """Top-1, the mean over classes, and a bar for each class."""
+        if not self.model:
+            raise ValueError("Expected a model, a .safetensors file, got none; name one.")
+        data = self._seen(data)
+        return Answer.of_each({str(path): self._one(path, data) for path in self.model})
+
+    def _one(self, model: Path, data: Collection[Any]) -> Answer:
+        with bars() as progress:
+            tell = teller(progress)
+            found = evaluate_file(
+                model,
+                data,
+                private=self.private,
+                ledger=None if self.ledger is None else Ledger(self.ledger),
+                progress=lambda done, total: tell("testing", done, total),
+            )
+        return _answer(found, self.shown)
+
+    def _seen(self, data: Collection[Any]) -> Collection[Any]:
+        """The recordings as the model is to see them."""
+        if self.shown == "all":
+            return data
+        private: Side = "background" if self.shown == "people" else "person"
+        test = split_of(data, "test")
+        if self.masks is not None:
+            ways = {"threshold": self.mask_threshold, "margin_px": self.mask_margin}
+            test = with_masks(test, self.masks, private=private, **ways)  # type: ignore[arg-type]
+        return PartlyShown(unmasked=test, private=private)
+
+
+def _answer(found: Evaluation, seen: str = "all") -> Answer:
+    right = found.accuracy
+    if isinstance(right, PoseAccuracy):
+        figures = data_of_pose(right)
+        said = [
+            *said_of_pose(right),
+            f"{found.recordings} photos of people, of the split {found.split}.",
+        ]
+    else:
+        figures = {
+            "top_1": right.top_1,
+            "mean_per_class": right.mean_per_class,
+            "per_class": right.per_class,
+        }
+        said = _bars(found, right, seen)
+    lines = [
+        *([_PRIVATE] if found.is_private else []),
+        *said,
+        *([_HELD_OUT[found.held_out]] if found.held_out in _HELD_OUT else []),
+    ]
+    data = figures | {
+        "recordings": found.recordings,
+        "split": found.split,
+        "private": found.is_private,
+        "held_out": found.held_out or None,
+        "shown": seen,
+    }
+    return Answer(data=data, lines=lines)
+
+
+def _bars(found: Evaluation, right: Accuracy, seen: str) -> list[str]:
+    """How often it is right, in words, with a bar for each class."""
+    width = max(map(len, right.per_class))
+    return [
+        f"Top-1 {right.top_1:.4f}, mean over classes {right.mean_per_class:.4f}, "
+        f"{found.recordings} recordings of the split {found.split}"
+        f"{'' if seen == 'all' else f', of which only the {seen} can be seen'}.",
+        *(
+            f"{name:{width}} {'#' * round(_BAR * share):{_BAR}} {share:.2f}"
+            for name, share in right.per_class.items()
+        ),
+    ]
+
+
+COMMAND = Evaluate

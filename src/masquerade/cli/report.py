@@ -1,0 +1,71 @@
+"""Write one self-contained page about published files: pictures, promise, receipt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional, UseAppendAction
+
+from masquerade.publish.pages import Beside, _write
+from masquerade.publish.receipts import private_lists, published_files, warnings_of
+from masquerade.result import Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A page with each file as a picture, its guarantee in plain words and its receipt.
+
+    Args:
+        files: published files, or folders of them; their receipts stand beside them.
+        out: where the page goes.
+        original: the file before, shown beside the published one; the page is then PRIVATE.
+        attacks: answers of `masquerade attack --out`; the page is then PRIVATE.
+        ledger: whose budget is shown, a path or postgresql://...; the page is then PRIVATE.
+        audit: put the claim to the test, on made-up data, with the settings of the receipt.
+        audits: answers of `masquerade audit NAME --json`, such as of a model; they are public.
+        public: leave out everything private, and say so.
+        signer: a public key (.pem) that you trust; what none has signed is stamped so. It may be
+            given several times.
+
+    Example:
+        masquerade report public.mp4 --out page.html --original ward.mp4 --audit
+        masquerade report published/ --out page.html --public
+    """
+
+    files: Positional[tuple[Path, ...]]
+    out: Path = Path("report.html")
+    original: Path | None = None
+    attacks: tuple[Path, ...] = ()
+    ledger: str | None = None
+    audit: bool = False
+    audits: tuple[Path, ...] = ()
+    public: bool = False
+    signer: UseAppendAction[tuple[Path, ...]] = ()
+
+    def run(self) -> Answer:
+        """Check every receipt, then write the page."""
+        beside = Beside(
+            original=self.original,
+            attacks=self.attacks,
+            ledger=self.ledger,
+            audits=self.audits,
+            plays=self.audit,
+        )
+        stamps = _write(
+            self.files, self.out, beside=beside, public=self.public, signers=self.signer
+        )
+        is_private, lists = beside.is_private and not self.public, private_lists(self.files)
+        return Answer(
+            data={
+                "report": str(self.out),
+                "files": len(published_files(self.files)),
+                "private": is_private,
+                "stamps": stamps,
+                "private_lists": list(map(str, lists)),
+            },
+            lines=[f"Wrote {self.out}. {' '.join(stamps)}", *warnings_of(lists)],
+        )
+
+
+COMMAND = Report

@@ -1,1 +1,0 @@
-"""Array files in, array files out, and writing that is all or nothing."""

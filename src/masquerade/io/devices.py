@@ -1,0 +1,439 @@
+"""One thread multiplies matrices while other threads read and write: two would wait and spin.
+
+Where arrays live: the processor by default, a GPU inside ``with on("cuda")``.
+
+Arrays are numpy's on the processor and torch's on a GPU. Operators, slices and methods that both
+have are used as they are; what differs is here.
+
+Capture work on a GPU as a graph: one at a time, and on a stream of its own.
+
+torch has one stream for that in the whole process, on whichever device came first. Work of another
+device would run past the graph, which then holds nothing, and a replay would give old results.
+
+Work of one shape on a GPU, captured as a graph and replayed: small steps wait for no host.
+
+The first calls compute as ever, the next one captures, and from then on it is replayed. A graph
+reads its input from memory that each call fills, keeps the constants that it uses, and hands out
+copies. Noise is no part of it: what the work asks for is drawn afresh before every replay
+(`masquerade.noise.source`). Where capturing is impossible, work is computed as ever.
+
+Noise where arrays are: on the processor, or on the GPU that was chosen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from masquerade._optional import Later
+from masquerade.noise import Noise, grid_for
+from masquerade.noise.source import Reserved
+
+if TYPE_CHECKING:
+    from masquerade._torch import torch
+else:
+    torch = Later("torch", extra="train")
+
+
+Array: TypeAlias = Any  # numpy.ndarray or torch.Tensor; what both have in common has no type
+_CONSTANTS: OrderedDict[tuple[int, str], tuple[np.ndarray, Array]] = OrderedDict()
+_MOST_CONSTANTS = 128
+_COPIES = 512  # of bins that are counted at a time
+_CHOSEN: ContextVar[str] = ContextVar("device", default="cpu")
+_HELD_DEVICE: ContextVar[list[Array] | None] = ContextVar("held", default=None)
+
+
+@contextlib.contextmanager
+def on(device: str) -> Iterator[None]:
+    """Compute on ``device`` ("cpu", "cuda", "cuda:1") inside the block.
+
+    Raises:
+        ValueError: if there is no such device.
+        MissingExtra: if torch, which a GPU needs, is not installed.
+    """
+    if device != "cpu":
+        if device.partition(":")[0] != "cuda":
+            raise ValueError(f"Expected cpu or cuda, got device={device!r}.")
+        if not torch.cuda.is_available():
+            raise ValueError(
+                f"Expected a GPU that torch can use, got device={device!r} on a machine without; "
+                "leave out --device."
+            )
+    token = _CHOSEN.set(device)
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(token)
+
+
+def chosen() -> str:
+    """The device's name."""
+    return _CHOSEN.get()
+
+
+def is_cpu() -> bool:
+    """Whether arrays are numpy's."""
+    return chosen() == "cpu"
+
+
+def batch_frames(height: int, width: int) -> int:
+    """How many frames are worked on together: few fit a processor's cache, many fill a GPU.
+
+    Frames above 1080 lines are fewer at a time, so that memory does not grow with their size.
+    """
+    frames, sites = (16, 1 << 25) if is_cpu() else (256, 1 << 29)
+    return max(1, min(frames, sites // (height * width)))
+
+
+def send(array: Array) -> Array:
+    """The array on the chosen device; where it is there already, itself."""
+    if is_cpu() or not isinstance(array, np.ndarray):
+        return array
+    staged = _staging(array.shape, getattr(torch, array.dtype.name))
+    np.copyto(staged.numpy(), array)
+    return staged.to(chosen(), non_blocking=True)
+
+
+def constant(array: np.ndarray) -> Array:
+    """The same for an array that is never written to: it is sent once and kept for a while."""
+    if is_cpu():
+        return array
+    key = (id(array), chosen())
+    kept = _CONSTANTS.get(key)
+    if kept is None:
+        kept = _CONSTANTS[key] = (array, send(array))  # holding the array keeps its id its own
+        while len(_CONSTANTS) > _MOST_CONSTANTS:
+            _CONSTANTS.popitem(last=False)
+    held = _HELD_DEVICE.get()
+    if held is not None:
+        held.append(kept[1])
+    return kept[1]
+
+
+@contextlib.contextmanager
+def holding() -> Iterator[list[Array]]:
+    """Collect the constants used inside, so that they can be kept; nothing else is moved there.
+
+    For work that is captured (`masquerade.io.devices`): an array that went to the device or
+    came from it inside would be the same at every replay.
+    """
+    held: list[Array] = []
+    token = _HELD_DEVICE.set(held)
+    try:
+        yield held
+    finally:
+        _HELD_DEVICE.reset(token)
+
+
+def fetch(array: Array) -> np.ndarray:
+    """The array as numpy's."""
+    if isinstance(array, np.ndarray):
+        return array
+    staged = _staging(array.shape, array.dtype)
+    staged.copy_(array)
+    return np.asarray(staged.numpy())
+
+
+def _staging(shape: tuple[int, ...], kind: torch.dtype) -> Array:
+    """Memory that a GPU reads and writes by itself; torch keeps it and gives it out again."""
+    if _HELD_DEVICE.get() is not None:
+        raise RuntimeError("Expected constants only: nothing else can be moved while capturing.")
+    is_gpu = chosen().startswith("cuda")
+    return torch.empty(shape, dtype=kind, pin_memory=is_gpu)
+
+
+def gather(arrays: Iterable[Array]) -> Array:
+    """Arrays along a new first axis, on the chosen device."""
+    several = list(arrays)
+    if not isinstance(several[0], np.ndarray):
+        return torch.stack(several) if _whole(several) is None else _whole(several)
+    if is_cpu():
+        return np.stack(several)
+    kind = getattr(torch, several[0].dtype.name)
+    staged = _staging((len(several), *several[0].shape), kind)
+    np.stack(several, out=staged.numpy())
+    return staged.to(chosen(), non_blocking=True)
+
+
+def _whole(parts: list[Array]) -> Array | None:
+    """The tensor that the parts are, in order, if they are all of one."""
+    whole = parts[0]._base
+    if whole is None or tuple(whole.shape) != (len(parts), *parts[0].shape):
+        return None
+    step = whole.stride(0) * whole.element_size()
+    start = whole.data_ptr()
+    is_it = all(
+        part._base is whole
+        and part.data_ptr() == start + i * step
+        and part.stride() == whole.stride()[1:]
+        and part.dtype == whole.dtype
+        for i, part in enumerate(parts)
+    )
+    return whole if is_it else None
+
+
+def cast(array: Array, kind: type[np.generic]) -> Array:
+    """The array with another type of numbers."""
+    if isinstance(array, np.ndarray):
+        return array.astype(kind, copy=False)
+    return array.to(getattr(torch, np.dtype(kind).name))
+
+
+def zeros(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
+    """An array of zeros on the chosen device."""
+    if is_cpu():
+        return np.zeros(shape, kind)
+    return torch.zeros(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
+
+
+def empty(shape: tuple[int, ...], kind: type[np.generic]) -> Array:
+    """An array on the chosen device whose numbers are still to be written."""
+    if is_cpu():
+        return np.empty(shape, kind)
+    return torch.empty(shape, dtype=getattr(torch, np.dtype(kind).name), device=chosen())
+
+
+def backwards(array: Array) -> Array:
+    """The same from the end of its last axis to the beginning."""
+    return array[..., ::-1] if isinstance(array, np.ndarray) else array.flip(-1)
+
+
+def block_sums(array: Array, axis: int, step: int, kind: type[np.integer]) -> Array:
+    """Sums of every ``step`` neighbours along an axis of a tensor; the last may be of fewer."""
+    name = getattr(torch, np.dtype(kind).name)
+    blocks, rest = divmod(array.shape[axis], step)
+    whole = array.narrow(axis, 0, blocks * step).unflatten(axis, (blocks, step))
+    sums = whole.sum(axis + 1, dtype=name)
+    if not rest:
+        return sums
+    last = array.narrow(axis, blocks * step, rest).sum(axis, keepdim=True, dtype=name)
+    return torch.cat([sums, last], axis)
+
+
+def concat(arrays: list[Array]) -> Array:
+    """The arrays one after the other, along the first axis."""
+    if isinstance(arrays[0], np.ndarray):
+        return np.concatenate(arrays)
+    return torch.cat(arrays)
+
+
+def stack(arrays: list[Array]) -> Array:
+    """The arrays along a new last axis."""
+    if isinstance(arrays[0], np.ndarray):
+        return np.stack(arrays, axis=-1)
+    return torch.stack(arrays, dim=-1)
+
+
+def counted(bins: Array, weights: Array, number: int) -> Array:
+    """Sum of ``weights`` in each of ``number`` bins."""
+    if isinstance(bins, np.ndarray):
+        return np.bincount(bins, weights=weights, minlength=number)
+    # torch's own count waits for the host. Neighbours add to different copies of the bins, or
+    # they would wait for each other.
+    place = torch.arange(len(bins), device=bins.device).remainder_(_COPIES).mul_(number).add_(bins)
+    sums = torch.zeros(_COPIES * number, dtype=weights.dtype, device=bins.device)
+    return sums.scatter_add_(0, place, weights).view(_COPIES, number).sum(0)
+
+
+def clamp(array: Array, low: float, high: float) -> Array:
+    """Clipped to a range."""
+    if isinstance(array, np.ndarray):
+        return np.clip(array, low, high)
+    return array.clamp(low, high)
+
+
+def cholesky(matrix: Array) -> Array:
+    """The lower factor of a symmetric positive definite matrix."""
+    if isinstance(matrix, np.ndarray):
+        return np.linalg.cholesky(matrix)
+    return torch.linalg.cholesky(matrix)
+
+
+def solve(factor: Array, right: Array) -> Array:
+    """The solution of the system with that lower factor."""
+    if isinstance(factor, np.ndarray):
+        return np.linalg.solve(factor.T, np.linalg.solve(factor, right))
+    return torch.cholesky_solve(right, factor)
+
+
+def to_bytes(array: Array) -> Array:
+    """Rounded and clipped to 0..255, as uint8; the array itself is used up."""
+    if isinstance(array, np.ndarray):
+        np.rint(array, out=array)
+        return np.clip(array, 0, 255, out=array).astype(np.uint8)
+    return array.round_().clamp_(0, 255).to(torch.uint8)
+
+
+@contextlib.contextmanager
+def coarse() -> Iterator[None]:
+    """Let a GPU multiply float32 matrices in TF32: for post-processing, never for private data."""
+    if is_cpu():
+        yield
+        return
+    setting = torch.backends.cuda.matmul
+    before, setting.allow_tf32 = setting.allow_tf32, True
+    try:
+        yield
+    finally:
+        setting.allow_tf32 = before
+
+
+Made = TypeVar("Made")
+_ONE = threading.Lock()
+
+
+class Recorder:
+    """Records work of one device; the memory of all its records is shared.
+
+    Args:
+        where: the device of every tensor that the work uses.
+    """
+
+    def __init__(self, where: Any) -> None:
+        self._where, self._side, self._pool = where, torch.cuda.Stream(where), None
+
+    def record(self, work: Callable[[], Made]) -> tuple[Callable[[], None], Made]:
+        """How to do the work again, and where its results will stand; it is not done yet.
+
+        Raises:
+            RuntimeError: if some of it cannot be captured, or none of it was.
+        """
+        graph: Any = torch.cuda.CUDAGraph()
+        with (
+            _ONE,
+            torch.cuda.device(self._where),
+            torch.cuda.stream(self._side),  # left as it was, also when beginning fails
+            warnings.catch_warnings(),
+        ):
+            warnings.filterwarnings("error", message=".*CUDA Graph is empty")
+            try:
+                with torch.cuda.graph(
+                    graph, pool=self._pool, stream=self._side, capture_error_mode="thread_local"
+                ):
+                    made = work()
+            except UserWarning as empty:
+                raise RuntimeError(str(empty)) from empty
+        self._pool = graph.pool()
+        return graph.replay, made
+
+
+Work: TypeAlias = Callable[[Array, Noise], list[Array]]
+_WARM = 2  # calls before one is captured: most videos are too short for it to pay
+_MOST = 8  # that are kept in a thread
+_THREAD = threading.local()  # two threads must not share the memory of a graph
+
+
+def replayed(key: Hashable, work: Work, given: Array, noise: Noise) -> list[Array]:
+    """What ``work(given, noise)`` returns.
+
+    Args:
+        key: names the work; whatever decides what it does, but for the numbers in ``given``, is in
+            the key.
+        work: to be done; it must not change ``given``.
+        given: an array on the chosen device.
+        noise: that the work may draw from.
+    """
+    if not _can_capture():
+        return work(given, noise)
+    own = (key, chosen(), tuple(given.shape), given.dtype)
+    known = _known()
+    repeated = known.setdefault(own, _Repeated(work))
+    known.move_to_end(own)
+    while len(known) > _MOST:
+        known.popitem(last=False)
+    return repeated(given, noise)
+
+
+def is_captured(key: Hashable) -> bool:
+    """Whether work of that key is replayed by now, in this thread."""
+    return any(own[0] == key and repeated.graph is not None for own, repeated in _known().items())
+
+
+class _Repeated:
+    """Work, and the graph of it once there is one."""
+
+    def __init__(self, work: Work) -> None:
+        self._work, self._calls = work, 0
+        self.graph: _Graph | None = None
+
+    def __call__(self, given: Array, noise: Noise) -> list[Array]:
+        self._calls += 1
+        if self._calls == _WARM + 1:
+            self.graph = _captured(self._work, given)
+        return self._work(given, noise) if self.graph is None else self.graph(given, noise)
+
+
+class _Graph:
+    """Captured work with the memory that it reads and writes."""
+
+    def __init__(self, work: Work, given: Array) -> None:
+        self._given, self._noise = given.clone(), Reserved()
+        work(self._given, self._noise)  # sets aside what it asks for; nobody sees the result
+        self._noise.rewind()
+        with holding() as self._constants:
+            self._replay, self._made = _record(lambda: work(self._given, self._noise))
+
+    def __call__(self, given: Array, noise: Noise) -> list[Array]:
+        self._given.copy_(given)
+        self._noise.fill(noise)
+        self._replay()
+        return [made.clone() for made in self._made]
+
+
+def _captured(work: Work, given: Array) -> _Graph | None:
+    try:
+        return _Graph(work, given)
+    except RuntimeError:  # torch's, of steps that cannot be captured or of memory, and our own
+        return None
+
+
+def _record(work: Callable[[], list[Array]]) -> tuple[Callable[[], None], list[Array]]:
+    """How to do the work again, and where its results will stand; it is not done yet."""
+    return Recorder(chosen()).record(work)
+
+
+def _can_capture() -> bool:
+    return chosen().startswith("cuda")
+
+
+def _known() -> OrderedDict[tuple[Hashable, ...], _Repeated]:
+    if not hasattr(_THREAD, "known"):
+        _THREAD.known = OrderedDict()
+    known: OrderedDict[tuple[Hashable, ...], _Repeated] = _THREAD.known
+    return known
+
+
+def gaussian(
+    noise: Noise, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
+) -> Array:
+    """Noise of ``noise`` on the chosen device, float64; it is the same on all."""
+    if is_cpu():
+        return noise.gaussian(sigma, shape, grid=grid)
+    step = grid_for(sigma) if grid is None else grid
+    return noise.gaussian_on(chosen(), sigma, shape, grid=step).to(torch.float64) * step
+
+
+_LOCK = threading.Lock()
+_HELD_BLAS: list[Any] = []  # the limit, once for everyone who wants it: it is the whole process's
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """NumPy's products use one thread inside; as many as before when the last one has left."""
+    with _LOCK:
+        _HELD_BLAS.append(_HELD_BLAS[0] if _HELD_BLAS else threadpool_limits(1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _LOCK:
+            limit = _HELD_BLAS.pop()
+            if not _HELD_BLAS:
+                limit.restore_original_limits()

@@ -1,0 +1,306 @@
+"""Cosine coefficients with noise that is shaped to how pictures look: the form we recommend."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+
+from masquerade.guarantee import Unit, UnitName
+from masquerade.io import devices
+from masquerade.io.devices import Array
+from masquerade.mechanism import Shape, Shapes, as_video
+from masquerade.mechanisms import expected_view as sight
+from masquerade.mechanisms import gaussian_video, precision, prior
+from masquerade.mechanisms.gaussian_video import Chunk, GaussianVideo, check_frames, even_chunks
+from masquerade.mechanisms.precision import Band, Precision
+from masquerade.mechanisms.prior import Size
+from masquerade.noise import Noise
+from masquerade.tradeoff import gaussian_mu
+from masquerade.vision import transforms
+from masquerade.vision.transforms import mixed, painted
+
+_MOST_FRAMES = 256
+_MOST_LARGE = 128  # of frames that are pooled
+_SLAB = 40  # frames that the local step holds at a time: little is mirrored to fill its blocks
+_MOST_CELLS = 1 << 25  # of a chunk, so that large frames fit into memory
+_POOLED = 1 << 17  # sites of a frame from which on it is pooled where that loses nothing
+_LITTLE = 8  # times the signal that is expected
+_SIDES = (16, 12, 10, 8, 6, 5, 4, 3, 2)  # of cells, in sites
+_ROOM = 0.9  # of the cells' frequencies that the kept band may fill
+_STRAY = 0.2  # of the expected error: what lies above the band of outputs; of films there is more
+_LARGEST = 255 * math.sqrt(3) / 2  # of a colour component, about mid-grey
+_WHOLE = (UnitName.TUBE, UnitName.VIDEO, UnitName.RECORD, UnitName.SUBJECT)
+_FACTORS = (3**-0.5, 2**-0.5, 6**-0.5)  # make (1,1,1), (1,0,-1) and (1,-2,1) orthonormal
+_COLOURS = tuple(
+    (_FACTORS[0], first * _FACTORS[1], second * _FACTORS[2], 127.5)
+    for first, second in ((1, 1), (0, -2), (-1, 1))
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CosineGaussian(GaussianVideo):
+    """Add noise to low cosine frequencies, less where a public prior expects more.
+
+    At equal guarantee it keeps most of a picture: slow and large things stay, small and fast
+    things go. What it does follows from shape, unit and budget alone. Large frames are pooled
+    first, exactly, to cells that still hold every frequency it would keep.
+
+    Guarantee:
+        unit: as chosen: value, pixels, tube, frame, video, record or subject.
+        relation: replace_one.
+        bound: 255 sqrt(3 min(m^2 kappa / side^2, m lam)) in units of the noise, and the forms for
+            free axes (`masquerade.mechanisms.precision`); analytic Gaussian [balle2018, Thm 8].
+        numerics: float64 products, twice their error bound added; exact grid Gaussian, ChaCha20.
+
+    Args:
+        denoise: local (slower, a little sharper for the units value and pixels, the same as plain
+            for others, where it gained nothing) or plain; both use the released numbers alone.
+    """
+
+    denoise: Literal["local", "plain"] = "local"
+
+    @property
+    def released(self) -> str:
+        """What leaves the house."""
+        return "low cosine frequencies of the video with noise, and frames rebuilt from them"
+
+    def chunks(self, shape: Shape) -> list[Chunk]:
+        """The whole video for one frame, which wants long averages; else 256 frames at most.
+
+        Of large frames there are 128: measuring the next ones fits beside rebuilding these.
+        """
+        return self._chunks(shape, self.side(shape))
+
+    def _chunks(self, shape: Shape, side: int) -> list[Chunk]:
+        if self.as_unit().name is UnitName.FRAME:
+            return [Chunk(0, shape[0], shape)]
+        _, rows, columns = prior.in_cells((shape[0], shape[1], shape[2]), side)
+        most = _MOST_FRAMES if side == 1 else min(_MOST_LARGE, _MOST_FRAMES)
+        return even_chunks(shape, max(1, min(most, _MOST_CELLS // (rows * columns))))
+
+    def side(self, shape: Shape) -> int:
+        """Sites along a side of a cell, from shape, unit and budget alone; 1 is no pooling."""
+        return _side(self, as_video(shape))
+
+    def plan(self, chunk: Chunk) -> Precision:
+        """The precision of a chunk."""
+        return precision.plan(*self._task(chunk), self.side(chunk.shape))
+
+    def _task(self, chunk: Chunk) -> tuple[Size, UnitName, int, float]:
+        """Size, unit, sites and budget; a unit that touches all chunks shares it among them."""
+        unit = self.as_unit()
+        share = chunk.length / chunk.shape[0] if unit.name in _WHOLE else 1.0
+        squared_mu = gaussian_mu(self.epsilon, self.delta) ** 2 * share
+        return chunk.size, unit.name, _sites(unit, chunk.shape), squared_mu
+
+    def distance(self, shape: Shape, unit: Unit) -> float:
+        """Bound and four times the arithmetic's error, over the chunks that one unit can touch."""
+        plans = [self.plan(chunk) for chunk in self.chunks(shape)]
+        squares = [plan.squared_distance(unit.name, _sites(unit, shape)) for plan in plans]
+        errors = [_error(plan) for plan in plans]
+        touched = self._touched(unit, len(plans))
+        # m sites spread over chunks are never further apart than the bound for one chunk
+        apart = sum(squares) if unit.name in _WHOLE else max(squares)
+        return math.sqrt(apart) + 4 * math.sqrt(touched) * max(errors)
+
+    def coordinates(self, shape: Shape, unit: Unit) -> int:
+        """All that is released of the chunks that one unit can touch."""
+        plans = [self.plan(chunk) for chunk in self.chunks(shape)]
+        released = [sum(len(band.places) for band in plan.bands) for plan in plans]
+        return max(1, self._touched(unit, len(plans)) * max(released))
+
+    def _touched(self, unit: Unit, number: int) -> int:
+        if unit.name in _WHOLE:
+            return number
+        return min(unit.sites or 1, number) if unit.name is UnitName.PIXELS else 1
+
+    def expected_error(self, shape: Shape | Shapes) -> float:
+        """Root mean square error of a pixel's channel, if the video is as the prior expects."""
+        chunks = self.chunks(as_video(shape))
+        total = sum(self.plan(chunk).expected_error() for chunk in chunks)
+        return math.sqrt(total / math.prod(as_video(shape)))
+
+    def visible(self, shape: Shape | Shapes) -> float:
+        """Share of the variation within frames that the best guess keeps, by the prior."""
+        chunks, total = self.chunks(as_video(shape)), 0.0
+        for chunk in chunks:
+            band = self.plan(chunk).bands[0]
+            is_picture = band.places % math.prod(band.shape[1:]) > 0  # the first is brightness
+            total += chunk.length * sight.denoised(
+                chunk.size, band.spectrum * is_picture, band.clarity**2
+            )
+        return total / as_video(shape)[0]
+
+    def looks_released(
+        self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
+    ) -> bool:
+        """Whether little lies above the kept band; the local step and dark corners leave some."""
+        plan = self.plan(self.chunks(shape)[0])
+        sides = zip(shape[1:3], plan.size[1:], plan.bands[0].shape[1:], strict=True)
+        bases = [
+            transforms.enlarging_matrix(places, plan.side, "cubic")
+            @ transforms.cosine_matrix(cells, kept).T
+            for places, cells, kept in sides
+        ]
+        most = max(sight.ENCODED, _STRAY * self.expected_error(shape))
+        return sight.beyond(frames, *bases) <= most
+
+    def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
+        """The coefficients that are released, each in units of its noise."""
+        plan = self.plan(chunk)
+        rows = [_matrices(plan.size, band, np.float64) for band in plan.bands]
+        sums: list[Array] = [0.0] * len(rows)
+        steps = (1, plan.side, plan.side)
+        counts = devices.constant(gaussian_video.inside((1, *chunk.size[1:]), steps))[..., 0]
+        together = devices.batch_frames(*chunk.size[1:])
+        for start in range(0, chunk.length, together):
+            taken = list(itertools.islice(frames, together))
+            check_frames(taken, chunk, start=start, count=together)
+            when = range(start, start + len(taken))
+            for c, plane in enumerate(_planes(gaussian_video.sum_pools(taken, steps), counts)):
+                time, high, wide = rows[c]
+                plane *= plan.components[c].windows(when, plan.size)
+                sums[c] += transforms.forward(plane, time[:, when.start : when.stop], high, wide)
+        vectors = [
+            total.reshape(-1)[devices.constant(band.places)]
+            * (devices.constant(band.weights) * (factor / plan.side))
+            for total, band, factor in zip(sums, plan.bands, _FACTORS, strict=True)
+        ]
+        return devices.concat(vectors)
+
+    def _is_local(self) -> bool:
+        return self.denoise == "local" and self.as_unit().name in (UnitName.VALUE, UnitName.PIXELS)
+
+    def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
+        """Shrink, transform back, undo the window."""
+        plan = self.plan(chunk)
+        wanted = (0,) if self._is_local() else ()  # chroma gains nothing that one sees
+        vector, estimates = devices.send(measured), []
+        for c, band in enumerate(plan.bands):
+            own, vector = vector[: len(band.places)], vector[len(band.places) :]
+            simulating = noise if c in wanted else None
+            boxes = _estimates(own, plan.size, band, sigma, simulating)
+            estimates.append([_spread(box, plan.size, band) for box in boxes])
+        whole = (chunk.length, *plan.size[1:], 3)
+        most = _SLAB if self._is_local() else devices.batch_frames(*chunk.size[1:])
+        for slab in even_chunks(whole, most):
+            when = range(slab.start, slab.start + slab.length)
+            planes = []
+            for component, band, boxes in zip(plan.components, plan.bands, estimates, strict=True):
+                time = _matrices(plan.size, band, np.float32)[0][:, when.start : when.stop]
+                with devices.coarse():
+                    blocks = [transforms.along_time(box, time) for box in boxes]
+                    plane = prior.local(*blocks) if len(blocks) > 1 else blocks[0]
+                plane /= devices.cast(component.windows(when, plan.size), np.float32)
+                planes.append(plane)
+            yield from _frames(planes, chunk, plan.side)
+
+
+@lru_cache(maxsize=64)
+def _side(mechanism: CosineGaussian, shape: Shape) -> int:
+    """The largest cells whose frequencies hold the band with room to spare.
+
+    Beyond the band there must be room, because pooling folds what lies above the cells' highest
+    frequency back onto what lies below it.
+    """
+    if shape[1] * shape[2] < _POOLED:
+        return 1
+    for side in _SIDES:
+        chunk = mechanism._chunks(shape, side)[0]
+        if max(precision.reach(*mechanism._task(chunk), side)) <= _ROOM:
+            return side
+    return 1
+
+
+def _estimates(
+    vector: Array, size: Size, band: Band, sigma: float, noise: Noise | None
+) -> list[Array]:
+    """Boxes (F, G, K) of the best estimate and, where there is ``noise``, of two more."""
+    places, clarity = devices.constant(band.places), devices.constant(band.clarity)
+    bins = prior.bins(size, band.shape)
+    kinds, number = devices.constant(bins)[places], int(bins[-1]) + 1
+    variance, spectrum = (sigma / clarity) ** 2, devices.constant(band.spectrum)
+    noisy = vector / clarity
+    signal = prior.fitted(noisy, spectrum, variance, kinds, number)
+    wanted = [noisy * prior.gain(signal, variance)]
+    if noise is not None:  # `wiener.local` starts from what is shrunk much less
+        fresh = devices.gaussian(noise, sigma, len(vector)) / clarity
+        little = prior.gain(_LITTLE * signal, variance)
+        wanted += [noisy * little, fresh * little]
+    boxes = []
+    for values in wanted:
+        box = devices.zeros((math.prod(band.shape),), np.float32)
+        box[places] = devices.cast(values, np.float32)
+        boxes.append(box.reshape(band.shape))
+    return boxes
+
+
+def _sites(unit: Unit, shape: Shape) -> int:
+    return min(unit.sites or 1, math.prod(shape[:3]))
+
+
+def _matrices(size: Size, band: Band, kind: Any) -> list[Array]:
+    return [
+        devices.constant(transforms.cosine_matrix(length, kept, kind))
+        for length, kept in zip(size, band.shape, strict=True)
+    ]
+
+
+def _spread(box: Array, size: Size, band: Band) -> Array:
+    """Coefficients (F, G, K) as pictures of each temporal frequency, (F, h, w)."""
+    _, high, wide = _matrices(size, band, np.float32)
+    with devices.coarse():
+        return transforms.along_plane(box, high, wide)
+
+
+def _planes(sums: Array, counts: Array) -> Iterator[Array]:
+    """Luma and two chroma of (T, h, w, 3), about zero: whole or half numbers, so exact.
+
+    Args:
+        sums: over the sites of each cell.
+        counts: of these sites.
+    """
+    red, green, blue = (devices.cast(sums[..., c], np.int32) for c in range(3))
+    for mix, middle in ((red + green + blue, 382.5), (red - blue, 0), (red - 2 * green + blue, 0)):
+        plane = devices.cast(mix, np.float64)
+        if middle:
+            plane = plane - middle * counts
+        yield plane
+
+
+def _frames(planes: list[Array], chunk: Chunk, side: int) -> Iterator[Array]:
+    """Blocks of uint8 RGB frames from luma and chroma of cells about zero, (T, h, w) each."""
+    if side == 1:
+        together = devices.batch_frames(*chunk.size[1:])
+        for start in range(0, len(planes[0]), together):
+            yield painted([plane[start : start + together] for plane in planes], _COLOURS)
+        return
+    share = devices.constant(_share(chunk.size[1:], side))
+    for plane in planes:
+        plane *= share
+    together = 1 if devices.is_cpu() else devices.batch_frames(*chunk.size[1:])
+    for start in range(0, len(planes[0]), together):
+        small = mixed([plane[start : start + together] for plane in planes], _COLOURS)
+        yield transforms.to_bytes(small, chunk.size[1:], side, "cubic")
+
+
+@lru_cache(maxsize=16)
+def _share(frame: tuple[int, ...], side: int) -> np.ndarray:
+    """What makes a cell the mean of its sites, (1, h, w): short ones have fewer."""
+    counts = gaussian_video.inside((1, frame[0], frame[1]), (1, side, side))[..., 0]
+    return (side / counts).astype(np.float32)
+
+
+def _error(plan: Precision) -> float:
+    """How far rounding can move a chunk's measured vector."""
+    energy = sum(float(np.sum(band.weights**2)) for band in plan.bands)
+    return _LARGEST * plan.side * transforms.error_bound(plan.size) * math.sqrt(energy)
+
+
+EXAMPLE = CosineGaussian(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4)

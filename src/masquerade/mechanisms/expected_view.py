@@ -1,0 +1,195 @@
+"""What a release will be good for, said before it is made: what there is to see, or noise alone.
+
+It follows from mechanism, unit, epsilon and size alone. The bounds between the words were chosen
+by looking at releases of generated clips beside `Mechanism.visible`; docs/video.md has the table.
+A number is noise alone if its noise is wider than the public range: a guess is as good. Where rows
+are protected one by one, means of many may be wanted, and ten times as much passes.
+
+How much of a picture a release leaves to see, from public knowledge alone.
+
+Only what varies within a frame counts: brightness alone is a plane of one grey. Pictures are taken
+to be as the public prior expects them (`masquerade.mechanisms.prior`), so nothing here depends on a
+recording. docs/video.md has what was measured beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade._formatting import counted
+from masquerade.guarantee import WHOLE_FILE
+from masquerade.io import video
+from masquerade.mechanism import Mechanism, Shapes
+from masquerade.mechanisms import prior
+from masquerade.mechanisms.prior import Size
+
+ENCODED = 1.5  # of that, by rounding to bytes and an encoder
+_SPREAD = 41.0**2  # variance of a channel within frames, by the prior
+
+
+def denoised(size: Size, spectrum: np.ndarray, fidelity: np.ndarray | float) -> float:
+    """Share that is left by the best linear guess from coefficients with noise.
+
+    One of prior variance P that was released with noise of variance 1/L keeps P L / (1 + P L).
+
+    Args:
+        size: T, H, W of the chunk.
+        spectrum: P of each released coefficient of luma; 0 for brightness, which does not count.
+        fidelity: L of each.
+    """
+    whole, brightness = prior.energy(size)
+    total = whole - brightness
+    gain = spectrum * fidelity
+    return float(np.sum(spectrum * gain / (1 + gain))) / total if total > 0 else 0.0
+
+
+def raw(variance: float, *, projected: float = 1.0) -> float:
+    """Share of what is shown that is the picture, where noise is shown with it.
+
+    Args:
+        variance: of the noise on each number; three of them make one luma.
+        projected: share of a frame's directions that are kept; what a random projection mixes in
+            of the others looks like noise as well.
+
+    Example:
+        >>> round(raw(0.0), 2), round(raw(240.0**2), 2), round(raw(0.0, projected=1 / 75), 2)
+        (1.0, 0.08, 0.04)
+    """
+    seen = projected * _SPREAD
+    return seen / (seen + ((1 - projected) * _SPREAD + variance) / 3)
+
+
+def beyond(frames: Sequence[np.ndarray], high: np.ndarray, wide: np.ndarray) -> float:
+    """The most of a frame's grey that no output can show, root mean square; a hint that one is not.
+
+    Args:
+        frames: (H, W, 3), of a film that is said to be an output.
+        high: columns of which those of every output are made, (H, G).
+        wide: the same of its rows, (W, K).
+    """
+    high, wide = np.linalg.qr(high)[0], np.linalg.qr(wide)[0]
+    most = 0.0
+    for frame in frames:
+        grey = frame.mean(axis=2)
+        rest = grey - high @ (high.T @ grey @ wide) @ wide.T
+        most = max(most, float(np.sqrt(np.mean(rest**2))))
+    return most
+
+
+_SHAPES = 0.1  # share of a picture's variation below which nothing of it was to be seen
+_SCENE = 0.7  # above which people and things could be told
+_WIDEST = 1.0  # public ranges that noise on a number may be wide,
+_WIDEST_AVERAGED = 10.0  # if many rows can be averaged
+_UNITS = ("frame", "value")  # that are tried instead, the widest first
+_MOST_TIMES = 14  # so often an epsilon is doubled,
+_MOST_EPSILON = 20.0  # up to where it still protects something
+
+
+class Sight(StrEnum):
+    """What is left to see."""
+
+    GREY = "plain grey or noise"
+    SHAPES = "blurred shapes or noisy ones"
+    SCENE = "a readable scene"
+    NOISE = "numbers that are noise alone"
+
+
+USELESS = (Sight.GREY, Sight.NOISE)  # not written unasked
+
+
+def expected(mechanism: Mechanism, path: Path, shapes: Shapes) -> Sight | None:
+    """What to expect of a release; None where there is nothing to say."""
+    return expected_of(mechanism, video.is_video(path), shapes)
+
+
+def expected_of(mechanism: Mechanism, is_video: bool, shapes: Shapes) -> Sight | None:
+    """The same by what the file is: equal for all files of one shape."""
+    if not is_video:
+        return Sight.NOISE if _is_noise(mechanism, shapes) else None
+    share = mechanism.visible(shapes)
+    if share is None:
+        return None
+    if share < _SHAPES:
+        return Sight.GREY
+    return Sight.SHAPES if share < _SCENE else Sight.SCENE
+
+
+def _is_noise(mechanism: Mechanism, shapes: Shapes) -> bool:
+    is_whole = mechanism.guarantee(shapes).unit.name in WHOLE_FILE
+    is_averaged = not is_whole and max(shape[0] for shape in shapes) > 1
+    return _ranges_off(mechanism, shapes) > (_WIDEST_AVERAGED if is_averaged else _WIDEST)
+
+
+def _ranges_off(mechanism: Mechanism, shapes: Shapes) -> float:
+    """The noise's standard deviation on a number, in public ranges; 0 where nobody can say."""
+    unit, error = mechanism.guarantee(shapes).unit, mechanism.expected_error(shapes)
+    if error is None or unit.low is None or unit.high is None:
+        return 0.0
+    return error / (unit.high - unit.low)
+
+
+def said(sight: Sight | None) -> list[str]:
+    """The sentence, where there is one."""
+    return [] if sight is None else [f"Expect {sight.value}."]
+
+
+def tally(sights: Iterable[Sight | None]) -> list[str]:
+    """The same of several files, the worst first."""
+    found = Counter(sights)
+    return [
+        f"Expect {sight.value} in {counted(found[sight], 'file')}."
+        for sight in Sight
+        if found[sight]
+    ]
+
+
+def refuse_useless(mechanism: Mechanism, is_video: bool, shapes: Shapes) -> None:
+    """Stop before anything is spent on what would be grey, or noise alone.
+
+    Raises:
+        ValueError: if that is to be expected.
+    """
+    sight = expected_of(mechanism, is_video, shapes)
+    if sight not in USELESS:
+        return
+    unit = mechanism.guarantee(shapes).unit
+    if sight is Sight.NOISE:
+        rule = "numbers that mean something"
+        why = f"noise {_ranges_off(mechanism, shapes):.3g} times as wide as the public range"
+        remedy = _remedy(mechanism, shapes)
+    else:
+        rule = "a release in which something can be seen"
+        why = f"about {100 * (mechanism.visible(shapes) or 0.0):.2g} % of the picture is left"
+        remedy = "Choose a smaller unit or a larger epsilon"
+    raise ValueError(
+        f"Expected {rule}, got {sight.value}: {why} for the unit {unit}. Nothing was written or "
+        f"spent. {remedy} and try --dry-run, or write it all the same with --yes (in Python, "
+        "accept_grey=True)."
+    )
+
+
+def _remedy(mechanism: Any, shapes: Shapes) -> str:
+    """Units and epsilons that would leave something of numbers."""
+
+    def leaves_something(**changes: Any) -> bool:
+        return not _is_noise(replace(mechanism, **changes), shapes)
+
+    known, found = {each.name for each in fields(mechanism)}, list[str]()
+    if {"unit", "pixels"} <= known:
+        units = (unit for unit in _UNITS if leaves_something(unit=unit, pixels=None))
+        found += [f"--unit {unit}" for unit in units][:1]
+    if "epsilon" in known:
+        several = [mechanism.epsilon * 2**times for times in range(1, _MOST_TIMES)]
+        found += [
+            f"--epsilon {each:g}"
+            for each in several
+            if each <= _MOST_EPSILON and leaves_something(epsilon=each)
+        ][:1]
+    return f"Choose {' or '.join(found) or 'a smaller unit or a larger epsilon'}"

@@ -1,0 +1,263 @@
+"""Gaussian noise inside a public mask: what can be proved of noise that is put in some places."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masquerade import _check
+from masquerade.accounting import sensitivity
+from masquerade.accounting.compose import epsilon as epsilon_of
+from masquerade.errors import BadInput
+from masquerade.events import DpEvent, GaussianDpEvent
+from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, chosen_unit
+from masquerade.mechanism import Frames, Shape, Shapes, VideoMechanism, as_video, first_unit
+from masquerade.mechanisms import expected_view as sight
+from masquerade.mechanisms.gaussian_video import PUBLIC, not_protected
+from masquerade.mechanisms.given_masks import read_masks
+from masquerade.noise import Noise, Scale, grid_for, rounded_bound, scale_for, to_grid
+from masquerade.tradeoff import gaussian_mu
+from masquerade.wording import delta_caveat
+
+_UNITS = tuple(name for name in UnitName if name is not UnitName.SHARD)
+_MOST_SIGMA, _MOST_LEVEL = 2.0**20, 256.0
+_HALF = 127.5  # of the range of a value
+_ONE = np.ones((1, 1), np.uint8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicMaskGaussian(VideoMechanism):
+    """Add Gaussian noise inside a mask that everyone may know, and nothing outside.
+
+    The sound relative of `ppedcrf`: where noise goes, and how much, is settled without looking at
+    the film, so what it protects inside the mask can be proved. Noise of a strength that leaves a
+    pleasant picture has an epsilon in the hundreds, which is printed as it is.
+
+    Guarantee:
+        unit: as chosen, of what lies inside the mask: value, pixels, tube, frame, video, record
+            or subject.
+        relation: replace_one.
+        bound: L2 sensitivity 255 sqrt(n), n numbers touched, against the smallest noise inside
+            the mask; analytic Gaussian [balle2018, Thm 8].
+        numerics: exact grid Gaussian, ChaCha20.
+
+    Args:
+        delta: target of the guarantee.
+        epsilon: target of the guarantee; or give sigma.
+        sigma: standard deviation of the noise where the mask is 1, in shades of 255; epsilon
+            follows from it.
+        unit: what one change may touch: value, pixels, tube, frame, video, record, subject.
+        pixels: m, for the units pixels and tube.
+        mask: a .npy or .npz with one array, (H, W) or (T, H, W), of bools or whole numbers: 0 is
+            published as it is, 1 gets the noise. Draw it by hand or from other data: one that was
+            computed from this film tells about it. Without one the noise is everywhere.
+        mask_sha256: of the mask's file; the receipt has it, you need not say it.
+        levels: noise where the mask is 2, 3, ..., in multiples of that where it is 1, at least 1.
+    """
+
+    delta: float
+    epsilon: float | None = None
+    sigma: float | None = None
+    unit: str | None = None
+    pixels: int | None = None
+    mask: str | None = field(default=None, compare=False)
+    mask_sha256: str | None = None
+    levels: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _check.delta(delta=self.delta)
+        if (self.epsilon is None) == (self.sigma is None):
+            raise ValueError(
+                f"Expected one of epsilon and sigma, got epsilon={self.epsilon} and "
+                f"sigma={self.sigma}."
+            )
+        if self.epsilon is not None:
+            _check.positive(epsilon=self.epsilon)
+        if self.sigma is not None:
+            _check.positive(sigma=self.sigma)
+            _check.at_most(_MOST_SIGMA, sigma=self.sigma)
+        if self.levels is not None:
+            object.__setattr__(self, "levels", tuple(self.levels))
+        for level in self.levels or ():
+            _check.at_least(1.0, "Level 1 has the least noise, which is proved.", levels=level)
+            _check.at_most(_MOST_LEVEL, levels=level)
+        self.as_unit()
+
+    def as_unit(self) -> Unit:
+        """The unit, in 8-bit video."""
+        return chosen_unit(self.unit, self.pixels, low=0.0, high=255.0, among=_UNITS)
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether something is published as it is."""
+        return self.mask is not None or self.mask_sha256 is not None
+
+    def fields(self) -> dict[str, Any]:
+        """The public fields; of the mask its hash, not where it lies."""
+        found = self.mask_sha256 if self.mask is None else _hash(Path(self.mask))
+        return {**super().fields(), "mask": None, "mask_sha256": found}
+
+    def scale(self, shape: Shape | Shapes) -> Scale:
+        """The least noise inside the mask, from half the distance of two neighbours."""
+        touched = self._touched(shape, self.as_unit())
+        bound = _HALF * math.sqrt(touched)
+        if self.epsilon is not None:
+            mu = gaussian_mu(self.epsilon, self.delta) / 2
+            return scale_for(bound, mu=mu, coordinates=touched)
+        sigma = self.sigma or 0.0
+        grid = min(1.0, grid_for(sigma))
+        return Scale(sigma=sigma, grid=grid, sensitivity=rounded_bound(bound, grid, touched))
+
+    def expected_error(self, shape: Shape | Shapes) -> float:
+        """The noise's standard deviation where the mask is 1."""
+        return self.scale(shape).sigma
+
+    def visible(self, shape: Shape | Shapes) -> float | None:
+        """Share of what is shown that is the picture; unknown where a part is shown as it is."""
+        return None if self.is_masked else sight.raw(self.scale(shape).sigma ** 2)
+
+    def event(self, shape: Shape | Shapes) -> DpEvent:
+        """One Gaussian, in multiples of the chosen unit's bound."""
+        return self._event(shape, self.as_unit())
+
+    def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
+        """As another unit feels it; none where a mask leaves something without noise."""
+        if self.is_masked or unit.name is UnitName.SHARD:
+            return None
+        return self._event(shape, unit)
+
+    def _event(self, shape: Shape | Shapes, unit: Unit) -> DpEvent:
+        scale, touched = self.scale(shape), self._touched(shape, unit)
+        bound = rounded_bound(_HALF * math.sqrt(touched), scale.grid, touched)
+        return GaussianDpEvent(math.nextafter(scale.sigma / bound, 0.0))
+
+    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
+        """What is proved for what lies inside the mask, however large epsilon is."""
+        unit, frames = self.as_unit(), as_video(shape)[0]
+        where = "every pixel inside a public mask with noise, and all others as they are"
+        public = (*PUBLIC, "the mask, settled without looking at the video") * self.is_masked
+        bare = "everything outside the mask, which is published as it is, and the mask itself"
+        return Guarantee(
+            kind=Kind.FORMAL_RELAXED if self.is_masked else Kind.FORMAL,
+            unit=unit,
+            relation=Relation.REPLACE_ONE,
+            released=where if self.is_masked else "every pixel of the video, with noise",
+            epsilon=epsilon_of(self.event(shape), delta=self.delta, relation=Relation.REPLACE_ONE),
+            delta=self.delta,
+            accountant=Accountant.ANALYTIC_GAUSSIAN,
+            assumed_public=public or PUBLIC,
+            not_protected=((bare,) if self.is_masked else ()) + not_protected(unit),
+            numerics="Gaussian rounded to a grid, exactly sampled; ChaCha20, so computational",
+            composition="this release alone; every further release of the same footage adds to it",
+            caveats=delta_caveat(self.delta, frames if unit.name is UnitName.FRAME else 1),
+        )
+
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+        """Noise inside the mask, rounded and clipped to 8 bits afterwards."""
+        scale, masks = self.scale(shape), self._masks(as_video(shape))
+        return (
+            np.clip(np.rint(self._noisy(frame, mask, scale, noise)), 0, 255).astype(np.uint8)
+            for frame, mask in zip(frames, masks, strict=False)  # the masks need not end
+        )
+
+    def _noisy(self, frame: np.ndarray, mask: np.ndarray, scale: Scale, noise: Noise) -> np.ndarray:
+        """What is made public, before it is rounded to 8 bits: (H, W, 3) float64."""
+        made = to_grid(frame, scale.grid)
+        if not self.is_masked:
+            made += noise.gaussian(scale.sigma, frame.shape, grid=scale.grid)
+            return made
+        for number, level in enumerate((1.0, *(self.levels or ())), 1):
+            inside = np.broadcast_to(mask == number, frame.shape[:2])
+            count = int(np.count_nonzero(inside))
+            made[inside] += noise.gaussian(scale.sigma * level, (count, 3), grid=scale.grid)
+        return made
+
+    def play(
+        self, worlds: tuple[np.ndarray, np.ndarray], truth: int, trials: int, noise: Noise
+    ) -> np.ndarray:
+        """Log-likelihood ratios of the best attacker, for an audit; it sees unrounded numbers."""
+        shape, scale = worlds[0].shape, self.scale(worlds[0].shape)
+        masks = list(itertools.islice(self._masks(shape), shape[0]))
+        noises = np.stack(
+            [np.broadcast_to(self._sigmas(mask, scale), shape[1:3]) for mask in masks]
+        )
+        weight = np.zeros(noises.shape)
+        np.divide(1.0, noises**2, out=weight, where=noises > 0)
+        first, second = (world.astype(np.float64) for world in worlds)
+        apart, middle = (second - first) * weight[..., None], (first + second) / 2
+        found = np.empty(trials)
+        for trial in range(trials):
+            seen = [
+                self._noisy(frame, mask, scale, noise)
+                for frame, mask in zip(worlds[truth], masks, strict=True)
+            ]
+            found[trial] = np.sum((np.stack(seen) - middle) * apart)
+        return found
+
+    def _sigmas(self, mask: np.ndarray, scale: Scale) -> np.ndarray:
+        table = np.array([0.0, 1.0, *(self.levels or ())]) * scale.sigma
+        return np.asarray(table[mask.astype(np.intp)])
+
+    def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+        """A black video, and the same with one unit white, inside the mask."""
+        value = np.zeros(as_video(shape), np.uint8)
+        neighbour = value.copy()
+        if not self.is_masked or self.mask is None:
+            first_unit(neighbour, self.as_unit())[...] = 255
+            return value, neighbour
+        masks = itertools.islice(self._masks(shape), shape[0])
+        inside = np.stack([np.broadcast_to(mask == 1, shape[1:3]) for mask in masks])
+        return value, _whitened(neighbour, inside, self.as_unit())
+
+    def _masks(self, shape: Shape) -> Iterator[np.ndarray]:
+        """The mask of each frame; it must fit the video."""
+        if self.mask is None:
+            if self.is_masked:
+                raise BadInput("Expected the mask's file, got its hash alone; name it with --mask.")
+            return itertools.repeat(_ONE)
+        if self.mask_sha256 is not None and _hash(Path(self.mask)) != self.mask_sha256:
+            raise BadInput(f"Expected the mask of that hash at {self.mask}, got another.")
+        found = read_masks(Path(self.mask), "a mask", (shape[1:3], shape[:3]))
+        most = 1 + len(self.levels or ())
+        if found.min() < 0 or found.max() > most:
+            raise BadInput(
+                f"Expected a mask of 0 to {most}, got {found.min()} to {found.max()}; say with "
+                "--levels how much noise the others get."
+            )
+        return itertools.repeat(found) if found.ndim == 2 else iter(found)
+
+    @staticmethod
+    def _touched(shape: Shape | Shapes, unit: Unit) -> int:
+        return sensitivity.changed_coordinates(unit, (as_video(shape),))
+
+
+def _whitened(video: np.ndarray, inside: np.ndarray, unit: Unit) -> np.ndarray:
+    """The video (T, H, W, 3) with one unit of what lies inside, (T, H, W), white."""
+    sites, most = inside.copy(), unit.sites or 1
+    if unit.name in (UnitName.VALUE, UnitName.PIXELS):
+        sites = (np.cumsum(inside).reshape(inside.shape) <= most) & inside
+    elif unit.name is UnitName.TUBE:
+        ever = inside.any(axis=0)
+        sites &= (np.cumsum(ever).reshape(ever.shape) <= most) & ever
+    elif unit.name is UnitName.FRAME:
+        sites[np.arange(len(sites)) != np.argmax(inside.any(axis=(1, 2)))] = False
+    channels = slice(1) if unit.name is UnitName.VALUE else slice(3)
+    video[..., channels][sites] = 255
+    return video
+
+
+def _hash(path: Path) -> str:
+    if not path.is_file():
+        raise BadInput(f"Expected a mask at {path}; there is no such file.")
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+EXAMPLE = PublicMaskGaussian(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4)

@@ -1,0 +1,199 @@
+"""Selective privacy: noise that moves along where people can be told, and clean elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from masquerade import _check
+from masquerade._optional import Later
+from masquerade.io.downloads import fetch
+from masquerade.mechanism import Frames, Heuristic, Shape, Value, as_video
+from masquerade.mechanisms.appearance_free import AppearanceFree
+from masquerade.mechanisms.given_masks import given_masks
+from masquerade.noise import Noise
+from masquerade.recordings import Video
+from masquerade.vision.face_detector import Layout, Search, load_detector
+from masquerade.vision.face_tracks import Tracks, followed
+
+cv2 = Later("cv2", extra="vision")
+
+
+_BODY = (4.0, 0.7, 8.0)  # of a face: how wide a person is, and how far above and below its top
+_HEAD = 0.3  # of a face's size, on each side
+_WIDEST = 1000  # pixels of a margin
+
+
+class Region(StrEnum):
+    """What is hidden."""
+
+    FACES = "faces"
+    BODIES = "bodies"
+    PEOPLE = "people"
+    GIVEN = "given"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectivePrivacy(Heuristic):
+    """Show noise carried by the motion where people can be told, and the video as it is elsewhere.
+
+    The baseline "selective privacy" of [nken2025, Sec. 4.2], after [ilic2024]: inside the region
+    the frames are those of `appearance_free`, so gestures can still be read. There, features of
+    a public network are compared with chosen patches to find the region; here it is what a face
+    detector finds, the bodies below, the people that a segmenter finds, or masks that you give.
+
+    Guarantee:
+        none: all outside the region is published as it is, people whom the networks miss among
+            it; inside, outlines, gait and gestures can be read.
+
+    Args:
+        region: faces (the heads around those that a detector finds), bodies (an upright person's
+            box around each such face), people (their outlines by a segmenter, in each frame by
+            itself; this needs the extra masks) or given (masks).
+        masks: with region given, a .npy or .npz with one array (T, H, W), not 0 where something is
+            hidden; in Python a `Video` brings its own. It is private; no receipt names it.
+        grow: the region is larger by so many pixels all around.
+        thresh: the least score of a face, 0 to 1; lower hides more.
+        hold: the most frames for which a face stays hidden where the detector misses it.
+        preset: how carefully the optical flow is estimated: medium or fast.
+    """
+
+    region: str = "faces"
+    masks: str | None = field(default=None, compare=False)
+    grow: int = 2
+    thresh: float = 0.2
+    hold: int = 5
+    preset: str = "medium"
+
+    def __post_init__(self) -> None:
+        _check.choice(Region, region=self.region)
+        _check.probability(thresh=self.thresh)
+        _check.not_negative(grow=self.grow, hold=self.hold)
+        _check.at_most(_WIDEST, grow=self.grow, hold=self.hold)
+        for name in ("grow", "hold"):
+            if int(getattr(self, name)) != getattr(self, name):
+                value = getattr(self, name)
+                raise ValueError(f"Expected {name} to be a whole number, got {name}={value!r}.")
+        if self.masks is not None and self.region != Region.GIVEN:
+            raise ValueError(
+                f"Expected masks with region given, got region={self.region}; leave one out."
+            )
+        AppearanceFree(preset=self.preset)  # refuses another preset
+
+    @property
+    def hides(self) -> str:
+        """How the region looks."""
+        where = {
+            Region.FACES: "the faces that a detector finds",
+            Region.BODIES: "the people around the faces that a detector finds",
+            Region.PEOPLE: "the people that a segmenter finds",
+            Region.GIVEN: "what lies inside given masks",
+        }
+        return f"how {where[Region(self.region)]} look{'s' * (self.region == Region.GIVEN)}"
+
+    @property
+    def is_partial(self) -> bool:
+        """The region alone changes."""
+        return True
+
+    def fields(self) -> dict[str, Any]:
+        """The public fields; where the private masks lie is not one of them."""
+        return {**super().fields(), "masks": None}
+
+    def apply(self, value: Value, noise: Noise) -> Value:
+        """The released video; a `Video` with masks of its own is hidden inside those."""
+        is_own = isinstance(value, Video) and self.region == Region.GIVEN and self.masks is None
+        if not (is_own and isinstance(value, Video)) or value.person_mask is None:
+            return super().apply(value, noise)
+        self.check(value)
+        masks = iter(value.person_mask)
+        shown = self._mixed(zip(iter(value.frames), masks, strict=True), value.frames.shape, noise)
+        return Video(frames=np.stack(list(shown)), rate_hz=value.rate_hz)
+
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+        """The frames with noise in the region.
+
+        Whatever the networks raise ends the stream: no frame passes unseen.
+        """
+        shape = as_video(shape)
+        if self.region == Region.GIVEN:
+            return self._mixed(zip(frames, self._given(shape), strict=True), shape, noise)
+        if self.region == Region.PEOPLE:
+            return self._mixed(_people(frames), shape, noise)
+        return self._mixed(self._found(frames, shape), shape, noise)
+
+    def _mixed(
+        self, regions: Iterator[tuple[np.ndarray, np.ndarray]], shape: Shape, noise: Noise
+    ) -> Frames:
+        """Noise where the region is, from frames with their regions (H, W)."""
+        shown, beside = itertools.tee(regions)
+        grains = AppearanceFree(preset=self.preset).stream(
+            (frame for frame, _ in shown), shape, noise
+        )
+        for image, (frame, region) in zip(grains, beside, strict=True):
+            yield np.where(self._grown(region)[..., None], image, frame)
+
+    def _grown(self, region: np.ndarray) -> np.ndarray:
+        if not self.grow:
+            return region
+        square = np.ones((2 * self.grow + 1,) * 2, np.uint8)
+        return np.asarray(cv2.dilate(region.astype(np.uint8), square) > 0)
+
+    def _found(self, frames: Frames, shape: Shape) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Each frame with what the detector finds in it."""
+        detect = load_detector(
+            fetch("centerface"), layout=Layout.CENTERFACE, thresh=self.thresh, height=None
+        )
+        search = Search(detect=detect, thresh=self.thresh, every=1)
+        found = followed(search.over(frames, count=shape[0]), Tracks(hold=self.hold))
+        return ((frame, self._boxes(boxes, shape)) for frame, boxes in found)
+
+    def _boxes(self, boxes: np.ndarray, shape: Shape) -> np.ndarray:
+        """(H, W): which pixels lie in one of the boxes (N, 4), or in the bodies below."""
+        region = np.zeros(shape[1:3], bool)
+        for box in boxes:
+            left, top, right, bottom = body(box) if self.region == Region.BODIES else _head(box)
+            rows = slice(max(0, int(top)), max(0, int(np.ceil(bottom))))
+            region[rows, max(0, int(left)) : max(0, int(np.ceil(right)))] = True
+        return region
+
+    def _given(self, shape: Shape) -> Iterator[np.ndarray]:
+        """The masks of the file, which must fit the video."""
+        instead = "let a network find faces, bodies or people (--region)"
+        return given_masks(self.masks, shape, instead=instead)
+
+
+def _people(frames: Frames) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each frame with the people that a segmenter finds in it."""
+    from masquerade.vision.person_segmenter import PersonSegmenter  # needs an extra
+
+    segmenter = PersonSegmenter(private="person")
+    segmenter.ready()  # before any frame is taken
+    return ((frame, segmenter.mask(frame)) for frame in frames)
+
+
+def _head(face: np.ndarray) -> np.ndarray:
+    """The box of a head with that face, ears and chin included."""
+    around = _HEAD * (face[2:4] - face[:2])
+    return np.concatenate([face[:2] - around, face[2:4] + around])
+
+
+def body(face: np.ndarray) -> np.ndarray:
+    """The box of somebody upright with that face: left, top, right, bottom.
+
+    Example:
+        >>> body(np.array([10.0, 20.0, 20.0, 30.0])).tolist()
+        [-5.0, 13.0, 35.0, 100.0]
+    """
+    left, top, right, bottom = face[:4]
+    wide, above, below = _BODY
+    middle, half, high = (left + right) / 2, wide * (right - left) / 2, bottom - top
+    return np.array([middle - half, top - above * high, middle + half, top + below * high])
+
+
+EXAMPLE = SelectivePrivacy()

@@ -1,0 +1,406 @@
+"""Video-DPRP: a random projection of every frame with Gaussian noise [nken2025]."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from masquerade import _check
+from masquerade._formatting import up_significant
+from masquerade.accounting import sensitivity
+from masquerade.accounting.power import power_of
+from masquerade.accounting.published import video_dprp as published
+from masquerade.events import ComposedDpEvent, DpEvent, NonPrivateDpEvent, RevealedSampledDpEvent
+from masquerade.guarantee import Accountant, Guarantee, Unit, UnitName
+from masquerade.io.devices import Array, batch_frames, concat, fetch, send
+from masquerade.mechanism import Shape, Shapes, as_video
+from masquerade.mechanisms import expected_view as sight
+from masquerade.mechanisms import random_projection
+from masquerade.mechanisms.gaussian_video import Chunk, GaussianVideo, even_chunks, gather_frames
+from masquerade.mechanisms.random_projection import (
+    GaussianProjection,
+    OrthonormalProjection,
+    Projection,
+)
+from masquerade.noise import Noise, Scale, grid_for, rounded_bound, scale_for
+from masquerade.tradeoff import gaussian_epsilon, gaussian_mu
+
+_PAPER_COLUMNS = 32 * 32 * 3
+_FRAMES = 256  # rows that are projected together, so that R is drawn seldom
+_LISTED = (
+    Unit(name=UnitName.VALUE),
+    Unit(name=UnitName.PIXELS, sites=16),
+    Unit(name=UnitName.TUBE, sites=16),
+    Unit(name=UnitName.FRAME),
+    Unit(name=UnitName.VIDEO),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoDprp(GaussianVideo):
+    """Project every frame to k numbers at random, add noise, and project back.
+
+    A random subspace keeps k/d of a picture's energy, about one part in 75 at the paper's size,
+    so the result is mostly grey whatever epsilon is. `cosine_gaussian` gives far more at the same
+    guarantee; this is here because the paper is.
+
+    Guarantee:
+        unit: as chosen: value, pixels, tube, frame, video, record or subject.
+        relation: replace_one.
+        bound: the video's own distance, times one (orthonormal, truncated) or a bound on how much
+            a fresh Gaussian R stretches it, whose failure counts towards delta (gaussian,
+            as_published); analytic Gaussian [balle2018, Thm 8]. The published noise is far too
+            small: as_published states the epsilon that it really has, covariance included.
+        numerics: exact products with R on a grid, or float64 with twice the error bound added;
+            exact grid Gaussian, ChaCha20.
+
+    Args:
+        epsilon: target of the guarantee; for as_published, the paper's claim.
+        delta: target of the guarantee.
+        unit: what one change may touch: value, pixels, tube, frame, video, record, subject.
+        pixels: m, for the units pixels and tube.
+        form: orthonormal, gaussian, truncated (an ablation) or as_published (not valid).
+        columns: k; by default a 75th of the numbers of a frame, 3072 at 320 x 240, and no more
+            than that for as_published.
+        split: b, the projection's share of the budget (as_published, truncated).
+        rank: directions of the covariance that are kept; by default a quarter of k (truncated) or
+            all (as_published), with which it cancels.
+        radius: norm that projected frames are clipped to (truncated); by default 64 sqrt(k).
+    """
+
+    DRAWS: ClassVar[bool] = True
+
+    form: Literal["orthonormal", "gaussian", "truncated", "as_published"] = "orthonormal"
+    columns: int | None = None
+    split: float = 0.8
+    rank: int | None = None
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check.delta(split=self.split)
+        for name, size in (("columns", self.columns), ("rank", self.rank)):
+            if size is not None:
+                _check.count(**{name: size})
+        if self.radius is not None:
+            _check.positive(radius=self.radius)
+            _check.at_most(1e12, radius=self.radius)
+
+    @property
+    def _has_covariance(self) -> bool:
+        return self.form in ("truncated", "as_published")
+
+    @property
+    def released(self) -> str:
+        """What leaves the house."""
+        extra = " and their covariance" if self._has_covariance else ""
+        return f"random projections of the frames{extra} with noise, the projection, and frames"
+
+    def k(self, shape: Shape) -> int:
+        """Columns of R."""
+        numbers = math.prod(shape[1:])
+        most = _PAPER_COLUMNS if self.form == "as_published" else numbers
+        wanted = self.columns or min(max(1, numbers // 75), most)
+        if wanted >= numbers:
+            raise ValueError(
+                f"Expected fewer columns than numbers in a frame, got columns={wanted} for "
+                f"{numbers}; a projection must lose something."
+            )
+        if self._has_covariance and self.rank is not None and self.rank >= wanted:
+            remedy = {
+                "truncated": "and its budget is wasted; use form=orthonormal",
+                "as_published": "as it does without a rank; leave it out",
+            }[self.form]
+            raise ValueError(
+                f"Expected a rank below {wanted}, got rank={self.rank}: with all directions the "
+                f"covariance cancels {remedy}."
+            )
+        return wanted
+
+    def chunks(self, shape: Shape) -> list[Chunk]:
+        """Rows are independent; a covariance is of the whole video."""
+        if self._has_covariance:
+            return [Chunk(0, shape[0], shape)]
+        return even_chunks(shape, _FRAMES)
+
+    def distance(self, shape: Shape, unit: Unit) -> float:
+        """The video's own distance, stretched by what R can do to it."""
+        apart = sensitivity.of_array(unit, shape) * (1 + 1e-12)
+        frames = random_projection.rows_touched(shape, unit)[0]
+        if self.form == "as_published":
+            squares = random_projection.unclipped_distance(
+                shape, frames, apart, self._stretch(shape)
+            )
+            return math.hypot(apart * self._stretch(shape), self._printed_weight(shape) * squares)
+        if self.form == "gaussian":
+            return apart * self._stretch(shape)
+        error = self._projection(0, shape).error_bound() * math.sqrt(frames * self.k(shape))
+        if self.form == "truncated":
+            return math.hypot(*self._parts(shape, unit, error))
+        return apart + 4 * error
+
+    def _parts(self, shape: Shape, unit: Unit, error: float) -> tuple[float, float]:
+        """Distances of rows and covariance, weighted so that b and 1 - b of mu^2 go to each."""
+        radius, frames = self._radius(shape), random_projection.rows_touched(shape, unit)[0]
+        error += random_projection.clip_error(frames, self.k(shape), radius)
+        rows, squares = random_projection.distances(shape, unit, radius)
+        squares += 4 * random_projection.error_bound(shape, self.k(shape), radius)
+        squares += 8 * radius * math.sqrt(frames) * error
+        weights = self._weights(shape)
+        return weights[0] * (rows + 4 * error), weights[1] * squares
+
+    def _weights(self, shape: Shape) -> tuple[float, float]:
+        rows, squares = random_projection.distances(shape, self.as_unit(), self._radius(shape))
+        return math.sqrt(self.split) / rows, math.sqrt(1 - self.split) / squares
+
+    def _printed_weight(self, shape: Shape) -> float:
+        """Of a covariance that gets the paper's second noise from the first one's draws."""
+        paper = self._paper(shape)
+        return paper.sigma_1() / paper.sigma_2()
+
+    def coordinates(self, shape: Shape, unit: Unit) -> int:
+        """The k numbers of each frame touched, and the covariance."""
+        k = self.k(shape)
+        extra = {"truncated": k * (k + 1) // 2, "as_published": k * k}.get(self.form, 0)
+        return random_projection.rows_touched(shape, unit)[0] * k + extra
+
+    def calibrated(self, shape: Shape) -> Scale:
+        """The noise that the target asks for; for as_published, what the paper prints."""
+        unit = self.as_unit()
+        half, coordinates = self.distance(shape, unit) / 2, self.coordinates(shape, unit)
+        if self.form == "as_published":
+            sigma = self._paper(shape).sigma_1()
+            grid = grid_for(sigma)
+            bound = rounded_bound(half, grid, coordinates)
+            return Scale(sigma=sigma, grid=grid, sensitivity=bound)
+        mu = gaussian_mu(self.epsilon, self.delta - sum(self._tails())) / 2
+        return scale_for(half, mu=mu, coordinates=coordinates)
+
+    def _paper(self, shape: Shape) -> published.VideoDprpClaim:
+        return published.VideoDprpClaim(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            columns=self.k(shape),
+            split=self.split,
+            height=shape[1],
+            width=shape[2],
+        )
+
+    def _tails(self) -> tuple[float, ...]:
+        """How likely a fresh R stretches more than is counted, ideally and by rounding.
+
+        Where the covariance is used, of three things: what changed, the sum of both worlds, all.
+        """
+        times = {"gaussian": 1, "as_published": 3}.get(self.form, 0)
+        return (self.delta / 10, self.delta / 100) * times
+
+    def _stretch(self, shape: Shape) -> float:
+        tail, rounding = self._tails()[:2]
+        k = self.k(shape)
+        return sensitivity.grid_projection_factor(k, tail=tail, rounding_tail=rounding)
+
+    def _event(self, shape: Shape, unit: Unit) -> DpEvent:
+        gaussian = super()._event(shape, unit)
+        failing = [RevealedSampledDpEvent(tail, NonPrivateDpEvent()) for tail in self._tails()]
+        return ComposedDpEvent([gaussian, *failing]) if failing else gaussian
+
+    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
+        """The target; for as_published, the paper's claim and what really holds."""
+        made = super().guarantee(shape)
+        if not self._tails():
+            return made
+        made = dataclasses.replace(made, accountant=Accountant.GAUSSIAN_RANDOM_PROJECTION)
+        if self.form == "gaussian":
+            least, event = made.epsilon or 0.0, self.event(shape)
+            power = power_of(event, relation=made.relation, epsilon=least, delta=self.delta)
+            return dataclasses.replace(made, power=power)
+        video = as_video(shape)
+        paper = self._paper(video)
+        whole, alone = (
+            "; ".join(
+                f"one {unit}: {up_significant(found(video, unit), 4):.4g}" for unit in _LISTED
+            )
+            for found in (self._epsilon, self._epsilon_alone)
+        )
+        return dataclasses.replace(
+            made,
+            epsilon=self._epsilon(video, self.as_unit()),
+            published_claim=(
+                f"CLAIMED, NOT VALID: epsilon {self.epsilon:g} and delta {self.delta:g} for one "
+                f"frame, with noise of {paper.sigma_1():.4f} on the projection, calibrated to "
+                "255/sqrt(k) where one frame moves it by 255 sqrt(d), and of "
+                f"{paper.sigma_2():.4f} on its covariance, which one frame moves by 255^2 d or so"
+            ),
+            caveats=(
+                *made.caveats,
+                f"Epsilon that is proved for the noise as published, at delta {self.delta:g}: "
+                f"{whole}.",
+                f"Of the noisy projection alone, without the covariance: {alone}.",
+                self._said_of_v(video),
+                "What hides a person here is the projection, which loses most of the picture.",
+            ),
+        )
+
+    def _said_of_v(self, shape: Shape) -> str:
+        if self.rank is None:
+            return (
+                "The covariance gets the paper's second noise and is decomposed, as published; all "
+                "its directions together cancel, but for rounding."
+            )
+        return (
+            f"Of the covariance's {self.k(shape)} directions {self._kept(shape)} are kept, which "
+            "the paper does not do: with all of them it cancels."
+        )
+
+    def _epsilon(self, shape: Shape, unit: Unit) -> float:
+        """What is proved for both published noises together."""
+        apart = 2 * self.bound(shape, unit)
+        return gaussian_epsilon(apart / self.scale(shape).sigma, self.delta - sum(self._tails()))
+
+    def _epsilon_alone(self, shape: Shape, unit: Unit) -> float:
+        """What is proved for the projection's noise: exactly, where one frame is touched."""
+        tail, rounding = self._tails()[:2]
+        frames = random_projection.rows_touched(shape, unit)[0]
+        own = sensitivity.of_array(unit, shape) * (1 + 1e-12)
+        scale, half = self.scale(shape), own * self._stretch(shape) / 2
+        apart = 2 * rounded_bound(half, scale.grid, frames * self.k(shape))
+        bound = gaussian_epsilon(apart / scale.sigma, self.delta - tail - rounding)
+        if frames > 1:
+            return bound
+        on_grid = apart - 2 * half  # is not stretched by R
+        return min(bound, _true_epsilon(self._paper(shape), own + on_grid, rounding))
+
+    def expected_error(self, shape: Shape | Shapes) -> float:
+        """Standard deviation of the noise on each projected number."""
+        return self.scale(shape).sigma
+
+    def visible(self, shape: Shape | Shapes) -> float:
+        """Share of what is shown that is the picture: hardly ever more than columns allow."""
+        video = as_video(shape)
+        kept, sigma = self.k(video) / math.prod(video[1:]), self.scale(video).sigma
+        if self.form == "truncated":
+            sigma /= self._weights(video)[0]
+        stretch = 1.0 if self.form in ("orthonormal", "truncated") else kept  # of R, squared
+        return sight.raw(sigma**2 * stretch, projected=kept)
+
+    def looks_released(
+        self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
+    ) -> bool | None:
+        """Whether frames lie in the directions that a public R keeps."""
+        if self._tails() or len(public_seeds) != 1:
+            return None
+        return self._projection(public_seeds[0], shape).looks_kept(frames, middle=self._middle())
+
+    def _projection(self, seed: int, shape: Shape) -> Projection:
+        kind = GaussianProjection if self._tails() else OrthonormalProjection
+        return random_projection.drawn(kind, seed, shape[1:], self.k(shape))
+
+    def _radius(self, shape: Shape) -> float:
+        return self.radius or 64 * math.sqrt(self.k(shape))
+
+    def _middle(self) -> float:
+        return 0.0 if self.form == "as_published" else 127.5
+
+    def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
+        """The projected rows of a chunk, flat; for truncated, the covariance behind them."""
+        size = self._together(chunk)
+        return self._vector(
+            (
+                gather_frames(list(itertools.islice(frames, size)), chunk, start=start, count=size)
+                for start in range(0, chunk.length, size)
+            ),
+            chunk,
+        )
+
+    def measure_together(self, frames: Array, chunk: Chunk) -> Array:
+        """The same of frames that are on the device already."""
+        size = self._together(chunk)
+        return self._vector(
+            (frames[start : start + size] for start in range(0, chunk.length, size)), chunk
+        )
+
+    def _together(self, chunk: Chunk) -> int:
+        """Frames that are projected at once."""
+        return _FRAMES if self._tails() else batch_frames(*chunk.size[1:])
+
+    def _vector(self, batches: Iterator[Array], chunk: Chunk) -> Array:
+        drawn, middle = self._projection(chunk.seed, chunk.shape), self._middle()
+        projected = concat([drawn.forward(batch, middle=middle) for batch in batches])
+        if not self._has_covariance:
+            return projected.reshape(-1)
+        if self.form == "as_published":
+            plain = fetch(projected)
+            squares = (plain.T @ plain) * self._printed_weight(chunk.shape)
+            return np.concatenate([plain.reshape(-1), squares.reshape(-1)])
+        kept = random_projection.clipped(fetch(projected), self._radius(chunk.shape))
+        weights = self._weights(chunk.shape)
+        squares = random_projection.packed(kept.T @ kept)
+        return np.concatenate([kept.reshape(-1) * weights[0], squares * weights[1]])
+
+    def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
+        """The pseudoinverse, by way of the covariance's directions where it is used."""
+        drawn = self._projection(chunk.seed, chunk.shape)
+        if self._has_covariance:
+            measured = self._directed(measured, chunk, drawn)
+        rows = send(measured).reshape(chunk.length, self.k(chunk.shape))
+        size = self._together(chunk)
+        for start in range(0, chunk.length, size):
+            yield drawn.frames(rows[start : start + size], middle=self._middle())
+
+    def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+        """One unit black or white; in grey videos where black ones would be clipped to the same."""
+        black, white = super().worst_case(shape)
+        if self._tails():
+            return black, white
+        grey = np.where(black == white, 127, 0).astype(np.uint8)
+        return black + grey, white + grey
+
+    def worlds_given(
+        self, worlds: tuple[np.ndarray, np.ndarray], chunks: list[Chunk]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The unit in black and white along R, where the bound holds for every R.
+
+        sign(R R^T u) is stretched by no less than u = 1 is, as |u R|^2 is convex.
+        """
+        if self._tails():
+            return worlds
+        drawn = self._projection(chunks[0].seed, chunks[0].shape)
+        is_seen = fetch(drawn.backward(drawn.forward(worlds[1], middle=127.5))) > 0
+        is_turned = (worlds[0] != worlds[1]) & ~is_seen
+        black, white = (np.where(is_turned, 255 - world, world) for world in worlds)
+        return black, white
+
+    def _kept(self, shape: Shape) -> int:
+        """Directions of the covariance; it has no more than frames."""
+        k = self.k(shape)
+        if self.form == "as_published" and self.rank is None:
+            return k
+        return min(self.rank or max(1, k // 4), shape[0])
+
+    def _directed(self, measured: np.ndarray, chunk: Chunk, drawn: Projection) -> np.ndarray:
+        """The noisy rows, by way of the directions that are kept."""
+        k, kept = self.k(chunk.shape), self._kept(chunk.shape)
+        rows, squares = np.split(measured, [chunk.length * k])
+        if self.form == "as_published":
+            noisy = squares.reshape(k, k) / self._printed_weight(chunk.shape)
+            found = random_projection.right_directions(noisy, kept)
+            return drawn.along(rows.reshape(-1, k), found)
+        weights = self._weights(chunk.shape)
+        noisy = random_projection.unpacked(squares / weights[1], k)
+        top = np.linalg.eigh(noisy)[1][:, -kept:]
+        return drawn.along(rows.reshape(-1, k) / weights[0], top)
+
+
+@lru_cache(maxsize=64)
+def _true_epsilon(paper: published.VideoDprpClaim, distance: float, rounding_tail: float) -> float:
+    return paper.true_epsilon(distance, rounding_tail=rounding_tail)
+
+
+EXAMPLE = VideoDprp(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4, columns=16)

@@ -1,0 +1,15 @@
+"""MViT-B [fan2021], for 224 x 224 pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from masquerade.networks.film_network import FilmNetwork
+
+
+@dataclass(frozen=True, kw_only=True)
+class MvitV1B(FilmNetwork):
+    """MViT-B [fan2021], for 224 x 224 pixels."""
+
+
+EXAMPLE = MvitV1B(from_scratch=True)

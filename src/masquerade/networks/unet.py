@@ -1,0 +1,135 @@
+"""A small U-Net from pictures to pictures, and how it redraws the frames of a film.
+
+Down three times by two and up again, with what was seen on the way down laid beside. It has no
+fixed size: a picture is continued at its edges until its sides can be halved three times. Groups
+of channels are normalised within a picture, so frames do not touch each other. It begins as a
+network that hardly changes anything: each pixel is mixed from what was there and what is painted
+over it, and at first nearly all of it is what was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from masquerade._torch import Tensor, nn, torch
+from masquerade.errors import BadInput
+from masquerade.io import atomic, devices
+from masquerade.networks import weight_files
+from masquerade.networks.convolutions import block
+
+_WEIGHTS = Path(__file__).parent / "weights"
+_WIDTHS = (24, 48, 96)
+_KEPT = 2.0  # log odds of what was there in a pixel, at first: 88 %
+_functional = nn.functional
+
+
+class UNet(nn.Module):
+    """Redraws pictures.
+
+    Args:
+        name: what its weights are called.
+        widths: channels on the way down; each step halves both sides.
+    """
+
+    def __init__(self, name: str = "unet", *, widths: Sequence[int] = _WIDTHS) -> None:
+        super().__init__()
+        self.name = name
+        sizes = [3, *widths]
+        self.step_px = 2 ** len(widths)
+        self.down = nn.ModuleList(
+            nn.Sequential(*block(2, a, b, 2), *block(2, b, b, 1))
+            for a, b in zip(sizes, widths, strict=False)
+        )
+        steps = list(zip(widths[::-1], widths[-2::-1], strict=False))
+        self.up = nn.ModuleList(nn.Sequential(*block(2, a + b, b, 1)) for a, b in steps)
+        self.out = nn.Conv2d(widths[0], 16, 3, padding=1)  # three colours and a share of 4 pixels
+        nn.init.zeros_(self.out.weight)
+        with torch.no_grad():
+            self.out.bias.copy_(torch.tensor([0.0] * 12 + [_KEPT] * 4))  # type: ignore[union-attr]
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """Pictures (N, 3, H, W) from -1 to 1 to others of the same size and range."""
+        height, width = pictures.shape[2:]
+        pictures = self._continued(pictures)
+        seen, kept = pictures, []
+        for step in self.down:
+            seen = step(seen)
+            kept.append(seen)
+        for step, beside in zip(self.up, kept[-2::-1], strict=True):
+            larger = _functional.interpolate(seen, scale_factor=2.0, mode="nearest")
+            seen = step(torch.cat([larger, beside], dim=1))
+        out = _functional.pixel_shuffle(self.out(seen), 2)  # (N, 4, H, W)
+        painted, share = out[:, :3].tanh(), out[:, 3:].sigmoid()
+        drawn = share * pictures + (1 - share) * painted
+        return drawn[..., :height, :width]
+
+    def _continued(self, pictures: Tensor) -> Tensor:
+        """Pictures whose sides can be halved as often as is needed."""
+        below, right = (-side % self.step_px for side in pictures.shape[2:])
+        return _functional.pad(pictures, (0, right, 0, below), mode="replicate")
+
+
+def pretrained(name: str) -> UNet:
+    """The U-Net with weights that come with this package, on the chosen device.
+
+    Raises:
+        BadInput: if there are none.
+    """
+    path = _WEIGHTS / f"{name}.safetensors"
+    if not path.is_file():
+        raise BadInput(
+            f"Expected the weights of {name} in this package, got none; make them with masquerade "
+            f"recipe anonymise --task {name} --out {path}."
+        )
+    net = UNet(name)
+    weight_files.load_weights(net, path, keep_head=True)
+    return net.to(devices.chosen()).eval()
+
+
+def save(net: UNet, path: Path) -> None:
+    """Write the weights in half precision, all or nothing, with the network's name."""
+    halves = {
+        key: value.detach().half().cpu().contiguous() for key, value in net.state_dict().items()
+    }
+    atomic.write_whole(path, weight_files.files.save(halves, metadata={"name": net.name}))
+
+
+def redrawn(net: UNet, frame: np.ndarray, *, lines: int) -> np.ndarray:
+    """One frame as the network draws it.
+
+    Args:
+        net: on any device.
+        frame: (H, W, 3) uint8.
+        lines: of the picture that the network sees, its shorter side; larger frames are made
+            smaller by means, and the drawing is enlarged again.
+
+    Returns:
+        (H, W, 3) uint8.
+    """
+    where = next(net.parameters()).device
+    picture = torch.tensor(np.ascontiguousarray(frame), device=where).permute(2, 0, 1)[None]
+    size = (picture.shape[2], picture.shape[3])
+    with torch.inference_mode():
+        drawn = net(_smaller(picture.float() / 127.5 - 1, lines))
+        if tuple(drawn.shape[2:]) != size:
+            drawn = _functional.interpolate(drawn, size=size, mode="bilinear", align_corners=False)
+        levels = as_levels(drawn[0])
+    found: np.ndarray = levels.permute(1, 2, 0).contiguous().cpu().numpy()
+    return found
+
+
+def as_levels(pictures: Tensor) -> Tensor:
+    """Values from -1 to 1 as bytes."""
+    return ((pictures + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)
+
+
+def _smaller(picture: Tensor, lines: int) -> Tensor:
+    """A picture (1, 3, H, W) with at most that many pixels along its shorter side."""
+    scale = lines / min(picture.shape[2:])
+    if scale >= 1:
+        return picture
+    size = tuple(max(1, round(side * scale)) for side in picture.shape[2:])
+    return _functional.interpolate(picture, size=size, mode="area")

@@ -1,1 +1,0 @@
-"""Bodies, skeletons, looks, raster and camera: figures that Stage and avatars both draw."""

@@ -1,0 +1,1 @@
+"""Places: noise where a film shows where it was made."""

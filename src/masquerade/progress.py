@@ -1,0 +1,128 @@
+"""Progress on standard error, with an estimate: bars on a screen, elsewhere a line now and then.
+
+Notes for the owner of a recording alone: said in the house, never written into a receipt.
+
+What a heuristic finds out about a private recording may matter to its owner (a mask that selects
+nothing) and must not be published. It says an aside; whoever listens shows it as private.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from masquerade._formatting import about_seconds, printable
+
+_SOONEST, _LATEST = 10.0, 60.0  # seconds from one line to the next
+
+
+def bars(*, is_shown: bool = True) -> Progress:
+    """Bars with the time that is left; they vanish when the work is done.
+
+    Where standard error is no screen they are lines, the first after ten seconds; with ``--json``
+    there are none, since a machine reads it.
+    """
+    console = Console(stderr=True)
+    if is_shown and not console.is_terminal and "--json" not in sys.argv:
+        return _Lines()
+    columns = (
+        TextColumn("{task.description:24}", markup=False),
+        BarColumn(),
+        TimeRemainingColumn(),
+    )
+    is_off = not (console.is_terminal and is_shown)
+    return Progress(*columns, console=console, transient=True, disable=is_off)
+
+
+class _Lines(Progress):
+    """Draws nothing; whoever reports a step may give rise to a line."""
+
+    def __init__(self) -> None:
+        super().__init__(disable=True)
+        self._began = self._last = time.monotonic()
+        self._since: dict[str, tuple[float, float]] = {}  # when work began, and with what done
+
+    def update(self, task_id: TaskID, *args: Any, **change: Any) -> None:
+        super().update(task_id, *args, **change)
+        self._report(task_id)
+
+    def advance(self, task_id: TaskID, advance: float = 1) -> None:
+        super().advance(task_id, advance)
+        self._report(task_id)
+
+    def _report(self, task_id: TaskID) -> None:
+        task, now = self.tasks[task_id], time.monotonic()
+        since, before = self._since.setdefault(task.description, (now, task.completed))
+        passed = now - self._began
+        if now - self._last < min(max(_SOONEST, passed / 20), _LATEST):
+            return
+        self._last = now
+        said = [printable(task.description)]
+        if task.completed:
+            of = "" if task.total is None else f" of {task.total:.0f}"
+            said.append(f"step {task.completed:.0f}{of}")
+        said.append(f"{timedelta(seconds=round(passed))} so far")
+        if task.remaining and task.completed > before:
+            left = task.remaining * (now - since) / (task.completed - before)
+            said.append(f"{about_seconds(left)} left of it")
+        print(", ".join(said), file=sys.stderr, flush=True)
+
+
+def teller(progress: Progress) -> Callable[[str, int, int], None]:
+    """Called with what is done, how far, and of how much: a bar for each kind of work."""
+    tasks: dict[str, TaskID] = {}
+
+    def tell(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = progress.add_task(what, total=total)
+        progress.update(tasks[what], completed=done)
+
+    return tell
+
+
+def waiting(what: str, *, seconds: float) -> AbstractContextManager[object]:
+    """A spinner for work in one piece, with how long it should take."""
+    console = Console(stderr=True)
+    about = "a moment" if seconds < 2 else f"about {seconds:.0f} s"
+    if console.is_terminal:
+        return console.status(f"{what}, {about}")
+    if seconds >= _SOONEST and "--json" not in sys.argv:
+        print(f"{what}, {about}", file=sys.stderr, flush=True)
+    return nullcontext()
+
+
+_HEARD: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("heard", default=None)
+
+
+def aside(said: str) -> None:
+    """Tell the owner; without a listener nothing happens."""
+    heard = _HEARD.get()
+    if heard is not None and said not in heard:
+        heard.append(said)
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[list[str]]:
+    """What is said inside the block, each once, also by threads that it starts.
+
+    Example:
+        >>> with listening() as heard:
+        ...     aside("the mask is constant")
+        >>> heard
+        ['the mask is constant']
+    """
+    heard: list[str] = []
+    token = _HEARD.set(heard)
+    try:
+        yield heard
+    finally:
+        _HEARD.reset(token)

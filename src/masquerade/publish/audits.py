@@ -1,0 +1,282 @@
+"""An audit of training: what a method, or a model's receipt, claims beside what canaries show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypedDict
+
+from masquerade import _check, _json, catalog
+from masquerade._formatting import shown, shown_below
+from masquerade.audits.bounds import confidence_each, least, poisson_tradeoff
+from masquerade.audits.canaries import Flock, MadeUpFilms, Sung, sing_again
+from masquerade.audits.game import Claim, Game, MechanismGame
+from masquerade.audits.one_run import one_run_coins, one_run_poisson
+from masquerade.collection import Medium
+from masquerade.errors import BadInput
+from masquerade.guarantee import Relation
+from masquerade.mechanism import VideoMechanism
+from masquerade.networks.mvit_small import MvitSmall
+from masquerade.networks.network import Network, network_of
+from masquerade.noise import Noise
+from masquerade.publish.models import make_method
+from masquerade.publish.receipts import check_receipt, promise_of
+from masquerade.result import Answer
+from masquerade.scores import Evidence
+from masquerade.training.ensemble import Ensemble
+from masquerade.training.learner import Tell
+from masquerade.training.method import Method, WithPublic
+from masquerade.training.model_file import said_of
+
+_METHODS = (  # canaries know these
+    *("dp_sgd", "feature_dp", "feature_projective", "mask_dp", "multi_clip", "pate", "projected"),
+    "tempdiff",
+)
+
+
+def games() -> dict[str, str]:
+    """The names that can be played, and the room of each."""
+    found = {name: "audit" for name in catalog.names("audit")}
+    formal = (
+        name for name in catalog.names("release") if not catalog.is_a("release", name, "Heuristic")
+    )
+    return found | {name: "release" for name in formal}
+
+
+def find_game(name: str) -> Game:
+    """The game of that name: an entry of the audit room, or a mechanism's own worst case."""
+    if name not in games():
+        raise ValueError(_check.unknown("game", name, (*games(), *_METHODS)))
+    example = catalog.example(games()[name], name)
+    if games()[name] == "audit":
+        game: Game = example
+        return game
+    trials = 4_000 if isinstance(example, VideoMechanism) else 10_000  # of which each costs more
+    return MechanismGame(mechanism=example, trials=trials)
+
+
+def audit_game(
+    game: Game, *, trials: int | None = None, confidence: float = 0.95, noise: Noise | None = None
+) -> Evidence:
+    """Play a game and give what was measured; a `MechanismGame` is a mechanism's own.
+
+    Args:
+        game: two worlds that differ in one unit, and a claim.
+        trials: in each world; by default the game's own number.
+        confidence: that the lower bound holds.
+        noise: of the mechanism; by default the operating system.
+    """
+    scores = game.play(game.trials if trials is None else trials, noise or Noise())
+    return game.evidence(scores, confidence=confidence)
+
+
+_BOUNDS = {  # how each is called in a line
+    "curve": "whole curve",
+    "coins": "coins alone",
+    "independent": "as independent trials",
+}
+_FEWEST = 48  # units, of which a quarter are films
+_MOST_ALONG = 500  # canaries of a subspace, which has a direction for each
+_NO_RECORDING = "No private recording was read and no ledger charged; the model was thrown away."
+
+
+class SampledRun(TypedDict):
+    """What a bound by Poisson-sampled steps is told."""
+
+    sampling_prob: float
+    steps: int
+    relation: Relation
+    delta: float
+    confidence: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimant:
+    """What is audited.
+
+    Args:
+        method: how it learns.
+        units: that it has, if they are known.
+        network: what learns.
+    """
+
+    method: Method | Ensemble
+    units: int | None = None
+    network: Network = field(default_factory=MvitSmall)
+
+
+def of_method(name: str, *, epsilon: float | None, form: str | None) -> Claimant:
+    """A method of that name, with its usual settings but for those given."""
+    usual = make_method(name, epsilon=8.0, unit="subject")
+    unit = "video" if isinstance(usual, Method) else "subject"
+    target = epsilon if epsilon is not None else 8.0 if isinstance(usual, Method) else 2.0
+    given = {} if form is None else {"form": form}
+    if given and not hasattr(usual, "form"):
+        raise ValueError("Expected no --form for this method: it has one only.")
+    return Claimant(method=make_method(name, epsilon=target, unit=unit, **given))
+
+
+def of_model(path: Path) -> Claimant:
+    """The method that a model's receipt tells of, with as many units and the same network.
+
+    Raises:
+        BadInput: if file and receipt do not agree, or it promises nothing.
+    """
+    receipt = check_receipt(path)
+    if receipt.guarantee.epsilon is None:
+        raise BadInput(f"Expected a model with a claim to put to the test, got {path.name}.")
+    promise = promise_of(receipt)
+    method = promise.method if isinstance(promise, WithPublic) else promise
+    if isinstance(method, Ensemble):
+        return Claimant(method=method)
+    if not isinstance(method, Method):
+        raise BadInput(f"Expected a model (.safetensors), got {path.name}; audit its mechanism.")
+    network = network_of(said_of(path))
+    if network.KIND is not Medium.VIDEOS:
+        raise BadInput(
+            f"Expected a network for videos, got {network.name}: its gradients have a way of their "
+            "own, beside which no canary can be planted. Audit its method by name."
+        )
+    if not network.HAS_WEIGHTS:  # whatever it begins with is public
+        network = replace(network, weights=None, from_scratch=True)  # type: ignore[type-var]
+    return Claimant(method=method, units=receipt.shapes[0][0], network=network)
+
+
+def claim_of(method: Method, sung: Sung) -> Claim:
+    """What the method promises for that many units; of a published form, what its paper does."""
+    plan = sung.plan
+    is_published = method.shares_batch  # whose paper takes the batch to be secret
+    return Claim(
+        epsilon=method.epsilon if is_published else plan.epsilon(method.met),
+        delta=plan.delta,
+        unit=f"{method.unit}, {method.met.value}",
+        source=f"{method.name}{', as published' if is_published else ''}: {plan.sampler.units} "
+        f"units, {plan.steps} steps, noise multiplier {plan.noise_multiplier:.4g}",
+    )
+
+
+def evidence_of(
+    runs: Sequence[Sung], method: Method, *, confidence: float
+) -> dict[str, dict[str, Evidence]]:
+    """Every bound on what every attack showed in all runs, each at that confidence by itself."""
+    each = confidence_each(confidence, runs=len(runs))
+    one_by_one = [_of_one_run(sung, method, confidence=each) for sung in runs]
+    return {
+        attack: {
+            bound: least([one[attack][bound] for one in one_by_one], confidence=confidence)
+            for bound in bounds
+        }
+        for attack, bounds in one_by_one[0].items()
+    }
+
+
+def _of_one_run(sung: Sung, method: Method, *, confidence: float) -> dict[str, dict[str, Evidence]]:
+    delta, found = sung.plan.delta, dict[str, dict[str, Evidence]]()
+    run: SampledRun = {
+        "sampling_prob": sung.plan.sampler.sampling_prob,
+        "steps": sung.plan.steps,
+        "relation": method.met,
+        "delta": delta,
+        "confidence": confidence,
+    }
+    for name, scores in sung.scores.items():
+        found[name] = {
+            "curve": one_run_poisson(scores, **run),
+            "coins": one_run_coins(scores, delta=delta, confidence=confidence),
+        }
+    found["planted"]["independent"] = poisson_tradeoff(sung.scores["planted"], **run)
+    return found
+
+
+def audited(
+    claimant: Claimant,
+    *,
+    canaries: int,
+    films: int,
+    repeats: int = 1,
+    confidence: float = 0.95,
+    tell: Tell = lambda what, done, total: None,
+) -> tuple[Claim, dict[str, dict[str, Evidence]]]:
+    """Claim and evidence: one training run with canaries, or several.
+
+    Args:
+        claimant: what is audited.
+        canaries: that are planted; fewer where there are fewer units.
+        films: that are canaries too.
+        repeats: runs, each with coins of its own.
+        confidence: of each bound.
+        tell: called with what is done, how far, and of how much.
+    """
+    method = claimant.method
+    if not isinstance(method, Method) or not method.HAS_PRIVATE:
+        raise ValueError(f"Expected a method that learns with noise, got {method.name}.")
+    method = replace(method, class_weights=())  # which change no promise
+    films = 0 if method.shares_batch or method.HAS_SUBSPACE else films
+    canaries = min(canaries, _MOST_ALONG) if method.HAS_SUBSPACE else canaries
+    if claimant.units is not None:
+        if claimant.units < _FEWEST:
+            raise ValueError(
+                f"Expected at least {_FEWEST} units, got {claimant.units}: so few coins tell "
+                "nothing. Audit the method by its name."
+            )
+        films = min(films, claimant.units // 4)
+        canaries = min(canaries, claimant.units - films)
+    films = films if films >= _FEWEST // 4 else 0
+    flock = Flock(
+        planted=canaries,
+        films=MadeUpFilms(count=films) if films else None,
+        units=claimant.units,
+    )
+    sung = sing_again(method, flock, runs=repeats, network=claimant.network, tell=tell)
+    return claim_of(method, sung[0]), evidence_of(sung, method, confidence=confidence)
+
+
+def answer(
+    name: str,
+    claim: Claim,
+    evidence: Mapping[str, Mapping[str, Evidence]],
+    *,
+    canaries: int,
+    repeats: int,
+) -> Answer:
+    """What the command line prints; the bound that decides is fixed beforehand.
+
+    It is the one by the whole curve, of planted canaries: it holds although they share a run.
+    """
+    _check.count(canaries=canaries, repeats=repeats)
+    deciding = evidence["planted"]["curve"]
+    is_refuted = deciding.refutes(claim.epsilon)
+    lines = [
+        f"Claim:    epsilon {shown(claim.epsilon)} at delta {shown(claim.delta)} for one "
+        f"{claim.unit} ({claim.source})",
+        f"Evidence: epsilon is at least {shown_below(deciding.epsilon_at_least, 4)} with "
+        f"confidence {deciding.confidence:g} ({_counted(repeats)}, {deciding.attack}); "
+        f"{deciding.limit}",
+        f"Assumes:  {deciding.assumes}",
+    ]
+    for bounds in evidence.values():
+        said = [
+            f"{_BOUNDS[bound]} {shown_below(found.epsilon_at_least, 4)}"
+            for bound, found in bounds.items()
+        ]
+        attack = next(iter(bounds.values())).attack
+        lines.append(f"  {attack}: {', '.join(said)}")
+    return Answer(
+        data={
+            "game": name,
+            "claim": _json.encode(claim),
+            "evidence": _json.encode(deciding),
+            "all_evidence": {key: _json.encode(dict(each)) for key, each in evidence.items()},
+            "canaries": canaries,
+            "repeats": repeats,
+            "is_private": False,
+            "refuted": is_refuted,
+        },
+        lines=[*lines, _NO_RECORDING, deciding.verdict(claim.epsilon)],
+        exit_code=5 if is_refuted else 0,
+    )
+
+
+def _counted(repeats: int) -> str:
+    return "one run" if repeats == 1 else f"the least of {repeats} runs"

@@ -1,0 +1,283 @@
+"""Public recordings beside the private ones, for methods that are guided by some.
+
+Which part of a data set a command means.
+
+A collection of which only the recordings change on their way: it has its parts and labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from masquerade import catalog
+from masquerade.collection import About, Collection, Count, Labels, Medium, PublishedCounts
+from masquerade.errors import BadInput
+from masquerade.io.video import MAX_PIXELS, probe, read
+from masquerade.recordings import Signal, Video
+from masquerade.training.method import Method
+from masquerade.training.projecting import Projecting
+
+_CALLED = {  # parts of photos, the first that there is; MPII's publisher keeps its test's joints
+    "train": ("train", "training"),
+    "test": ("valid", "test", "val", "validation"),
+}
+
+
+def split_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
+    """The part of a data set that is meant, unless its own flag names another one.
+
+    Raises:
+        BadInput: if it holds no videos.
+    """
+    if collection.kind != Medium.VIDEOS:
+        raise BadInput(f"Expected a data set of videos, got {collection.ABOUT.title}.")
+    return collection.unless_chosen(wanted)
+
+
+def photos_of(collection: Collection[Any], wanted: str) -> Collection[Any]:
+    """The photos that are meant, unless a flag names a part; publishers call theirs differently.
+
+    Raises:
+        BadInput: if it holds no photos.
+    """
+    photos = collection.of_kind(Medium.PHOTOS)
+    there = [name for name in _CALLED[wanted] if name in photos.parts]
+    return photos.unless_chosen(there[0] if there else wanted)
+
+
+def signals_of(
+    collection: Collection[Any], *, public: str = "", test: str = ""
+) -> dict[str, Collection[Any]]:
+    """A data set of signals in three: ``train`` is private, ``public``, and ``test``.
+
+    Args:
+        collection: with a public split of its own, or with subjects to choose from.
+        public: names of subjects whose signals are public, with commas; where there is no split.
+        test: names of subjects to test on.
+
+    Raises:
+        BadInput: if it holds no signals, or nobody knows whose they are.
+        ValueError: if subjects are not named, or not there, or if there is a split already.
+    """
+    signals = collection.of_kind(Medium.SIGNALS)
+    if "public" not in signals.parts:
+        return _by_subjects(signals, public=public, test=test)
+    for split, given in (("public", public), ("test", test)):
+        if given:
+            raise ValueError(
+                f"Expected no --{split}-subjects with {catalog.name_of(collection).capitalize()}, "
+                f"which has its own {split} split, got {given}; leave it out."
+            )
+    return {name: signals.part(name) for name in ("train", "public", "test")}
+
+
+def _by_subjects(
+    collection: Collection[Any], *, public: str, test: str
+) -> dict[str, Collection[Any]]:
+    bare = [labels.name for labels in collection.labels if labels.subject is None]
+    if bare:
+        raise BadInput(
+            f"Expected to know whose every recording is, got nobody for {bare[0]}; list them in a "
+            "manifest with a column subject, or with a column split that says public."
+        )
+    people = list(dict.fromkeys(str(labels.subject) for labels in collection.labels))
+    named = {"public": _names(public), "test": _names(test)}
+    for name, chosen in named.items():
+        missing = [one for one in chosen if one not in people]
+        if missing or not (chosen or name == "test"):
+            raise ValueError(
+                f"Expected --{name}-subjects with some of {', '.join(people)}, got "
+                f"{', '.join(missing) or 'none'}."
+            )
+    rest = [one for one in people if one not in named["public"] and one not in named["test"]]
+    if not rest or set(named["public"]) & set(named["test"]):
+        raise ValueError(
+            "Expected subjects in one part each, and some that are private, got --public-subjects "
+            f"{public} and --test-subjects {test or 'none'} of {', '.join(people)}; name fewer."
+        )
+    parts = {"train": tuple(rest), **named}
+    return {name: collection.of_subjects(chosen) for name, chosen in parts.items() if chosen}
+
+
+def unmasked(collection: Collection[Any]) -> Collection[Any]:
+    """The collection as it is on disk, where a door has put masks to its recordings."""
+    while hasattr(collection, "unmasked"):
+        collection = collection.unmasked
+    return collection
+
+
+def public_part_of(collection: Collection[Any]) -> dict[str, Any]:
+    """Which part of which data set this is, in public words: no paths, no names of people.
+
+    Of a made-up world every number that was chosen is said, since nobody lives there. Empty for a
+    data set that is not one of ours, whose fields may say anything.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from masquerade.datasets.folder import Folder
+        >>> public_part_of(Folder(root=Path("/ward"), split="train"))
+        {'data': 'folder', 'split': 'train'}
+    """
+    collection = unmasked(collection)
+    name = catalog.name_of(collection)
+    if type(collection).__module__ != f"masquerade.datasets.{name}":
+        return {}
+    values = {each.name: getattr(collection, each.name) for each in fields(collection)}  # type: ignore[arg-type]
+    said = {
+        each.name: values[each.name]
+        for each in fields(collection)  # type: ignore[arg-type]
+        if isinstance(each.default, str | int | float) or each.name == "split"
+    }  # paths and people have no such default
+    if collection.ABOUT.is_made_up:
+        said |= {name: _listed(value) for name, value in values.items() if value is not None}
+    if "split" in said:
+        said["split"] = collection.part_name
+    return {"data": name} | said
+
+
+def _listed(value: object) -> object:
+    """As JSON gives it back."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def is_of_made_up(said: Mapping[str, Any]) -> bool:
+    """Whether a model learned from people who never lived, and so did what it began with.
+
+    Args:
+        said: what its file says of it.
+    """
+    name = (said.get("learned") or {}).get("data")
+    is_known = name in catalog.names("data") and catalog.example("data", name).ABOUT.is_made_up
+    return is_known and said.get("first_weights") in ("random", "shipped", "made_up")
+
+
+def held_out_by(
+    tested: Collection[Any], said: Mapping[str, Any], *, learned_from: int | None = None
+) -> str:
+    """Why a model did not learn from these recordings; empty where it may have.
+
+    Args:
+        tested: what it is tested on.
+        said: what the model's file says of it; `public_part_of` what it learned from.
+        learned_from: how many of them are on its private list; None where it has none.
+
+    Returns:
+        ``made up``, ``contents`` (none is on the list, and they are another split or data set),
+        ``split`` (a publisher's splits of one list are disjoint), ``named`` (the caller chose the
+        people, and a model's file does not say whom it learned from), or nothing.
+    """
+    if tested.ABOUT.is_made_up or is_of_made_up(said):
+        return "made up"
+    learned, here = said.get("learned") or {}, public_part_of(tested)
+    split, own = here.pop("split", "all"), learned.get("split", "all")
+    is_apart = bool(tested.chosen_subjects) if split == "all" else own not in ("all", split)
+    if learned_from is not None:  # footage cut or encoded anew is not on the list
+        is_other = learned.get("data") not in (None, here.get("data"))
+        return "contents" if not learned_from and (is_other or is_apart) else ""
+    if split == "all":
+        return "named" if is_apart else ""
+    is_one = {**learned, "split": ""} == {**here, "split": ""} and bool(tested.ABOUT.citation)
+    return "split" if is_one and is_apart else ""
+
+
+def _names(given: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.strip() for word in given.split(",") if word.strip()))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WrappedVideos(Collection[Video]):
+    """A collection of which only the recordings themselves change on their way.
+
+    Args:
+        unmasked: the collection.
+    """
+
+    ABOUT: ClassVar[About]  # the collection's
+    unmasked: Collection[Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ABOUT", self.unmasked.ABOUT)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The collection's."""
+        return self.unmasked.parts
+
+    @property
+    def chosen_part(self) -> str | None:
+        """The collection's."""
+        return self.unmasked.chosen_part
+
+    @property
+    def part_name(self) -> str:
+        """The collection's."""
+        return self.unmasked.part_name
+
+    @property
+    def chosen_subjects(self) -> tuple[str, ...]:
+        """The collection's."""
+        return self.unmasked.chosen_subjects
+
+    @property
+    def activities(self) -> tuple[str, ...]:
+        """The collection's."""
+        return self.unmasked.activities
+
+    @property
+    def class_source(self) -> str:
+        """The collection's."""
+        return self.unmasked.class_source
+
+    @property
+    def published(self) -> PublishedCounts:
+        """The collection's."""
+        return self.unmasked.published
+
+    def part(self, name: str) -> Self:
+        """The same of a part of the collection."""
+        return replace(self, unmasked=self.unmasked.part(name))
+
+    def check(self) -> tuple[Count, ...]:
+        """The collection's."""
+        return self.unmasked.check()
+
+    def _find(self) -> Sequence[Labels]:
+        return self.unmasked.labels
+
+
+def guides_of(data: Collection[Any], method: Method) -> Collection[Any] | Sequence[Signal]:
+    """Public recordings beside the private ones, where a method needs some."""
+    if not isinstance(method, Projecting):
+        return ()
+    if "public" not in data.parts:
+        raise ValueError(
+            f"Expected a data set with a public part for {method.name}, which finds its subspace "
+            f"by public recordings, got {data.ABOUT.title}; use dp_sgd or feature_dp, or train in "
+            "Python with public= recordings of your own."
+        )
+    return data.part("public")
+
+
+def probe_file(path: Path | str, *, max_pixels: int = MAX_PIXELS) -> probe.Contents:
+    """What a video or picture file holds; it is decoded once, all of it."""
+    return probe.probe(Path(path), max_pixels=max_pixels)
+
+
+def read_video(path: Path | str) -> Video:
+    """A whole video in memory, as uint8 RGB; for long ones use `release_file`, which streams."""
+    frames, rate_hz = read.whole(Path(path))
+    return Video(frames=frames, rate_hz=rate_hz)
+
+
+def make_collection(name: str, /, **options: Any) -> Collection[Any]:
+    """A data set by its name; the options are the fields of its class, such as ``root``.
+
+    Example:
+        >>> len(make_collection("stage", split="test"))
+        108
+    """
+    found: Collection[Any] = type(catalog.example("data", name))(**options)
+    return found

@@ -1,0 +1,307 @@
+"""Bring masks and recordings together: from a folder of mask files, or by a segmenter.
+
+Make masks once, as files that can be looked at and used again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from tyro.conf import Positional
+
+from masquerade.collection import Collection, Labels, Medium
+from masquerade.datasets import mask_files
+from masquerade.datasets.manifest import Manifest
+from masquerade.datasets.mask_files import Form, MaskFiles, Side
+from masquerade.errors import BadInput
+from masquerade.io import atomic
+from masquerade.progress import bars
+from masquerade.publish.collections import WrappedVideos
+from masquerade.recordings import Video
+from masquerade.result import Answer
+from masquerade.training.views import Private, public_view
+
+SEGMENTER, TABLE = "segmenter", "table"  # the words for them, where a folder could stand
+THRESHOLD, MARGIN_PX = 0.7, 2
+_FORMS = {
+    Form.PICTURES: "PNG files",
+    Form.ARRAY: "arrays",
+    Form.AVATAR: "an avatar's",
+    Form.FILM: "videos",
+}
+_AVATARS = {
+    "background": "of an avatar's masks only what is surely drawn (eroded_r) is public, and what "
+    "its generator carried over from the private background is outside this guarantee",
+    "person": "of an avatar's masks all that blending touched (q) is private",
+}
+_NOTES = {
+    ("person", True): "the mask covers everything: nothing of them is public",
+    ("person", False): "the mask is empty: nothing of them is private, and all is used",
+    ("background", True): "the mask covers everything: nothing of them is private, and all is used",
+    ("background", False): "the mask is empty: nothing of them is public",
+}
+
+
+class Maker(Protocol):
+    """Where masks come from."""
+
+    IN_WORDS: ClassVar[str]
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse recordings, by their names, that will have no mask."""
+
+    def mask(self, name: str, video: Video) -> np.ndarray:
+        """(T, H, W) bool, True on people."""
+
+    def source(self) -> str:
+        """The same in public words, once all were read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromFiles:
+    """Masks of a folder."""
+
+    IN_WORDS: ClassVar[str] = "from files"
+    files: MaskFiles
+    forms: Counter[Form] = field(default_factory=Counter)
+    made_by: set[str] = field(default_factory=set)
+
+    def check(self, names: Sequence[str]) -> None:
+        """One mask for each, and each of its own."""
+        taken: dict[Path, str] = {}
+        for name in names:
+            other = taken.setdefault(self.files.path(name), name)
+            if other != name:
+                raise BadInput(
+                    f"Expected a mask for each recording, got one for {other} and {name}; rename "
+                    "one of the two.",
+                    is_public=True,
+                )
+
+    def mask(self, name: str, video: Video) -> np.ndarray:
+        """From its file."""
+        found = self.files.read(name, video.frames.shape)
+        self.forms[found.form] += 1
+        self.made_by.update([found.made_by] if found.made_by else [])
+        return found.person
+
+    def source(self) -> str:
+        """Which kinds of files."""
+        kinds = ", ".join(_FORMS[form] for form in Form if form in self.forms)
+        said = f"the masks, as files of the recordings' owner{f' ({kinds})' if kinds else ''}: "
+        said += "what is not clearly on the public side counts as private"
+        said += f"; {_AVATARS[self.files.private]}" if Form.AVATAR in self.forms else ""
+        made = (segmented(each, self.files.private) for each in sorted(self.made_by))
+        return "; ".join([said, *made])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromSegmenter:
+    """Masks by public networks; each is made once, and kept as bits."""
+
+    IN_WORDS: ClassVar[str] = "by a segmenter"
+    segmenter: Any
+    made: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Its networks must be at hand before anything private is read."""
+        self.segmenter.ready()
+
+    def mask(self, name: str, video: Video) -> np.ndarray:
+        """From the frames."""
+        if name not in self.made:
+            self.made[name] = np.packbits(self.segmenter.masks(video.frames), axis=2)
+        width = video.frames.shape[2]
+        return np.unpackbits(self.made[name], axis=2, count=width).astype(bool)
+
+    def source(self) -> str:
+        """Which networks, and what they may miss."""
+        return segmented(self.segmenter.in_words, self.segmenter.private)
+
+
+def segmented(in_words: str, private: Side) -> str:
+    """What a receipt says of masks that a segmenter made."""
+    missed = {"person": "of a person", "background": "of the background"}[private]
+    return (
+        "the masks, which a segmenter computed from the private recordings themselves "
+        f"({in_words}): they are taken as public although they depend on private pixels, and a "
+        f"pixel {missed} that it missed is treated as public: it is used without noise, and "
+        "nothing is promised for it"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MaskedVideos(WrappedVideos):
+    """The videos of a collection, each with a mask.
+
+    Args:
+        maker: where masks come from.
+        private: which side of them is.
+    """
+
+    maker: Maker
+    private: Side
+    _full: dict[str, bool] = field(default_factory=dict, init=False)  # of masks of one value
+
+    def __post_init__(self) -> None:
+        about = self.unmasked.ABOUT
+        said = replace(about, title=f"{about.title}, masks {self.maker.IN_WORDS}")
+        object.__setattr__(self, "ABOUT", said)
+
+    @property
+    def mask_source(self) -> str:
+        """Where the masks come from that were read so far."""
+        return self.maker.source()
+
+    def notes(self) -> list[str]:
+        """Whose masks cover everything or nothing; masks are public, so it may be said."""
+        found = Counter(self._full.values())
+        return [
+            f"In {found[is_full]} of {len(self)} recordings {_NOTES[self.private, is_full]}."
+            for is_full in (True, False)
+            if found[is_full]
+        ]
+
+    def _find(self) -> Sequence[Labels]:
+        self.maker.check([known.name for known in self.unmasked.labels])
+        return self.unmasked.labels
+
+    def _load(self, index: int) -> Video:
+        video, name = self.unmasked[index], self.labels[index].name
+        if video.person_mask is not None:
+            raise BadInput(
+                "Expected --masks with recordings that have none, got "
+                f"{self.unmasked.ABOUT.title}, which has its own; leave --masks out.",
+                is_public=True,
+            )
+        mask = self.maker.mask(name, video)
+        if mask.all() or not mask.any():
+            self._full[name] = bool(mask.all())
+        found: Video = replace(video, person_mask=mask)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PartlyShown(WrappedVideos):
+    """Videos with masks of which one side is grey, as a public part sees them.
+
+    Args:
+        private: the side that is not shown.
+    """
+
+    private: Side
+
+    def _load(self, index: int) -> Video:
+        video = self.unmasked[index]
+        found: Video = replace(video, frames=public_view(video, Private(self.private)))
+        return found
+
+
+def with_masks(
+    collection: Collection[Any],
+    masks: str | Path,
+    *,
+    private: Side,
+    threshold: float = THRESHOLD,
+    margin_px: int = MARGIN_PX,
+) -> MaskedVideos:
+    """The videos of a data set with masks from elsewhere.
+
+    Args:
+        collection: of videos.
+        masks: a folder (see `masquerade.datasets.mask_files`), the word segmenter, or the word table
+            for those that a manifest's column mask names.
+        private: which side of the masks is.
+        threshold: how sure a segmenter must be of a pixel that is to count as public.
+        margin_px: by which it makes the public side smaller.
+
+    Raises:
+        BadInput: if there is no such folder; when it is read, if a mask is missing or does not fit.
+        MissingExtra: if a segmenter is asked for and cannot be run.
+    """
+    maker: Maker
+    if str(masks) == SEGMENTER:
+        from masquerade.vision.person_segmenter import PersonSegmenter  # files need no network
+
+        look = PersonSegmenter(private=private, threshold=threshold, margin_px=margin_px)
+        maker = FromSegmenter(segmenter=look)
+    else:
+        if (threshold, margin_px) != (THRESHOLD, MARGIN_PX):
+            raise ValueError(
+                "Expected no --mask-threshold and --mask-margin with mask files, which say "
+                "themselves what is public; leave them out."
+            )
+        maker = FromFiles(files=_files(collection, masks, private))
+    return MaskedVideos(unmasked=collection, maker=maker, private=private)
+
+
+def _files(collection: Collection[Any], masks: str | Path, private: Side) -> MaskFiles:
+    if str(masks) != TABLE:
+        return MaskFiles(folder=Path(masks), private=private)
+    if not isinstance(collection, Manifest):
+        raise BadInput(
+            f"Expected a manifest with --masks table, got {collection.ABOUT.title}; give a folder "
+            "of masks.",
+            is_public=True,
+        )
+    return MaskFiles(folder=collection.folder, private=private, named=collection.mask_paths)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakeMasks:
+    """Make masks of people in a data set's videos with a segmenter, for --masks.
+
+    They show where people are, so they are private until you take them as public. Masks that stand
+    already are kept.
+
+    Args:
+        out: a folder for NAME.masks.npz; it is made.
+        side: the side of the masks that will be private, on which doubt falls.
+        mask_threshold: how sure the segmenter must be of a pixel that is to be public.
+        mask_margin: pixels by which the public side is made smaller.
+    """
+
+    ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+
+    out: Positional[Path]
+    side: Literal["background", "person"]
+    mask_threshold: float = THRESHOLD
+    mask_margin: int = MARGIN_PX
+
+    def run(self, entry: Collection[Any]) -> Answer:
+        """One recording after the other."""
+        from masquerade.vision.person_segmenter import PersonSegmenter  # needs an extra
+
+        if entry.kind is not Medium.VIDEOS or entry.ABOUT.is_made_up:
+            raise BadInput(f"Expected videos without masks of their own, got {entry.ABOUT.title}.")
+        segmenter = PersonSegmenter(
+            private=self.side, threshold=self.mask_threshold, margin_px=self.mask_margin
+        )
+        segmenter.ready()
+        made = 0
+        with bars() as progress:
+            task = progress.add_task("making masks", total=len(entry))
+            for index, known in enumerate(entry.labels):
+                target = self._target(known.name)
+                if not target.exists():
+                    mask = segmenter.masks(entry[index].frames)
+                    data = mask_files.packed(mask, private=self.side, made_by=segmenter.in_words)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    atomic.write_whole(target, data, is_private=True)
+                    made += 1
+                progress.advance(task)
+        said = f"Made {made} masks in {self.out}, for {self.side} private; "
+        said += f"{len(entry) - made} stood already. Look at them before you use them: a private "
+        said += "pixel that was missed is used without noise."
+        return Answer(data={"made": made, "stood": len(entry) - made}, lines=[said])
+
+    def _target(self, name: str) -> Path:
+        stem = PurePosixPath(name).with_suffix("")
+        if stem.is_absolute() or ".." in stem.parts:
+            raise BadInput(f"Expected a recording's name below its folder, got {name!r}.")
+        return self.out / f"{stem}.masks.npz"

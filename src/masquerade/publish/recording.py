@@ -1,0 +1,400 @@
+"""Publish one recording: an array, a signal, a video or a file, with its receipt."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from rich.progress import Progress
+
+from masquerade import _check, catalog
+from masquerade import ledger as ledgers
+from masquerade.errors import NotHidden
+from masquerade.io import arrays, atomic, devices, streams, video
+from masquerade.io.video import audio, write
+from masquerade.ledger.content import Content
+from masquerade.mechanism import (
+    Heuristic,
+    Mechanism,
+    Shapes,
+    Streams,
+    Studies,
+    Value,
+    arrays_of,
+    shapes_of,
+)
+from masquerade.mechanisms import expected_view
+from masquerade.noise import Noise
+from masquerade.progress import aside, bars
+from masquerade.publish.bills import bill_of
+from masquerade.publish.sources import (
+    Film,
+    LeftAsItWas,
+    Limits,
+    Numbers,
+    Recording,
+    Saving,
+    Unchanged,
+    find,
+)
+from masquerade.publish.spine import Bill, IfStanding, placed, publish
+from masquerade.receipt import Release, along_path, canonical_sha256, receipt_path, write_receipt
+from masquerade.recordings import Photo, Video
+from masquerade.wording import REPLACED
+
+_LEFT = "a recording that it leaves as it was: it found nobody, or no mask marks anybody"
+_NO_AVATAR = "a film in which no avatar stands: whoever was found was taken out or blurred"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How files are read and written.
+
+    Args:
+        heading: whether a .csv begins with the names of its columns, which are published.
+        saving: exact or visually lossless output, and whether the sound is kept.
+        if_standing: refuse, resume (keep an output of the same mechanism and shape) or overwrite.
+        device: cpu or cuda.
+        is_watched: whether a progress bar is shown.
+        limits: on the size of a file when it is unpacked.
+        accept_grey: write what is grey, or noise alone, all the same.
+        accept_unhidden: write what a heuristic leaves as it was, since it finds nobody to hide, or
+            in which no avatar stands, all the same.
+    """
+
+    heading: bool = False
+    saving: Saving = field(default_factory=Saving)
+    if_standing: IfStanding = IfStanding.REFUSE
+    device: str = "cpu"
+    is_watched: bool = True
+    limits: Limits = field(default_factory=Limits)
+    accept_grey: bool = False
+    accept_unhidden: bool = False
+
+    def __post_init__(self) -> None:
+        chosen = _check.choice(IfStanding, if_standing=self.if_standing)
+        object.__setattr__(self, "if_standing", chosen)
+
+
+def make_mechanism(name: str, **fields: Any) -> Mechanism:
+    """The mechanism of that name with these fields.
+
+    Example:
+        >>> make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame").name
+        'gaussian_noise'
+    """
+    mechanism: Mechanism = type(catalog.example("release", name))(**fields)
+    return mechanism
+
+
+def release_value(
+    value: Value,
+    mechanism: Mechanism,
+    *,
+    noise: Noise | None = None,
+    ledger: ledgers.Ledger | None = None,
+    accept_grey: bool = False,
+) -> Release[Value]:
+    """Release an array, a tuple of arrays (jointly), a `Signal` or a `Video`.
+
+    Args:
+        value: the private input; it is left alone.
+        mechanism: what to do with it.
+        noise: where the noise comes from; by default the operating system.
+        ledger: charged before the mechanism runs, if one is given.
+        accept_grey: give what is grey, or noise alone, all the same.
+
+    Raises:
+        ValueError: if nothing but noise would be left, and that is not accepted.
+    """
+    noise, shapes = noise or Noise(), shapes_of(value)
+    mechanism.guarantee(shapes)
+    mechanism.check(value)
+    if not (accept_grey or noise.is_rehearsal):
+        expected_view.refuse_useless(mechanism, isinstance(value, Video | Photo), shapes)
+    bill = bill_of(ledger, noise, partial(Content.of, value), mechanism)
+    bill.reserve()
+    try:
+        published = mechanism.apply(value, noise)
+    except Exception as error:
+        if bill.charged:
+            error.add_note(bill.spent)
+        raise
+    digest = canonical_sha256(published)
+    receipt = write_receipt(
+        mechanism, shapes=shapes, noise=noise, output_sha256=digest, **bill.charged
+    )
+    if late := bill.settle(receipt):
+        raise late
+    return Release(value=published, receipt=receipt)
+
+
+def release_file(
+    source: Path | str,
+    target: Path | str,
+    mechanism: Mechanism,
+    *,
+    noise: Noise | None = None,
+    ledger: ledgers.Ledger | None = None,
+    options: Options | None = None,
+) -> Release[Path]:
+    """Release a video, a picture or an array file; the receipt is written beside the output.
+
+    Releasing twice spends twice, so an output that stands there is refused. Under a ledger one
+    that was made from this very file is recognised and left alone; without a ledger nobody can
+    tell what it was made from, and ``options.if_standing`` decides. A rehearsal is written as
+    ``NAME.rehearsal.SUFFIX``.
+
+    Args:
+        source: the private file.
+        target: the output; its receipt stands beside it.
+        mechanism: what to do.
+        noise: where the noise comes from; by default the operating system.
+        ledger: charged before the mechanism runs, if one is given.
+        options: how files are read, written and treated when they stand there already.
+
+    Raises:
+        BadInput: if the source cannot be used.
+        BudgetExceeded: if the ledger cannot afford it.
+        FileExistsError: if the target stands there without a receipt of this very release.
+        ValueError: if nothing but noise would be left, and ``options`` do not accept that.
+    """
+    atomic.sweep(Path(target).parent)
+    return release_swept(
+        Path(source),
+        Path(target),
+        mechanism,
+        noise=noise or Noise(),
+        ledger=ledger,
+        options=options or Options(),
+    )
+
+
+def release_swept(
+    source: Path,
+    target: Path,
+    mechanism: Mechanism,
+    *,
+    noise: Noise,
+    ledger: ledgers.Ledger | None,
+    options: Options,
+) -> Release[Path]:
+    """The same where somebody has swept: if each of many did it, each would look at all others."""
+    with placed(target, noise=noise, source=source, if_standing=options.if_standing) as place:
+        found = find(
+            source,
+            heading=options.heading,
+            limits=options.limits,
+            is_charged=ledger is not None,
+        )
+        made = released(found, mechanism, place.target, options)
+        if not (place.stands or options.accept_grey or noise.is_rehearsal):
+            expected_view.refuse_useless(mechanism, isinstance(found, Film), found.shapes)
+        bill = made.bill(ledger, noise)
+        with devices.on(options.device):
+            return publish(made, place, noise=noise, bill=bill)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Made:
+    """A recording under a mechanism, for `doors.publish`; what cannot be written is refused.
+
+    Args:
+        promise: the mechanism.
+        target: of the output; its suffix says how it is written.
+        options: how else.
+    """
+
+    found: Recording
+    promise: Mechanism
+    target: Path
+    options: Options
+
+    @property
+    def shapes(self) -> Shapes:
+        """The public shapes of what is released."""
+        return self.found.shapes
+
+    def bill(self, ledger: ledgers.Ledger | None, noise: Noise) -> Bill:
+        """Who pays for it."""
+        has_sound = self.options.saving.keep_sound
+        return bill_of(
+            ledger, noise, lambda: self.found.content, self.promise, with_sound=has_sound
+        )
+
+    def _refuse_unhidden(self, got: str) -> None:
+        """Stop a heuristic that hides nobody, before its output has a name; nothing was spent."""
+        promise = self.promise
+        is_partial = isinstance(promise, Heuristic) and promise.is_partial
+        if is_partial and self.options.accept_unhidden:
+            aside(f"Published all the same: {got}.")
+        elif is_partial:
+            raise NotHidden(
+                f"Expected {promise.name} to hide somebody, got {got}. Nothing was published. "
+                "Look at it: if nobody is there who must be hidden, publish it with --yes (in "
+                "Python, Options(accept_unhidden=True)); else choose another mechanism, or cut it."
+            )
+
+    @property
+    def saved(self) -> Mapping[str, Any]:
+        """What the receipt says of the saving."""
+        return {"is_exact": self.options.saving.exact, "kept_sound": self.options.saving.keep_sound}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedTable(_Made):
+    """An array file under a mechanism: all at once."""
+
+    found: Numbers
+
+    def __post_init__(self) -> None:
+        """The mechanism takes the values, and the target's format can hold them."""
+        if self.options.saving.keep_sound:
+            raise ValueError("Expected a video to keep the sound of, got an array file.")
+        self.promise.guarantee(self.shapes)
+        self.promise.check(self.found.value)
+        arrays.writer(self.target, self.found.table)
+
+    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        """Release all numbers, then write them."""
+        numbers = arrays_of(self.promise.apply(self.found.value, noise))
+        if all(map(np.array_equal, numbers, arrays_of(self.found.value))):
+            self._refuse_unhidden(_LEFT)
+        arrays.writer(self.target, replace(self.found.table, arrays=numbers))(stream)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedFilm(_Made):
+    """A video under a mechanism: decoded, released and encoded frame by frame.
+
+    Memory does not grow with the length.
+    """
+
+    found: Film
+
+    def __post_init__(self) -> None:
+        """The mechanism works frame by frame, and the target's format can hold them."""
+        mechanism, path, target = self.promise, self.found.path, self.target
+        if not isinstance(mechanism, Streams):
+            raise ValueError(f"Expected a mechanism for videos, got {mechanism.name}.")
+        _check_export(mechanism, path, target)
+        if target.suffix.lower() not in video.WRITABLE:
+            raise ValueError(
+                f"Expected a video to become a video, got {target.name}; choose one of "
+                f"{', '.join(sorted(video.WRITABLE))}."
+            )
+        if self.options.saving.keep_sound:
+            audio.check(path, suffix=target.suffix)
+        guarantee = mechanism.guarantee(self.shapes)
+        if self.options.saving.keep_sound:
+            guarantee.with_sound()
+        mechanism.check(np.empty((1, *self.shapes[0][1:]), np.uint8))
+        self.film.check()
+
+    @property
+    def film(self) -> write.Outline:
+        """What is written, in public words."""
+        contents = self.found.contents
+        frames, height, width, _ = contents.shape
+        return write.Outline(
+            suffix=self.target.suffix,
+            frames=frames,
+            height=height,
+            width=width,
+            rate=contents.rate,
+            times=contents.times,
+            aspect=contents.aspect,
+            exact=self.options.saving.exact,
+        )
+
+    @property
+    def saved(self) -> Mapping[str, Any]:
+        """The same, and whether frames keep times of their own."""
+        return {**super().saved, "kept_times": bool(self.found.contents.times)}
+
+    @property
+    def along(self) -> tuple[str, ...]:
+        """What the mechanism publishes with a film, by suffixes."""
+        return self.promise.ALONG if isinstance(self.promise, Studies) else ()
+
+    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        """Read, release and write as one stream, on three threads."""
+        assert isinstance(self.promise, Streams)  # or it had not been made
+        with devices.one_thread(), bars(is_shown=self.options.is_watched) as progress:
+            self._release(self.promise, Unchanged(self.found), stream, noise, progress)
+
+    def write_with(
+        self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
+    ) -> Mapping[str, int]:
+        """Read it twice: to look at all of it, then to release and write it."""
+        assert isinstance(self.promise, Studies)  # or nothing went along
+        contents, first = self.found.contents, Unchanged(self.found, is_marked=True)
+        again = Unchanged(self.found, is_marked=True)
+        with devices.one_thread(), bars(is_shown=self.options.is_watched) as progress:
+            with contextlib.closing(self._read(first)) as frames:
+                looked_at = progress.track(frames, total=contents.frames, description="looking")
+                studied = self.promise.studied(
+                    iter(looked_at), contents.shape, rate_hz=float(contents.rate), noise=noise
+                )
+                with contextlib.closing(studied):
+                    first.check(rest=frames)
+                    self._release(studied, again, stream, noise, progress)
+                    again.check_same(first)
+                    if studied.counted.get(REPLACED) == 0:
+                        self._refuse_unhidden(_NO_AVATAR)
+                    for suffix, other in others.items():
+                        studied.write_along(suffix, other)
+                    return studied.counted
+
+    def _read(self, same: Unchanged) -> Generator[np.ndarray, None, None]:
+        return streams.ahead(same.frames(), room=streams.room_for(self.film.frame_bytes))
+
+    def _release(
+        self,
+        promise: Streams,
+        same: Unchanged,
+        stream: BinaryIO,
+        noise: Noise,
+        progress: Progress,
+    ) -> None:
+        saving, shape, left = self.options.saving, self.found.contents.shape, LeftAsItWas()
+        sound = self.found.path if saving.keep_sound else None
+        with (
+            contextlib.closing(self._read(same)) as frames,
+            write.writing(stream, self.film, audio_from=sound, threads=saving.threads) as encoder,
+        ):
+            task = progress.add_task("releasing", total=shape[0])
+            for frame in promise.stream(left.taken(frames), shape, noise):
+                left.compare(frame)
+                encoder.add(frame)
+                progress.advance(task)
+            same.check(rest=frames)
+            if left.is_all:
+                self._refuse_unhidden(_LEFT)
+
+
+def released(
+    found: Recording, mechanism: Mechanism, target: Path, options: Options
+) -> ReleasedFilm | ReleasedTable:
+    """What a mechanism makes of a recording; refuses what cannot be released or written."""
+    if isinstance(found, Film):
+        return ReleasedFilm(found=found, promise=mechanism, target=target, options=options)
+    return ReleasedTable(found=found, promise=mechanism, target=target, options=options)
+
+
+def _check_export(mechanism: Mechanism, source: Path, target: Path) -> None:
+    """What a mechanism writes for its owner must not stand where the public output goes."""
+    export = getattr(mechanism, "export", None)
+    along = mechanism.ALONG if isinstance(mechanism, Studies) else ()
+    others = [along_path(target, suffix) for suffix in along]
+    taken = (source, target, receipt_path(target), *others)
+    if export is not None and Path(export).resolve() in [path.resolve() for path in taken]:
+        raise ValueError(
+            f"Expected a place of its own for the private export, got {export}, which is the "
+            "input, the output or what goes with it; choose another name."
+        )

@@ -1,0 +1,432 @@
+"""The one way out: whatever is published takes these steps, in this order.
+
+place    where it goes, what may be refused beforehand, whether it stands already
+probe    what it is in public words: its shape, and so its guarantee and its event
+reserve  what it costs, under a bill: the spend is on disk before anything else happens
+stage    write it under a temporary name beside its target
+receipt  what was done and what is promised, tied to the bytes, and signed
+settle   the bill, for this output and no other
+name     the receipt first, then its signature and what goes along with the output, then the output
+
+A crash anywhere leaves the budget spent and nothing half-published; no output ever stands without
+its receipt and its recorded spend. Recordings, folders of them, models and students differ in what
+they write, and in nothing else.
+
+Files that are published with an output and have its name, such as masks: all of them or none.
+
+They are staged like the output and named after the receipt and before the output, so that whoever
+sees the output sees all. The receipt holds their SHA-256: what a stopped run has left is known by
+it, and nothing else that stands under such a name is ever replaced or removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, runtime_checkable
+
+from masquerade.errors import BadInput
+from masquerade.io import atomic, signatures
+from masquerade.io.interrupts import Stops, heard
+from masquerade.io.signatures import Signing
+from masquerade.mechanism import Shapes
+from masquerade.noise import Noise
+from masquerade.publish.receipts import read_checked
+from masquerade.receipt import Promise, Receipt, Release, along_path, receipt_path, write_receipt
+
+
+class Writes(Protocol):
+    """What writes one file alone."""
+
+    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        """Do the work, and write what may be seen."""
+
+
+@runtime_checkable
+class Accompanied(Protocol):
+    """What may be published together with other files, such as masks; all or none of them."""
+
+    @property
+    def along(self) -> tuple[str, ...]:
+        """The suffixes of the others, which have the output's name; none: it goes alone."""
+
+    def write_with(
+        self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
+    ) -> Mapping[str, int]:
+        """Do the work and write all of them; what the receipt states in numbers."""
+
+
+@contextlib.contextmanager
+def staged(thing: Writes, target: Path) -> Iterator[dict[str, atomic.Part]]:
+    """New files beside the output, by their suffixes; what stands there is never replaced."""
+    with contextlib.ExitStack() as stack:
+        yield {
+            suffix: stack.enter_context(atomic.staged(along_path(target, suffix), replaces=False))
+            for suffix in _suffixes(thing)
+        }
+
+
+def _suffixes(thing: Writes) -> tuple[str, ...]:
+    return thing.along if isinstance(thing, Accompanied) else ()
+
+
+def write(
+    thing: Writes, output: atomic.Part, others: Mapping[str, atomic.Part], noise: Noise
+) -> dict[str, Any]:
+    """Do the work; what the receipt says of the files that go along."""
+    if not others or not isinstance(thing, Accompanied):
+        thing.write(output.stream, noise)
+        return {}
+    streams = {suffix: part.stream for suffix, part in others.items()}
+    counted = thing.write_with(output.stream, streams, noise)
+    return {
+        "along": {suffix: part.seal() for suffix, part in others.items()},
+        "counted": dict(counted),
+    }
+
+
+def refuse_strangers(thing: Writes, target: Path) -> None:
+    """A file that would go along has its place free, or a run of ours has left it there.
+
+    Raises:
+        FileExistsError: if it is another's.
+    """
+    ours = left(target)
+    for suffix in _suffixes(thing):
+        path = along_path(target, suffix)
+        if path in (target, receipt_path(target)):
+            raise ValueError(f"Expected another name for the output than {target}; it is taken.")
+        if (path.exists() or path.is_symlink()) and path not in ours:
+            raise FileExistsError(
+                f"{path} stands there and is no output of this release, so it is not replaced. "
+                "Move it away, or choose another name."
+            )
+
+
+def left(target: Path) -> list[Path]:
+    """The files beside an output that its receipt names, if they are the very ones."""
+    try:
+        receipt = Receipt.from_json(receipt_path(target).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    found = {along_path(target, suffix): digest for suffix, digest in receipt.along.items()}
+    return [path for path, digest in found.items() if _sha256(path) == digest]
+
+
+def _sha256(path: Path) -> str | None:
+    if path.is_symlink() or not path.is_file():
+        return None
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class IfStanding(StrEnum):
+    """What to do when the output stands there already."""
+
+    REFUSE = "refuse"
+    RESUME = "resume"
+    OVERWRITE = "overwrite"
+
+
+class Publishable(Protocol):
+    """What can be published: it was probed, is known by public words, and can write itself."""
+
+    @property
+    def promise(self) -> Promise:
+        """The mechanism or the method, as the receipt has it."""
+
+    @property
+    def shapes(self) -> Shapes:
+        """The public numbers that, with its fields, decide what is promised."""
+
+    @property
+    def saved(self) -> Mapping[str, Any]:
+        """How it is written, as the receipt has it; empty where there is no choice."""
+
+    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        """Do the work, and write what may be seen."""
+
+
+class Bill(Protocol):
+    """Who pays. A null one (`doors.bill.NoBill`) stands where there is no ledger."""
+
+    @property
+    def charged(self) -> Mapping[str, Any]:
+        """What the receipt says of the ledger; empty until something is reserved."""
+
+    @property
+    def spent(self) -> str:
+        """What a stop in the middle leaves, in words; empty if nothing."""
+
+    def reserve(self) -> None:
+        """Charge; the spend is on disk when this returns."""
+
+    def vouches_for(self, receipt: Receipt) -> bool | None:
+        """Whether this very thing was paid for with that receipt; None if nobody can tell."""
+
+    def settle(self, receipt: Receipt) -> Exception | None:
+        """Record which output the charge is for; what could not be recorded but may wait."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where an output goes, held against everybody else.
+
+    Args:
+        target: the final name.
+        if_standing: what to do with an output that stands there.
+        stops: that were asked for since it is held.
+    """
+
+    target: Path
+    if_standing: IfStanding = IfStanding.REFUSE
+    stops: Stops = field(default_factory=Stops)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether an output that stands there makes room."""
+        return self.if_standing is IfStanding.OVERWRITE
+
+    @property
+    def stands(self) -> bool:
+        """Whether an output stands there and stays."""
+        return self.target.exists() and not self.replaces
+
+    def name(
+        self, output: atomic.Part, receipt: atomic.Part, others: Sequence[atomic.Part] = ()
+    ) -> None:
+        """All are complete on disk: the receipt gets its name, then the others, then the output."""
+        try:
+            if self.replaces:
+                self.target.unlink(missing_ok=True)  # never an old output beside a new receipt
+                _forget_receipt(self.target)
+            receipt.name()
+            for other in others:
+                other.name()
+            output.name()
+        except BaseException as error:
+            has_name = self.target.exists() and not isinstance(error, FileExistsError)
+            if not has_name and (self.replaces or receipt.is_named):
+                _forget_receipt(self.target)  # of an output that nobody will see
+            raise
+
+
+@contextlib.contextmanager
+def placed(
+    target: Path,
+    *,
+    noise: Noise,
+    source: Path | None = None,
+    if_standing: IfStanding = IfStanding.REFUSE,
+) -> Iterator[Place]:
+    """Refuse what can be refused of the place beforehand, and hold it.
+
+    Args:
+        target: where the output should go; a rehearsal says so in its name.
+        noise: a rehearsal's or not.
+        source: the private file, which no output may replace.
+        if_standing: what to do with an output that stands there.
+    """
+    target = final_name(target, noise)
+    check_room(target, source)
+    with atomic.alone(target), heard() as stops, atomic.keep_closed(target.parent):
+        place = Place(target=target, if_standing=if_standing, stops=stops)
+        if place.replaces and target.exists():
+            _refuse_stranger(target)
+        yield place
+
+
+def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Release[Path]:
+    """Reserve, stage, receipt, settle, name; or recognise what stands there already."""
+    target, old = place.target, stamp(place.target)
+    if place.stands:
+        done = recognised(thing, place, bill)
+        return _settled(done, bill.settle(done.receipt))  # a crash may have come before it
+    refuse_strangers(thing, target)
+    signing = Signing() if noise.is_rehearsal else signatures.find()
+    try:
+        bill.reserve()
+        if not place.replaces:  # a run was stopped before its output had its name
+            _forget_receipt(target)
+        with (
+            atomic.keep_closed(None),  # it is paid for
+            atomic.staged(target, replaces=place.replaces) as output,
+            staged(thing, target) as others,
+        ):
+            told = write(thing, output, others, noise)
+            receipt = write_receipt(
+                thing.promise,
+                shapes=thing.shapes,
+                noise=noise,
+                output_sha256=output.seal(),
+                **told,
+                **thing.saved,
+                **bill.charged,
+            )
+            with _staged_receipt(receipt, place, signing) as (beside, *signed):
+                place.stops.raise_lost()
+                late = bill.settle(receipt)
+                place.name(output, beside, [*signed, *others.values()])
+    except Exception as error:
+        if bill.charged:
+            error.add_note(bill.spent)
+        raise
+    except KeyboardInterrupt as stop:
+        spent = f" {bill.spent}" * bool(bill.spent)
+        raise type(stop)(f"Interrupted; {_left(target, old)}.{spent}") from stop
+    done = Release(
+        value=target,
+        receipt=receipt,
+        signed_by=signing.key_sha256,
+        signing_notes=signing.notes,
+    )
+    return _settled(done, late)
+
+
+@contextlib.contextmanager
+def _staged_receipt(
+    receipt: Receipt, place: Place, signing: Signing
+) -> Iterator[list[atomic.Part]]:
+    """The receipt beside its output and, if there is a key, the signature of its very bytes."""
+    path, data = receipt_path(place.target), receipt.to_json().encode()
+    written = {path: data}
+    if signing.key is not None:
+        written[signatures.beside(path)] = signatures.sign(data, signing.key)
+    with contextlib.ExitStack() as stack:
+        parts = []
+        for each, held in written.items():
+            part = stack.enter_context(atomic.staged(each, replaces=place.replaces))
+            part.stream.write(held)
+            part.seal()
+            parts.append(part)
+        yield parts
+
+
+def recognised(thing: Publishable, place: Place, bill: Bill) -> Release[Path]:
+    """An output that this very work has made before.
+
+    Raises:
+        FileExistsError: if it is of other work, or if nobody can tell.
+    """
+    target = place.target
+    remedy = "Choose another name, or --overwrite to release (and spend) again."
+    try:
+        checked = read_checked(target)
+    except ValueError as error:
+        raise FileExistsError(f"{target} stands there without a good receipt. {remedy}") from error
+    receipt, signed = checked.receipt, checked.signature
+    same = (receipt.mechanism, receipt.fields) == (thing.promise.name, thing.promise.fields())
+    same = same and all(getattr(receipt, name) == value for name, value in thing.saved.items())
+    if not same or receipt.shapes != thing.shapes:
+        raise FileExistsError(f"{target} is the output of another release. {remedy}")
+    is_paid = bill.vouches_for(receipt)
+    if is_paid is False:
+        raise FileExistsError(
+            f"{target} was released from another file or outside this ledger. {remedy}"
+        )
+    if is_paid is None and place.if_standing is not IfStanding.RESUME:
+        raise FileExistsError(
+            f"{target} stands there with a good receipt; without a ledger nobody can tell which "
+            f"file it was made from. --resume to keep it. {remedy}"
+        )
+    signed_by = signed.key_sha256 if signed is not None and signed.is_verified else None
+    return Release(value=target, receipt=receipt, stood=True, signed_by=signed_by)
+
+
+def _settled(done: Release[Path], late: Exception | None) -> Release[Path]:
+    if late is None:
+        return done
+    raise type(late)(
+        f"{done.value} stands and its spend is recorded, but that it stands could not be: {late} "
+        "Run the same command again to settle it; nothing more is spent."
+    ) from late
+
+
+def _left(target: Path, old: tuple[int, int] | None) -> str:
+    """What a stop has left of an output, where an ``old`` one may have stood before."""
+    now = stamp(target)
+    if now != old:
+        return f"{target} stands" if now else f"nothing was published, and the old {target} is gone"
+    return "nothing was published" + f"; the old {target} stands" * (old is not None)
+
+
+def final_name(target: Path, noise: Noise) -> Path:
+    """The output's name; a rehearsal says so in it."""
+    return rehearsal_name(target) if noise.is_rehearsal else target
+
+
+def rehearsal_name(target: Path) -> Path:
+    """What a rehearsal's output would be called."""
+    return target.with_suffix(f".rehearsal{target.suffix}")
+
+
+def stamp(path: Path) -> tuple[int, int] | None:
+    """Which file stands under a name, by whatever link; another one has another stamp."""
+    try:
+        held = path.stat()
+    except OSError:
+        return None
+    return held.st_dev, held.st_ino
+
+
+def check_link(path: Path) -> None:
+    """Refuse a symbolic link that leads back to itself."""
+    try:
+        path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise ValueError(
+            f"Expected a place for the output, got {path}, a symbolic link that leads back to "
+            "itself; remove it, or choose another name."
+        ) from error
+
+
+def check_room(target: Path, source: Path | None = None) -> None:
+    """Everything about the output's place that can be refused before anything is read."""
+    check_link(target)
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected the folder {target.parent} to exist; make it first.")
+    beside = receipt_path(target)
+    for path in (target, beside, signatures.beside(beside)):
+        is_there = path.exists() and source is not None and source.exists()
+        if is_there and source is not None and path.samefile(source):  # links, and any case
+            raise ValueError(
+                f"Expected another name for the output than the input {source}, got {path}."
+            )
+        if path.is_dir():
+            raise ValueError(f"Expected room for a file at {path}; there is a folder.")
+        if path.is_symlink() and not path.exists():
+            raise ValueError(f"Expected room for a file at {path}; a link to nowhere is there.")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise BadInput(f"Expected a folder that can be written, got {target.parent}.") from error
+
+
+def _refuse_stranger(target: Path) -> None:
+    """Only what was released makes room for a new release: a file without a receipt may be private.
+
+    Raises:
+        FileExistsError: if there is no receipt beside it.
+    """
+    try:
+        Receipt.from_json(receipt_path(target).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileExistsError(
+            f"{target} stands there without a receipt, so it is no output of ours and is not "
+            "replaced. Move it away, or choose another name."
+        ) from error
+
+
+def _forget_receipt(target: Path) -> None:
+    """Remove what goes with an output: the files that its receipt names, signature, receipt."""
+    for path in left(target):
+        path.unlink(missing_ok=True)
+    beside = receipt_path(target)
+    signatures.beside(beside).unlink(missing_ok=True)
+    beside.unlink(missing_ok=True)

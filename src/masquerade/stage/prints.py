@@ -1,0 +1,313 @@
+"""Textures with colours of their own, for indoors: pictures, boards, windows, doors, fronts.
+
+Posters and framed pictures, and the ink, paper and muted colours that other prints share.
+"""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Callable
+
+import numpy as np
+
+from masquerade.stage.surfaces import Canvas, Colour, X, Y, blank, disc, fill, grain, rect, stroke
+
+Rng = np.random.Generator
+NUM_POSTERS = 36
+INK: Colour = (0.16, 0.16, 0.18)
+PAPER: Colour = (0.86, 0.84, 0.79)
+WOOD: Colour = (0.5, 0.38, 0.27)
+
+
+def every(seed: int) -> dict[str, Canvas]:
+    """All posters, ``poster_00`` and so on."""
+    return {
+        f"poster_{number:02}": _poster(np.random.default_rng([seed, 1000 + number]), number)
+        for number in range(NUM_POSTERS)
+    }
+
+
+def muted(rng: Rng, *, low: float = 0.35, high: float = 0.8) -> Colour:
+    """A colour that does not shout."""
+    hue, saturation = float(rng.uniform()), float(rng.uniform(0.1, 0.38))
+    return colorsys.hsv_to_rgb(hue, saturation, float(rng.uniform(low, high)))
+
+
+def frame(canvas: Canvas, colour: Colour, width: float) -> None:
+    """Paint the rim."""
+    inside = (np.abs(X - 0.5) < 0.5 - width) & (np.abs(Y - 0.5) < 0.5 - width)
+    fill(canvas, ~inside, colour)
+
+
+def writing(canvas: Canvas, box: tuple[float, float, float, float], rng: Rng, ink: Colour) -> None:
+    """Paint lines that look like text into left, top, right, bottom."""
+    left, top, right, bottom = box
+    for y in np.arange(top, bottom, 0.07):
+        end = rng.uniform(left + (right - left) * 0.4, right)
+        rect(canvas, (left, y, end, y + 0.028), ink)
+
+
+def _poster(rng: Rng, number: int) -> Canvas:
+    canvas = blank(PAPER if number % 3 else muted(rng))
+    colours = [muted(rng, low=0.2, high=0.85) for _ in range(5)]
+    _MOTIFS[number % len(_MOTIFS)](canvas, rng, colours)
+    frame(canvas, (INK, WOOD, (0.8, 0.8, 0.78))[number % 3], 0.035)
+    return canvas
+
+
+def _landscape(canvas: Canvas, rng: Rng, colours: list[Colour]) -> None:
+    fill(canvas, Y < 0.55, (0.6, 0.68, 0.75))
+    disc(canvas, (rng.uniform(0.2, 0.8), 0.25), 0.09, (0.88, 0.82, 0.6))
+    for k, base in enumerate((0.45, 0.6, 0.75)):
+        hill = base + 0.1 * np.sin(2 * np.pi * (X * rng.uniform(0.6, 2) + rng.uniform()))
+        fill(canvas, hill < Y, colours[k])
+
+
+def _circles(canvas: Canvas, rng: Rng, colours: list[Colour]) -> None:
+    for k in range(9):
+        middle = (rng.uniform(0.15, 0.85), rng.uniform(0.15, 0.85))
+        disc(canvas, middle, rng.uniform(0.06, 0.25), colours[k % 5])
+
+
+def _blocks(canvas: Canvas, rng: Rng, colours: list[Colour]) -> None:
+    for k in range(8):
+        x, y = rng.uniform(0.05, 0.6, 2)
+        rect(canvas, (x, y, x + rng.uniform(0.1, 0.4), y + rng.uniform(0.1, 0.4)), colours[k % 5])
+    for x in rng.uniform(0.1, 0.9, 2):
+        rect(canvas, (x, 0, x + 0.03, 1), INK)
+
+
+def _portrait(canvas: Canvas, rng: Rng, colours: list[Colour]) -> None:
+    fill(canvas, Y > 0, colours[0])
+    disc(canvas, (0.5, 1.05), 0.36, colours[1])
+    skin = (0.78, 0.62, 0.5)
+    rect(canvas, (0.44, 0.5, 0.56, 0.75), skin)
+    disc(canvas, (0.5, 0.38), 0.2, colours[2])
+    fill(canvas, np.hypot((X - 0.5) / 0.8, Y - 0.43) < 0.19, skin)
+    disc(canvas, (0.43, 0.41), 0.022, INK)
+    disc(canvas, (0.57, 0.41), 0.022, INK)
+
+
+def _page(canvas: Canvas, rng: Rng, colours: list[Colour]) -> None:
+    rect(canvas, (0, 0, 1, 0.22), colours[0])
+    rect(canvas, (0.1, 0.08, 0.7, 0.15), PAPER)
+    rect(canvas, (0.1, 0.3, 0.48, 0.6), colours[1])
+    writing(canvas, (0.55, 0.3, 0.92, 0.6), rng, INK)
+    writing(canvas, (0.1, 0.68, 0.92, 0.92), rng, INK)
+
+
+def _map(canvas: Canvas, rng: Rng, colours: list[Colour]) -> None:
+    fill(canvas, Y > 0, (0.55, 0.66, 0.74))
+    land = grain(5, rng=rng) + 0.4 * grain(12, rng=rng)
+    fill(canvas, land > 0.05, colours[0])
+    fill(canvas, land > 0.35, colours[1])
+    fill(canvas, np.minimum((X * 6) % 1, (Y * 6) % 1) < 0.05, (0.45, 0.52, 0.56))
+
+
+def _rays(canvas: Canvas, rng: Rng, colours: list[Colour]) -> None:
+    cx, cy = rng.uniform(0.3, 0.7, 2)
+    angle = np.arctan2(Y - cy, X - cx)
+    fill(canvas, (angle * rng.integers(4, 9) / np.pi) % 1 < 0.5, colours[0])
+    disc(canvas, (cx, cy), 0.2, colours[1])
+    disc(canvas, (cx, cy), 0.11, colours[2])
+
+
+def _chart(canvas: Canvas, rng: Rng, colours: list[Colour]) -> None:
+    for k in range(6):
+        top = rng.uniform(0.2, 0.8)
+        rect(canvas, (0.12 + 0.13 * k, top, 0.21 + 0.13 * k, 0.88), colours[k % 3])
+    rect(canvas, (0.08, 0.1, 0.1, 0.9), INK)
+    rect(canvas, (0.08, 0.88, 0.94, 0.9), INK)
+
+
+def _waves(canvas: Canvas, rng: Rng, colours: list[Colour]) -> None:
+    bend = 0.08 * np.sin(2 * np.pi * X * rng.uniform(1, 3))
+    band = np.floor((Y + bend) * rng.integers(5, 10)).astype(int)
+    for k in range(5):
+        fill(canvas, band % 5 == k, colours[k])
+
+
+_MOTIFS = (_landscape, _circles, _blocks, _portrait, _page, _map, _rays, _chart, _waves)
+
+
+def _view(rng: Rng, *, panes: tuple[int, int], has_blinds: bool = False) -> Canvas:
+    """A window seen from inside: sky, trees or houses, frame and bars."""
+    canvas = blank((0.72, 0.79, 0.86))
+    canvas[..., :3] -= (Y * 0.1)[..., None]
+    fill(canvas, 0.62 + 0.14 * grain(6, rng=rng) < Y, (0.42, 0.52, 0.38))
+    x = rng.uniform(0.1, 0.6)
+    rect(canvas, (x, 0.45, x + 0.3, 1), (0.6, 0.53, 0.47))
+    if has_blinds:
+        fill(canvas, ((Y * 14) % 1 < 0.6) & (Y < 0.8), (0.82, 0.81, 0.77))
+    white = (0.9, 0.9, 0.88)
+    for k in range(1, panes[0]):
+        rect(canvas, (k / panes[0] - 0.018, 0, k / panes[0] + 0.018, 1), white)
+    for k in range(1, panes[1]):
+        rect(canvas, (0, k / panes[1] - 0.018, 1, k / panes[1] + 0.018), white)
+    frame(canvas, white, 0.045)
+    return canvas
+
+
+def _curtain(rng: Rng, colour: Colour) -> Canvas:
+    canvas = blank(colour)
+    fold = np.sin(2 * np.pi * (X * 6 + 0.2 * grain(4, rng=rng)))
+    canvas[..., :3] *= (0.85 + 0.15 * fold)[..., None]
+    return canvas
+
+
+def _door(rng: Rng, colour: Colour, *, fields: int, has_glass: bool = False) -> Canvas:
+    canvas = blank(colour)
+    dark = tuple(part * 0.72 for part in colour)
+    for k in range(fields):
+        top = 0.08 + k * 0.88 / fields
+        rect(canvas, (0.16, top, 0.84, top + 0.74 / fields), (dark[0], dark[1], dark[2]))
+        rect(canvas, (0.2, top + 0.02, 0.8, top + 0.72 / fields), colour)
+    if has_glass:
+        rect(canvas, (0.3, 0.1, 0.7, 0.45), (0.62, 0.7, 0.74))
+    disc(canvas, (0.88, 0.52), 0.03, (0.3, 0.29, 0.27))
+    frame(canvas, (dark[0], dark[1], dark[2]), 0.035)
+    return canvas
+
+
+def _fronts(colour: Colour, *, columns: int, rows: int, bar: bool = True) -> Canvas:
+    """Doors or drawers side by side, each with its handle."""
+    canvas = blank(colour)
+    x, y = (X * columns) % 1, (Y * rows) % 1
+    gap = (x < 0.03 * columns / 2) | (y < 0.03 * rows / 2)
+    fill(canvas, gap, (colour[0] * 0.5, colour[1] * 0.5, colour[2] * 0.5))
+    handle = (np.abs(y - 0.18) < 0.05) & (np.abs(x - 0.5) < 0.2)
+    if bar:
+        handle = (np.abs(x - 0.84) < 0.03) & (np.abs(y - 0.4) < 0.16)
+    fill(canvas, handle, (0.3, 0.3, 0.31))
+    return canvas
+
+
+def _books(rng: Rng, shelves: int) -> Canvas:
+    canvas = blank((0.22, 0.18, 0.15))
+    for shelf in range(shelves):
+        floor = (shelf + 1) / shelves - 0.02
+        x = 0.05
+        while x < 0.92:
+            width = rng.uniform(0.02, 0.055)
+            top = floor - rng.uniform(0.5, 0.85) / shelves
+            if rng.uniform() > 0.12:
+                rect(canvas, (x, top, min(x + width, 0.95), floor), muted(rng, low=0.25, high=0.8))
+            x += width + 0.006
+        rect(canvas, (0, floor, 1, floor + 0.025), WOOD)
+    frame(canvas, WOOD, 0.04)
+    return canvas
+
+
+def _board(rng: Rng, colour: Colour, ink: Colour, rim: Colour) -> Canvas:
+    canvas = blank(colour)
+    for _ in range(3):
+        x, y = rng.uniform(0.06, 0.6), rng.uniform(0.1, 0.55)
+        writing(canvas, (x, y, x + 0.35, y + 0.3), rng, ink)
+    points = [(float(x), float(rng.uniform(0.3, 0.8))) for x in np.linspace(0.55, 0.9, 6)]
+    stroke(canvas, points, 0.015, ink)
+    frame(canvas, rim, 0.03)
+    return canvas
+
+
+def _notices(rng: Rng) -> Canvas:
+    canvas = blank((0.62, 0.5, 0.36))
+    for _ in range(14):
+        x, y = rng.uniform(0.04, 0.78), rng.uniform(0.05, 0.75)
+        edges = (x, y, x + rng.uniform(0.1, 0.18), y + rng.uniform(0.12, 0.22))
+        rect(canvas, edges, muted(rng, low=0.7, high=0.95))
+    frame(canvas, WOOD, 0.03)
+    return canvas
+
+
+def _screen(rng: Rng) -> Canvas:
+    canvas = blank((0.24, 0.32, 0.42))
+    rect(canvas, (0.1, 0.12, 0.6, 0.7), (0.82, 0.84, 0.84))
+    writing(canvas, (0.14, 0.2, 0.55, 0.66), rng, (0.35, 0.4, 0.48))
+    frame(canvas, (0.1, 0.1, 0.11), 0.06)
+    return canvas
+
+
+def _clock(rng: Rng) -> Canvas:
+    canvas = blank()
+    disc(canvas, (0.5, 0.5), 0.48, INK)
+    disc(canvas, (0.5, 0.5), 0.42, (0.9, 0.9, 0.87))
+    stroke(canvas, [(0.5, 0.5), (0.5, 0.18)], 0.05, INK)
+    stroke(canvas, [(0.5, 0.5), (0.72, 0.6)], 0.06, INK)
+    return canvas
+
+
+def _stove(rng: Rng) -> Canvas:
+    canvas = blank((0.72, 0.72, 0.72))
+    rect(canvas, (0.1, 0.3, 0.9, 0.85), (0.14, 0.14, 0.15))
+    rect(canvas, (0.12, 0.24, 0.88, 0.27), (0.4, 0.4, 0.4))
+    for x in (0.2, 0.4, 0.6, 0.8):
+        disc(canvas, (x, 0.1), 0.05, INK)
+    return canvas
+
+
+def _bars(rng: Rng) -> Canvas:
+    """Wall bars of a gym."""
+    canvas = blank((0.74, 0.72, 0.66))
+    fill(canvas, (Y * 14) % 1 < 0.45, (0.6, 0.44, 0.28))
+    for x in (0.0, 0.47, 0.94):
+        rect(canvas, (x, 0, x + 0.06, 1), (0.5, 0.36, 0.23))
+    return canvas
+
+
+def _hoop(rng: Rng) -> Canvas:
+    canvas = blank((0.88, 0.88, 0.86))
+    rect(canvas, (0.32, 0.45, 0.68, 0.9), (0.7, 0.3, 0.22))
+    rect(canvas, (0.37, 0.5, 0.63, 0.85), (0.88, 0.88, 0.86))
+    frame(canvas, (0.7, 0.3, 0.22), 0.04)
+    return canvas
+
+
+def _plant(rng: Rng, *, leaves: int, broad: float) -> Canvas:
+    canvas = blank()
+    for k in range(leaves):
+        angle = np.pi * (0.08 + 0.84 * k / (leaves - 1)) + rng.uniform(-0.1, 0.1)
+        reach = rng.uniform(0.4, 0.55)
+        tip = (0.5 + reach * np.cos(angle) * 0.85, 0.98 - reach * np.sin(angle) * 1.6)
+        bend = (0.5 + reach * np.cos(angle) * 0.35, 0.98 - reach * np.sin(angle) * 1.1)
+        green = (0.2 + rng.uniform(0, 0.14), 0.36 + rng.uniform(0, 0.14), 0.2)
+        stroke(canvas, [(0.5, 1.0), bend, tip], broad, green)
+    return canvas
+
+
+DRAWN: dict[str, Callable[[Rng], Canvas]] = {
+    "window_cross": lambda rng: _view(rng, panes=(2, 2)),
+    "window_wide": lambda rng: _view(rng, panes=(3, 1)),
+    "window_tall": lambda rng: _view(rng, panes=(2, 4)),
+    "window_bars": lambda rng: _view(rng, panes=(6, 3)),
+    "window_blinds": lambda rng: _view(rng, panes=(2, 1), has_blinds=True),
+    "curtain_warm": lambda rng: _curtain(rng, (0.62, 0.5, 0.42)),
+    "curtain_cool": lambda rng: _curtain(rng, (0.46, 0.54, 0.6)),
+    "curtain_pale": lambda rng: _curtain(rng, (0.78, 0.76, 0.7)),
+    "door_panels": lambda rng: _door(rng, (0.66, 0.62, 0.55), fields=3),
+    "door_plain": lambda rng: _door(rng, (0.55, 0.43, 0.31), fields=1),
+    "door_glass": lambda rng: _door(rng, (0.5, 0.55, 0.58), fields=1, has_glass=True),
+    "door_two": lambda rng: _door(rng, (0.45, 0.5, 0.44), fields=2),
+    "cupboard_white": lambda rng: _fronts((0.8, 0.79, 0.75), columns=2, rows=1),
+    "cupboard_wood": lambda rng: _fronts((0.58, 0.44, 0.31), columns=2, rows=1),
+    "cupboard_green": lambda rng: _fronts((0.5, 0.57, 0.5), columns=2, rows=1),
+    "wardrobe": lambda rng: _fronts((0.62, 0.52, 0.42), columns=3, rows=1),
+    "drawers": lambda rng: _fronts((0.66, 0.6, 0.52), columns=1, rows=3, bar=False),
+    "filing": lambda rng: _fronts((0.58, 0.6, 0.62), columns=1, rows=4, bar=False),
+    "lockers": lambda rng: _fronts((0.48, 0.56, 0.62), columns=4, rows=1),
+    "fridge": lambda rng: _fronts((0.83, 0.83, 0.82), columns=1, rows=2),
+    "stove": _stove,
+    "books_three": lambda rng: _books(rng, 3),
+    "books_five": lambda rng: _books(rng, 5),
+    "books_four": lambda rng: _books(rng, 4),
+    "blackboard": lambda rng: _board(rng, (0.2, 0.28, 0.25), (0.75, 0.77, 0.74), WOOD),
+    "whiteboard": lambda rng: _board(rng, (0.86, 0.87, 0.87), (0.3, 0.36, 0.55), (0.6, 0.6, 0.6)),
+    "notices": _notices,
+    "screen": _screen,
+    "clock": _clock,
+    "wall_bars": _bars,
+    "hoop": _hoop,
+    "plant_broad": lambda rng: _plant(rng, leaves=9, broad=0.1),
+    "plant_thin": lambda rng: _plant(rng, leaves=17, broad=0.045),
+    "dark": lambda rng: blank((0.13, 0.13, 0.14)),
+    "lamp": lambda rng: blank((0.96, 0.93, 0.84)),
+}

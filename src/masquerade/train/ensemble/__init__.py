@@ -1,1 +1,0 @@
-"""Teachers that vote, and a student that learns from their noisy labels."""

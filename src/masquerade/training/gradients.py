@@ -1,0 +1,194 @@
+"""Each record's own gradient, clipped, put on the grid and summed as whole numbers.
+
+The sum is exact in any order, so a batch may be worked on in pieces. A contribution's norm is at
+most C whatever the record was: the factor is a hair below C over the norm, the norm is taken in
+float64, and truncating towards zero can only shorten it. A gradient that is not finite contributes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import TypeAlias
+
+from masquerade import _check
+from masquerade._torch import Tensor, torch
+
+Tensors: TypeAlias = dict[str, Tensor]
+Target: TypeAlias = Tensor | tuple[Tensor, ...]
+Loss: TypeAlias = Callable[[Mapping[str, Tensor], Tensor, Target], Tensor]
+
+_BELOW = 1 - 2.0**-20  # a hair below C
+_EXACT = 2.0**53  # below it float64 adds whole numbers exactly
+_TOGETHER = 1 << 25  # numbers
+_LARGE = 1 << 16  # weights
+
+
+def per_record(
+    loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: Target, *, chunk: int
+) -> Tensors:
+    """The gradient of every record: tensors with one more axis in front.
+
+    Args:
+        loss: of (weights, one record, its target); a scalar.
+        weights: those that are trained.
+        inputs: (N, ...).
+        targets: (N, ...).
+        chunk: records at once.
+    """
+    parts = [
+        _whole(loss, weights, inputs[start : start + chunk], _cut(targets, start, chunk))
+        for start in range(0, len(inputs), chunk)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return {name: torch.cat([part[name] for part in parts]) for name in weights}
+
+
+def _whole(loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: Target) -> Tensors:
+    """Every record has weights of its own, all the same: their gradients are the record's.
+
+    Plain differentiation of the vectorised loss: differentiating inside it would keep twice the
+    memory, for derivatives of derivatives. A loss may know a way of its own.
+    """
+    given = getattr(loss, "per_record", None)
+    if given is not None:
+        found: Tensors = given(weights, inputs, targets)
+        for name, gradient in found.items():
+            if gradient.shape != (len(inputs), *weights[name].shape):
+                raise ValueError(
+                    f"Expected one gradient a record for {name}, got shape {tuple(gradient.shape)} "
+                    f"for {len(inputs)} records."
+                )
+        return found
+    own = {
+        name: value.detach().expand(len(inputs), *value.shape).requires_grad_()
+        for name, value in weights.items()
+    }
+    with torch.enable_grad():
+        total = torch.func.vmap(loss)(own, inputs, targets).sum()
+    each = torch.autograd.grad(total, list(own.values()), materialize_grads=True)
+    return dict(zip(own, each, strict=True))
+
+
+def norms(gradients: Tensors) -> Tensor:
+    """(N,) float64: the norm over all weights together."""
+    flats = [_flat(gradients, names) for names in _groups(gradients)]
+    if _has_kernel(flats[0]):
+        squares = torch.cat([_kernel().squares(flat) for flat in flats], dim=1)
+        return squares.sum(dim=1).sqrt()
+    each = [torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) for flat in flats]
+    total: Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
+    return total
+
+
+def clipped_cells(gradients: Tensors, present: Tensor, *, clip_norm: float, grid: float) -> Tensors:
+    """The sum over records of clipped gradients, in cells of the grid, as int64.
+
+    Args:
+        gradients: from `per_record`.
+        present: (N,) bool; records that only fill up the batch are not.
+        clip_norm: C.
+        grid: a power of two.
+    """
+    _check.positive(clip_norm=clip_norm, grid=grid)
+    size = norms(gradients)
+    if len(size) * clip_norm / grid >= _EXACT:
+        raise ValueError(
+            f"Expected contributions below 2^53 cells together, got {len(size)} of {clip_norm} on "
+            f"the grid {grid}; work on fewer at once."
+        )
+    is_good = torch.isfinite(size) & present
+    factor = (clip_norm * _BELOW / size.clamp_min(1e-300)).clamp_max(1.0)
+    factor = torch.where(is_good, factor, torch.zeros_like(factor))
+    found = {}
+    for names in _groups(gradients):
+        total = _summed(_flat(gradients, names), factor / grid)
+        widths = [gradients[name][0].numel() for name in names]
+        for name, part in zip(names, total.split(widths), strict=True):
+            found[name] = _as_shaped(part, gradients[name])
+    return found
+
+
+def _summed(flat: Tensor, factor: Tensor) -> Tensor:
+    """(W,) int64: the sum of cells of flat gradients (N, W); whose factor is 0 adds nothing."""
+    if _has_kernel(flat):
+        total: Tensor = _kernel().summed(flat, factor)
+        return total
+    safe = torch.where((factor > 0)[:, None], flat, 0.0)
+    cells = (safe * factor[:, None]).trunc_()  # float64, as the factor is
+    return cells.sum(dim=0).to(torch.int64)
+
+
+def _groups(gradients: Tensors) -> list[list[str]]:
+    """Names of weights that are worked on together: small ones, for fewer steps and little memory.
+
+    Large ones stay alone, so that they need not be copied.
+    """
+    found: list[list[str]] = []
+    room = 0
+    for name in sorted(gradients, key=lambda name: gradients[name][0].numel() < _LARGE):
+        gradient = gradients[name]
+        if gradient.numel() > room or gradient[0].numel() >= _LARGE:
+            found.append([])
+            room = _TOGETHER
+        found[-1].append(name)
+        room = 0 if gradient[0].numel() >= _LARGE else room - gradient.numel()
+    return found
+
+
+def _flat(gradients: Tensors, names: list[str]) -> Tensor:
+    """(N, all of these weights), a weight's axes in the order in which they lie in memory."""
+    each = [
+        gradients[name].detach().permute(_order(gradients[name])).flatten(1)
+        if gradients[name].dim() > 1
+        else gradients[name].detach()[:, None]
+        for name in names
+    ]
+    return each[0].contiguous() if len(each) == 1 else torch.cat(each, dim=1)
+
+
+def _order(gradient: Tensor) -> list[int]:
+    """Records first, then a weight's axes as they lie: products give them in either order."""
+    return [0, *sorted(range(1, gradient.dim()), key=gradient.stride, reverse=True)]
+
+
+def _as_shaped(flat: Tensor, gradient: Tensor) -> Tensor:
+    """One row of `_flat` with the axes of a weight again."""
+    order = [axis - 1 for axis in _order(gradient)[1:]]
+    laid = flat.reshape([gradient.shape[1 + axis] for axis in order])
+    return laid.permute([order.index(axis) for axis in range(len(order))])
+
+
+def _has_kernel(flat: Tensor) -> bool:
+    return flat.device.type == "cuda" and _kernel().is_usable()
+
+
+def _kernel() -> ModuleType:
+    from masquerade.training import clip_kernel  # importing Triton takes a second
+
+    return clip_kernel
+
+
+def mean_of(
+    loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: Target, *, chunk: int
+) -> Tensors:
+    """The mean gradient of public records, un-noised."""
+
+    held = {name: value.detach().requires_grad_() for name, value in weights.items()}
+    found: Tensors = {name: torch.zeros_like(value) for name, value in weights.items()}
+    for start in range(0, len(inputs), chunk):
+        some = inputs[start : start + chunk], _cut(targets, start, chunk)
+        with torch.enable_grad():
+            total = torch.func.vmap(loss, in_dims=(None, 0, 0))(held, *some).sum()
+        given = torch.autograd.grad(total, list(held.values()), materialize_grads=True)
+        for name, gradient in zip(held, given, strict=True):
+            found[name] += gradient / len(inputs)
+    return found
+
+
+def _cut(targets: Target, start: int, size: int) -> Target:
+    """Some records of a tensor, or of each tensor of a tuple."""
+    part = slice(start, start + size)
+    return tuple(one[part] for one in targets) if isinstance(targets, tuple) else targets[part]

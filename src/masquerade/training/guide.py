@@ -1,0 +1,162 @@
+"""The subspace of a run: found anew every so many steps, and the same again after a stop.
+
+Public records beside private ones, by whose gradients a method finds its subspace.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from masquerade._torch import Tensor, torch
+from masquerade.collection import Medium
+from masquerade.errors import BadInput
+from masquerade.training import gradients
+from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.gradients import Tensors
+from masquerade.training.method import Method
+from masquerade.training.projecting import Projecting
+from masquerade.training.rows import Rows, gathered
+from masquerade.training.step import ALONG
+from masquerade.training.subspace import Subspace
+from masquerade.training.units import Apart, outputs_of
+
+_THEN = "then/"  # before the names of weights as they were at the last refresh
+
+
+class Guide:
+    """Public records that say along which directions a run's private part may go.
+
+    Args:
+        loss: of one unit.
+        weights: that are trained.
+        records: public ones.
+        method: how many directions, and how often they are found anew.
+        see: makes of inputs (B, k, ...) what the trained part is given.
+        physical: records whose gradients are computed at once.
+    """
+
+    def __init__(
+        self,
+        loss: gradients.Loss,
+        weights: Mapping[str, Tensor],
+        records: Rows,
+        method: Projecting,
+        *,
+        see: Callable[[Tensor], Tensor],
+        physical: int,
+    ) -> None:
+        if records.units < method.public_records:
+            raise ValueError(
+                f"Expected {method.public_records} public records, got {records.units}; take fewer "
+                "with --public-records and --directions."
+            )
+        self._loss, self._records, self._see = loss, records, see
+        self._physical, self._refresh = physical, method.refresh
+        self._then = {name: value.detach().clone() for name, value in weights.items()}
+        self._is_first = method.order == "project_first"
+        self.subspace = Subspace(
+            weights,
+            records=method.public_records,
+            directions=method.directions,
+            each=self._each,
+        )
+
+    @property
+    def within(self) -> Subspace | None:
+        """The subspace in which contributions are clipped; None if they are clipped before it."""
+        return self.subspace if self._is_first else None
+
+    @property
+    def kept(self) -> Tensors:
+        """What a checkpoint must hold to find the same directions again."""
+        return {_THEN + name: value for name, value in self._then.items()}
+
+    def take_up(self) -> None:
+        """Find the directions of the last refresh again, after a stop."""
+        self.subspace.renew(self._then, chunk=self._physical)
+
+    def keep_up(self, number: int, weights: Mapping[str, Tensor]) -> None:
+        """Before a step: find new directions if it is time."""
+        if number % self._refresh:
+            return
+        with torch.no_grad():
+            for name, value in weights.items():
+                self._then[name].copy_(value)
+        self.subspace.renew(self._then, chunk=self._physical)
+
+    def project(self, found: Tensors) -> Tensors:
+        """A noisy mean, of numbers along directions or of all weights, as a gradient."""
+        return (
+            self.subspace.back(found[ALONG]) if self._is_first else self.subspace.projected(found)
+        )
+
+    def _each(self, weights: Mapping[str, Tensor], start: int, stop: int) -> Tensors:
+        inputs, *wanted = gathered(self._records, np.arange(start, stop))
+        seen = self._see(inputs)
+        return gradients.per_record(self._loss, weights, seen, tuple(wanted), chunk=stop - start)
+
+
+class SomeRecords:
+    """A few recordings of a collection, in memory.
+
+    Args:
+        held: the collection.
+        numbers: of those that are meant.
+    """
+
+    mask_source = ""
+
+    def __init__(self, held: Any, numbers: Sequence[int]) -> None:
+        self.labels = [held.labels[number] for number in numbers]
+        self.recordings = [held[number] for number in numbers]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.recordings[index]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SetAside:
+    """Public records that were drawn.
+
+    Args:
+        records: in memory.
+        seen_by: a method by which whole recordings are seen.
+        apart: refuses them among private ones.
+    """
+
+    records: Any
+    seen_by: Method
+    apart: Apart
+
+
+def set_aside(public: Any, method: Method, names: tuple[str, ...], kind: Medium) -> SetAside | None:
+    """As many public records as a method wants, drawn by its public seed; None if it wants none.
+
+    Raises:
+        BadInput: if there are too few, or if they are not of the private ones' task.
+    """
+    if not isinstance(method, Projecting):
+        return None
+    if len(public) < method.public_records:
+        raise BadInput(
+            f"Expected {method.public_records} public recordings for {method.name}, got "
+            f"{len(public)}; give more, or take fewer with --public-records and --directions."
+        )
+    if outputs_of(public, kind) != names:
+        raise BadInput("Expected public recordings with the classes or joints of the private ones.")
+    rng = np.random.default_rng((method.public_seed, 2))
+    chosen = np.sort(rng.permutation(len(public))[: method.public_records])
+    records = SomeRecords(public, chosen.tolist())
+    return SetAside(
+        records=records,
+        seen_by=DpSgd(epsilon=math.inf, unit="video", segments=method.segments, part=method.part),
+        apart=Apart(records.recordings, is_by_subject=method.unit == "subject"),
+    )

@@ -1,0 +1,227 @@
+"""The one equation: a public mean and a private sum with noise become one gradient.
+
+Work that is done many times on a GPU, recorded once: replaying it waits for no host.
+
+A network is hundreds of short kernels, and launching one takes longer than many of them run. What
+is replayed are the kernels of a plain call. Nothing that is drawn may be among them: a replay would
+draw the same again.
+
+The clipped sum over a private batch, a piece at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from masquerade._torch import Tensor, torch
+from masquerade.io.devices import Recorder
+from masquerade.noise import Noise
+from masquerade.training import gradients
+from masquerade.training.gradients import Tensors
+from masquerade.training.plan import Plan
+from masquerade.training.rows import Rows, picked, taken
+from masquerade.training.subspace import Subspace
+
+Kind: TypeAlias = tuple[tuple[torch.Size, torch.dtype], ...]
+
+
+class _Record(NamedTuple):
+    replay: Callable[[], None]
+    held: tuple[Tensor, ...]  # what it was recorded with; the next call's numbers are copied there
+
+
+class Replayed:
+    """A function of tensors that keeps nothing of them and writes to tensors that stay.
+
+    On a processor, and where recording fails, it is called plainly. On a GPU the first call of each
+    shape is plain, so that libraries set themselves up; the second is recorded. Records share their
+    memory: one is replayed at a time.
+
+    Args:
+        work: called with tensors on one device.
+        is_on: whether anything is recorded.
+    """
+
+    def __init__(self, work: Callable[..., None], *, is_on: bool = True) -> None:
+        self._work, self._is_on = work, is_on
+        self._records: dict[Kind, _Record | None] = {}
+        self._recorder: Recorder | None = None
+
+    def __call__(self, *given: Tensor) -> None:
+        """Do the work."""
+        kind = tuple((one.shape, one.dtype) for one in given)
+        if not self._is_on or given[0].device.type != "cuda" or kind not in self._records:
+            self._records.setdefault(kind, None)
+            self._work(*given)
+            return
+        record = self._records[kind] or self._recorded(given)
+        if record is None:
+            self._work(*given)
+            return
+        self._records[kind] = record
+        for held, one in zip(record.held, given, strict=True):
+            held.copy_(one)
+        record.replay()
+
+    @property
+    def count(self) -> int:
+        """Shapes that were recorded."""
+        return sum(record is not None for record in self._records.values())
+
+    def _recorded(self, given: tuple[Tensor, ...]) -> _Record | None:
+        """Record without doing; None, and never again, where something cannot be recorded."""
+        held = tuple(one.clone() for one in given)
+        self._recorder = self._recorder or Recorder(given[0].device)
+        try:
+            replay, _ = self._recorder.record(lambda: self._work(*held))
+        except RuntimeError:  # it waits for the device, say; then every call is plain
+            self._is_on = False
+            return None
+        return _Record(replay, held)
+
+
+ALONG = "along"  # the name of a sum along the directions of a subspace
+_SHORT = 4  # a short piece is so many times smaller
+
+
+def sizes(count: int, physical: int) -> list[int]:
+    """How many are in each piece of a batch: ``physical``, then short ones for those who are left.
+
+    Two shapes alone, so that they can be recorded; the last piece is filled up with nobody.
+
+    Example:
+        >>> sizes(37, 16)
+        [16, 16, 4, 4]
+    """
+    short = -(-physical // _SHORT)
+    whole, left = divmod(count, physical)
+    few = -(-left // short)
+    rest = [physical] if few * short >= physical else [short] * few
+    return [physical] * whole + rest
+
+
+class PrivateSum:
+    """Sums of clipped gradients, of batch after batch of the same rows.
+
+    Kernels may round by shape and place, which the draw decides and nobody's data: whoever is
+    replaced or zeroed out, all others keep theirs. That no kernel rounds one record by another's
+    numbers is assumed.
+
+    Args:
+        loss: of one unit.
+        weights: that are trained; changed in place from step to step.
+        rows: of the units.
+        plan: how contributions are clipped.
+        physical: units whose gradients are computed at once.
+        see: makes of inputs (B, k, ...) what the trained part is given.
+        within: the subspace along which contributions are measured before they are clipped: a sum
+            is then of numbers along its directions, under one name. None for all weights.
+    """
+
+    def __init__(
+        self,
+        loss: gradients.Loss,
+        weights: Mapping[str, Tensor],
+        rows: Rows,
+        plan: Plan,
+        *,
+        physical: int,
+        see: Callable[[Tensor], Tensor],
+        within: Subspace | None = None,
+    ) -> None:
+        self._loss, self._rows, self._plan = loss, rows, plan
+        self._physical, self._see, self._within = physical, see, within
+        self._weights = {name: value.detach() for name, value in weights.items()}
+        shapes = {name: value.shape for name, value in weights.items()}
+        if within is not None:
+            shapes = {ALONG: torch.Size([within.directions])}
+        device = next(iter(weights.values())).device
+        self._total = {
+            name: torch.zeros(shape, dtype=torch.int64, device=device)
+            for name, shape in shapes.items()
+        }
+        # A public part runs plainly, and needs the memory that records would keep for themselves.
+        self._add = Replayed(self._piece, is_on=rows.public is None)
+
+    def cells(self, units: np.ndarray) -> Tensors:
+        """The sum over a batch, in cells of the plan's grid."""
+        for total in self._total.values():
+            total.zero_()
+        pieces = sizes(len(units), self._physical)
+        everyone = np.full(sum(pieces), -1)
+        everyone[: len(units)] = units
+        picks, start = picked(self._rows, everyone), 0
+        for size in pieces:
+            piece = picks.cut(start, size)
+            self._add(*taken(self._rows, piece), piece.shares, piece.present)
+            start += size
+        return {name: total.clone() for name, total in self._total.items()}
+
+    def _piece(self, inputs: Tensor, targets: Tensor, shares: Tensor, present: Tensor) -> None:
+        """Add what some units contribute."""
+        lesson = self._see(inputs), (targets, shares)
+        found = gradients.per_record(self._loss, self._weights, *lesson, chunk=len(inputs))
+        if self._within is not None:
+            found = {ALONG: self._within.along(found)}
+        scale = {"clip_norm": self._plan.clip_norm, "grid": self._plan.grid}
+        for name, value in gradients.clipped_cells(found, present, **scale).items():
+            self._total[name] += value
+
+
+NamedTensors: TypeAlias = dict[str, Tensor]
+Projection: TypeAlias = Callable[[NamedTensors], NamedTensors]
+
+
+def noisy(
+    cells: NamedTensors,
+    plan: Plan,
+    noise: Noise,
+    *,
+    among: int | None = None,
+    project: Projection | None = None,
+) -> NamedTensors:
+    """(1/b) Proj[sum + N(0, (z C)^2)] as float32.
+
+    Args:
+        cells: the sum of clipped contributions, in cells of the plan's grid.
+        plan: how much noise.
+        noise: where it comes from.
+        among: b; the expected size of a batch if None. The size of a secret batch is secret too.
+        project: what is done to the noisy sum; after the noise anything is allowed.
+    """
+    if not cells:
+        raise ValueError("Expected sums to add noise to, got none.")
+    total = torch.cat([held.reshape(-1) for held in cells.values()])
+    if plan.noise_multiplier > 0:
+        total += _drawn(plan, noise, total)
+    flat = (total.double() * (plan.grid / (among or plan.sampler.expected))).float()
+    parts = flat.split([held.numel() for held in cells.values()])
+    found = {
+        name: part.reshape(held.shape)
+        for (name, held), part in zip(cells.items(), parts, strict=True)
+    }
+    return found if project is None else project(found)
+
+
+def _drawn(plan: Plan, noise: Noise, like: Tensor) -> Tensor:
+    """Noise for all weights at once, in cells, where they lie: the same numbers on any device."""
+    if like.device.type == "cuda":
+        return noise.gaussian_on(str(like.device), plan.sigma, len(like), grid=plan.grid)
+    drawn = noise.gaussian(plan.sigma, len(like), grid=plan.grid) / plan.grid
+    return torch.from_numpy(np.rint(drawn).astype(np.int64))
+
+
+def combined(
+    private: NamedTensors | None, public: NamedTensors | None, *, weight: float
+) -> NamedTensors:
+    """lambda times the public part plus the private part; either may be missing."""
+    if private is None and public is None:
+        raise ValueError("Expected a private or a public part, got neither.")
+    if public is None:
+        return dict(private or {})
+    if private is None:
+        return {name: weight * gradient for name, gradient in public.items()}
+    return {name: weight * public[name] + gradient for name, gradient in private.items()}

@@ -1,0 +1,131 @@
+"""The student: learns from public windows and the labels that the noisy votes gave them.
+
+It sees no private number, so whatever it does with the labels costs nothing more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from masquerade import _check
+from masquerade._optional import require
+from masquerade._torch import nn, torch
+from masquerade.errors import BadInput
+from masquerade.networks import lstm_stack
+from masquerade.networks.lstm import LSTM
+from masquerade.networks.lstm_stack import Schedule
+from masquerade.training.ensemble import Ensemble
+from masquerade.training.partition import features
+
+Progress: TypeAlias = Callable[[int, int], None]
+_BATCH = 256
+_TREES = 300
+
+
+def learn(
+    windows: np.ndarray,
+    labels: np.ndarray,
+    method: Ensemble,
+    *,
+    classes: int,
+    normalisation: tuple[np.ndarray, np.ndarray],
+    device: str = "cpu",
+    progress: Progress = lambda done, total: None,
+) -> LSTM:
+    """A network that takes windows as they were recorded.
+
+    Args:
+        windows: (N, L, C) public.
+        labels: (N,) from the votes; -1 where none was asked or given.
+        method: how; fewer epochs where they would be more steps than it has.
+        classes: there are.
+        normalisation: mean and scale of the channels, public; they become part of the network.
+        device: cpu or cuda.
+        progress: called with rounds done and their number.
+
+    Raises:
+        BadInput: if no window has a label.
+    """
+    _check.shape("N", labels=labels)
+    if not (labels >= 0).any():
+        raise BadInput(
+            "Expected labels for the student, got none: no vote was answered. Lower the threshold, "
+            "or ask more."
+        )
+    schedule = Schedule(
+        hidden=method.hidden,
+        epochs=method.student_epochs,
+        batch=method.batch,
+        rate=method.learning_rate,
+        seed=method.public_seed,
+        device=device,
+    )
+    rest, steps = np.flatnonzero(labels < 0), method.student_steps
+    if method.unlabelled != "none" and len(rest):
+        if method.unlabelled == "forest":
+            chance = _by_forest(windows, labels, rest, normalisation, method.public_seed)
+        else:
+            first = _fitted(windows, labels, classes, normalisation, schedule, steps)
+            chance = probabilities(first, windows[rest])
+        is_sure = chance.max(axis=1) >= method.confidence
+        labels = labels.copy()
+        labels[rest[is_sure]] = chance.argmax(axis=1)[is_sure]
+    return _fitted(windows, labels, classes, normalisation, schedule, steps, progress)
+
+
+def probabilities(net: nn.Module, windows: np.ndarray) -> np.ndarray:
+    """(N, K) of windows as they were recorded."""
+    device = next(net.parameters()).device
+    net.eval()
+    found = []
+    with torch.no_grad():
+        for start in range(0, len(windows), _BATCH):
+            some = torch.from_numpy(np.array(windows[start : start + _BATCH], np.float32))
+            found.append(net(some.to(device)).softmax(dim=1).cpu().numpy())
+    return np.concatenate(found)
+
+
+def _by_forest(
+    windows: np.ndarray,
+    labels: np.ndarray,
+    rest: np.ndarray,
+    normalisation: tuple[np.ndarray, np.ndarray],
+    seed: int,
+) -> np.ndarray:
+    """(R, K): the share of trees for each class; few labels teach a forest more than a network."""
+    forests = require("sklearn.ensemble", extra="train")
+    mean, scale = normalisation
+    known = np.flatnonzero(labels >= 0)
+    forest = forests.RandomForestClassifier(_TREES, random_state=seed)
+    forest.fit(features((windows[known] - mean) / scale), labels[known])
+    found = np.zeros((len(rest), int(labels.max()) + 1))
+    found[:, forest.classes_] = forest.predict_proba(features((windows[rest] - mean) / scale))
+    return found
+
+
+def _fitted(
+    windows: np.ndarray,
+    labels: np.ndarray,
+    classes: int,
+    normalisation: tuple[np.ndarray, np.ndarray],
+    schedule: Schedule,
+    steps: int,
+    progress: Progress = lambda done, total: None,
+) -> LSTM:
+    rows = np.flatnonzero(labels >= 0)
+    mean, scale = normalisation
+    values = ((windows[rows] - mean) / scale).astype(np.float32)
+    most = math.ceil(steps * schedule.batch / len(rows))
+    stack = lstm_stack.learned(
+        values[None],
+        labels[rows][None],
+        replace(schedule, epochs=min(schedule.epochs, most)),
+        classes=classes,
+        progress=progress,
+    )
+    return stack.member(0).normalised_by(mean, scale)

@@ -1,0 +1,151 @@
+"""A subspace of the weights: the directions along which public records pull.
+
+[sivangi2025, Eq. 2] takes the first eigenvectors of the second moment of public gradients, a p x p
+matrix. With m public records it has rank m at most, so that the m x m matrix of their products
+(the Gram matrix) has the same eigenvalues: V = G^T U / sqrt(m Lambda). Nothing of size p x p is
+ever made, and of size p only m rows, in half precision where they are many.
+
+V looks at public records and at the weights, all of which are published: no private number is in
+it. So it may come before clipping (contributions are then k numbers, clipped and noised like any)
+or after the noise, and neither promise depends on how exactly V is orthonormal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from masquerade import _check
+from masquerade._torch import Tensor, torch
+from masquerade.training.gradients import Tensors
+
+_BLOCK = 1 << 16  # columns that are worked on at once
+_WHOLE = 1 << 28  # numbers; more are held in half precision
+_RANK = 1e-5  # of the largest eigenvalue, below which a direction is rounding alone
+
+Each = Callable[[Mapping[str, Tensor], int, int], Tensors]  # gradients of some public records
+
+
+class Subspace:
+    """k orthonormal directions among p weights, renewed from time to time.
+
+    Args:
+        weights: that are trained.
+        records: public ones, m; at most as many directions are found.
+        directions: k; those beyond the rank of what public records say are zero.
+        each: the gradients of public records from a number to below another, at given weights.
+    """
+
+    def __init__(
+        self, weights: Mapping[str, Tensor], *, records: int, directions: int, each: Each
+    ) -> None:
+        _check.count(records=records, directions=directions)
+        if directions > records:
+            raise ValueError(
+                f"Expected at most as many directions as public records, {records}, got "
+                f"directions={directions}; take fewer, or more public records."
+            )
+        self._shapes = {name: value.shape for name, value in weights.items()}
+        self.size, self.directions = sum(map(_count, weights.values())), directions
+        self._records, self._each = records, each
+        is_half = records * self.size > _WHOLE
+        device = next(iter(weights.values())).device
+        kind = torch.float16 if is_half else torch.float32
+        self._held = torch.zeros(records, self.size, dtype=kind, device=device)
+        # entries are some 1 / sqrt(p), which half precision would cut short
+        self._scale = 2.0 ** np.floor(0.5 * np.log2(self.size)) if is_half else 1.0
+        self.rank = 0
+
+    def renew(self, weights: Mapping[str, Tensor], *, chunk: int) -> None:
+        """Find the directions at these weights, ``chunk`` records at a time.
+
+        They lie where they lay before, so that what was recorded with them still holds.
+        """
+        sizes = torch.zeros(self._records, dtype=torch.float64, device=self._held.device)
+        for start in range(0, self._records, chunk):
+            stop = min(start + chunk, self._records)
+            sizes[start:stop] = self._take(self._each(weights, start, stop), start)
+        gram = self._gram() * sizes * sizes[:, None] / self._scale**2
+        values, vectors = torch.linalg.eigh(gram.cpu())
+        values, vectors = values.flip(0), vectors.flip(1)
+        is_kept = values > _RANK * values[0].clamp_min(1e-300)
+        is_kept[self.directions :] = False
+        self.rank = int(is_kept.sum())
+        scale = torch.where(is_kept, values.clamp_min(1e-300).rsqrt(), torch.zeros_like(values))
+        mix = (vectors * scale)[:, : self.directions].T.to(self._held.device) * sizes  # (k, m)
+        self._mix(mix.float())
+
+    def along(self, gradients: Tensors) -> Tensor:
+        """(N, k): how far each of N gradients goes along each direction."""
+        first = next(iter(gradients.values()))
+        found = torch.zeros(len(first), self.directions, device=first.device)
+        for name, flat in self._flat(gradients):
+            for part, columns in self._blocks(name):
+                found += flat[:, part] @ self._held[: self.directions, columns].float().T
+        return found / self._scale
+
+    def back(self, numbers: Tensor) -> Tensors:
+        """The weights' gradient that goes so far (k,) along each direction."""
+        found = {}
+        for name, shape in self._shapes.items():
+            given = numbers.new_zeros(shape.numel())
+            for part, columns in self._blocks(name):
+                held = self._held[: self.directions, columns].float()
+                given[part] = (numbers.float() / self._scale) @ held
+            found[name] = given.reshape(shape)
+        return found
+
+    def projected(self, gradient: Tensors) -> Tensors:
+        """V V^T of one gradient [sivangi2025, Eq. 5]."""
+        return self.back(self.along({name: one[None] for name, one in gradient.items()})[0])
+
+    def _take(self, gradients: Tensors, start: int) -> Tensor:
+        """Keep gradients of some records, each brought to length 1; their lengths."""
+        flats = dict(self._flat(gradients))
+        squares = sum(flat.double().square().sum(dim=1) for flat in flats.values())
+        sizes = torch.as_tensor(squares).sqrt()
+        is_good = torch.isfinite(sizes) & (sizes > 0)
+        factor = torch.where(is_good, self._scale / sizes, torch.zeros_like(sizes)).float()
+        for name, flat in flats.items():
+            for part, columns in self._blocks(name):
+                own = torch.where(is_good[:, None], flat[:, part], 0.0) * factor[:, None]
+                self._held[start : start + len(flat), columns] = own.to(self._held.dtype)
+        return torch.where(is_good, sizes, torch.zeros_like(sizes))
+
+    def _gram(self) -> Tensor:
+        """(m, m) float64: products of all that is held, as it is held."""
+        gram = torch.zeros(self._records, self._records, device=self._held.device).double()
+        for start in range(0, self.size, _BLOCK):
+            some = self._held[:, start : start + _BLOCK].float()
+            gram += (some @ some.T).double()
+        return gram
+
+    def _mix(self, mix: Tensor) -> None:
+        """Make directions of gradients, in place."""
+        for start in range(0, self.size, _BLOCK):
+            some = self._held[:, start : start + _BLOCK]
+            some[: self.directions] = (mix @ some.float()).to(some.dtype)
+
+    def _flat(self, gradients: Tensors) -> list[tuple[str, Tensor]]:
+        return [(name, gradients[name].detach().reshape(-1, n)) for name, n in self._widths()]
+
+    def _widths(self) -> list[tuple[str, int]]:
+        return [(name, shape.numel()) for name, shape in self._shapes.items()]
+
+    def _blocks(self, wanted: str) -> list[tuple[slice, slice]]:
+        """Columns of one weight, and where they are among all."""
+        before = 0
+        for name, width in self._widths():
+            if name == wanted:
+                return [
+                    (slice(start, end), slice(before + start, before + end))
+                    for start in range(0, width, _BLOCK)
+                    for end in (min(start + _BLOCK, width),)
+                ]
+            before += width
+        raise ValueError(f"Expected a weight that is trained, got {wanted!r}.")
+
+
+def _count(weight: Tensor) -> int:
+    return weight.numel()

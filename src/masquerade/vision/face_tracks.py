@@ -1,0 +1,281 @@
+"""Follow faces over frames, so that one that is missed for a moment stays covered.
+
+Boxes are linked to the track whose constant velocity foretells them best; the linking looks back
+only. What is covered in frame t is read off the tracks when the frames up to t + reach are known:
+a box that was found, one between two that were found, or the first or last of a track, moved
+along with it. Those are held for one frame less than the face was found in, at most ``hold``, and
+for fewer where the detector was not sure: what flashes up once is seldom a face. Between two finds
+at one place all is covered, whatever tracks they belong to. A box may grow by what its neighbours
+say, never shrink.
+
+A box is left, top, right, bottom, in pixels.
+
+Boxes: how far two are apart, how much of them is shared, where one is in between.
+
+A box is left, top, right, bottom, in pixels; what else stands in its row is left alone.
+
+Cover what lies between two finds at one place, whatever they were linked to.
+
+Linking gives each find to one track, and may give it to the wrong one: where two faces meet, or
+where something else is found for a frame beside a face that is missed. Then no track leads from
+the face before to the face after. Here every find is joined with the one that overlaps it most in
+each later frame in reach, and what is between the two is covered unless a track does so already.
+
+Frames with the boxes of all faces to be covered in them, each when enough is known.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+def overlap(box: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """Intersection over union of one box with each of ``boxes``; front axes are broadcast.
+
+    Example:
+        >>> overlap(np.array([0, 0, 2, 2]), np.array([[0, 0, 2, 2], [1, 0, 3, 2], [5, 5, 6, 6]]))
+        array([1.        , 0.33333333, 0.        ])
+    """
+    both = _shared(box, boxes)
+    whole = _areas(box) + _areas(boxes) - both
+    return np.asarray(both / np.maximum(whole, np.finfo(float).tiny))
+
+
+def share_inside(box: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """How much of one box lies in each of ``boxes``, 0 to 1; axes in front are broadcast.
+
+    Example:
+        >>> share_inside(np.array([0, 0, 2, 2]), np.array([[1, 0, 9, 9], [5, 5, 6, 6]]))
+        array([0.5, 0. ])
+    """
+    return np.asarray(_shared(box, boxes) / np.maximum(_areas(box), np.finfo(float).tiny))
+
+
+def centres(boxes: np.ndarray) -> np.ndarray:
+    """The middle of each box, (N, 2)."""
+    return np.asarray(boxes[:, :2] + boxes[:, 2:4]) / 2
+
+
+def mean_sides(boxes: np.ndarray) -> np.ndarray:
+    """Mean of width and height of each box, above zero."""
+    return np.asarray(np.maximum(np.mean(boxes[:, 2:4] - boxes[:, :2], axis=1), 1e-6))
+
+
+def at_least(box: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """The box, grown about its centre to ``size`` (width, height) where it is smaller."""
+    lack = np.maximum(size - (box[2:] - box[:2]), 0.0) / 2
+    return np.concatenate([box[:2] - lack, box[2:] + lack])
+
+
+def _shared(box: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """Area of the intersection."""
+    least = np.minimum(box[..., 2:4], boxes[..., 2:4])
+    most = np.maximum(box[..., :2], boxes[..., :2])
+    return np.asarray(np.prod(np.maximum(least - most, 0.0), axis=-1))
+
+
+def _areas(boxes: np.ndarray) -> np.ndarray:
+    return np.asarray(np.prod(boxes[..., 2:4] - boxes[..., :2], axis=-1))
+
+
+SAME_PLACE = 0.3  # overlap from which on two finds are taken for one face
+COVERED = 0.5  # share of a box that lies in another, from which on it needs no cover of its own
+_FRAMES = 8  # with finds, that are joined with a new one; longer ways are for tracks
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bridge:
+    """Two finds of one place: the frame and the box (4,) of each."""
+
+    start: int
+    stop: int
+    first: np.ndarray
+    last: np.ndarray
+
+    def box(self, frame: int) -> np.ndarray:
+        """The box in a frame between the two."""
+        share = (frame - self.start) / (self.stop - self.start)
+        return np.asarray(self.first + (self.last - self.first) * share)
+
+
+class Bridges:
+    """All that lies between finds of a video.
+
+    Args:
+        reach: the most frames between two finds.
+    """
+
+    def __init__(self, *, reach: int) -> None:
+        self.reach = reach
+        self._recent: deque[tuple[int, np.ndarray]] = deque(maxlen=_FRAMES)
+        self._bridges: list[Bridge] = []
+
+    def add(self, frame: int, faces: np.ndarray) -> None:
+        """Join the faces (N, 5) found in ``frame`` with earlier ones; frames come in order."""
+        if not len(faces):
+            return
+        for before, earlier in self._recent:
+            if 1 < frame - before <= self.reach + 1:
+                self._bridges += _joined(before, earlier, frame, faces[:, :4])
+        self._recent.append((frame, faces[:, :4]))
+
+    def beside(self, boxes: np.ndarray, *, frame: int) -> np.ndarray:
+        """The boxes (N, 4) that ``frame`` needs besides these; frames are asked for in order."""
+        self._bridges = [bridge for bridge in self._bridges if bridge.stop > frame]
+        between = [bridge.box(frame) for bridge in self._bridges if bridge.start < frame]
+        is_bare = ~np.any(share_inside(_rows(between)[:, None], boxes) >= COVERED, axis=1)
+        needed: list[np.ndarray] = []
+        for box in _rows(between)[is_bare]:
+            if not np.any(share_inside(box, _rows(needed)) >= COVERED):
+                needed.append(box)
+        return _rows(needed)
+
+
+def _joined(start: int, earlier: np.ndarray, stop: int, later: np.ndarray) -> list[Bridge]:
+    """A bridge from each of the earlier boxes to the later one that overlaps it most, if any."""
+    shared = overlap(earlier[:, None], later)  # (M, N)
+    return [
+        Bridge(start=start, stop=stop, first=first, last=later[best])
+        for first, best, most in zip(
+            earlier, np.argmax(shared, axis=1), np.max(shared, axis=1), strict=True
+        )
+        if most >= SAME_PLACE
+    ]
+
+
+def _rows(boxes: list[np.ndarray]) -> np.ndarray:
+    return np.array(boxes).reshape(-1, 4)
+
+
+_FAR = 1.0  # face sizes between a foretold centre and a found one, above which they differ,
+_FARTHER = 0.25  # and what is added for each frame in which the face was missed
+_LIKE = 2.0  # ratio of sizes above which two faces differ
+_MEMORY = 5  # boxes that say how fast and how big a face is
+_SURE = 0.5  # score from which on a find counts whole, and below it less
+
+
+@dataclass(kw_only=True, eq=False)
+class FaceTrack:
+    """One face: the frames in which it was found, and its box and score there."""
+
+    frames: list[int] = field(default_factory=list)
+    faces: list[np.ndarray] = field(default_factory=list)
+
+    def box(self, frame: int, *, reach: int) -> np.ndarray:
+        """Where the face is in ``frame``, as far as the frames up to ``frame + reach`` tell."""
+        after = bisect_left(self.frames, frame)
+        window = slice(max(0, after - _MEMORY), bisect_right(self.frames, frame + reach))
+        times = np.array(self.frames[window])
+        boxes = np.array(self.faces[window])[:, :4]
+        if frame < times[0] or frame > times[-1]:
+            box = _moved(times, boxes, frame)
+        else:
+            box = np.array([np.interp(frame, times, side) for side in boxes.T])
+        close = boxes[np.argsort(np.abs(times - frame), kind="stable")[:_MEMORY]]
+        return at_least(box, np.median(close[:, 2:] - close[:, :2], axis=0))
+
+    def is_seen(self, frame: int, *, hold: int, reach: int) -> bool:
+        """Whether the face is to be covered in ``frame``, as far as ``frame + reach`` tells."""
+        known = bisect_right(self.frames, frame + reach)
+        sure = math.floor(sum(min(1.0, face[4] / _SURE) for face in self.faces[:known]))
+        away = max(self.frames[0] - frame, frame - self.frames[-1], 0)
+        return bool(away <= min(hold, sure, max(known - 1, 0)))
+
+
+class Tracks:
+    """All faces of a video.
+
+    Args:
+        hold: the most frames for which a face stays covered where it is missed.
+        every: of so many frames one is searched whole, so that finds may be farther apart.
+    """
+
+    def __init__(self, *, hold: int, every: int = 1) -> None:
+        self.reach = hold + every - 1
+        self.hold = hold
+        self.ended: list[FaceTrack] = []
+        self.live: list[FaceTrack] = []
+        self._bridges = Bridges(reach=self.reach)
+
+    def add(self, frame: int, faces: np.ndarray) -> None:
+        """Link the faces (N, 5) found in ``frame``; frames come in order."""
+        open_tracks = [track for track in self.live if frame - track.frames[-1] <= self.reach + 1]
+        foretold = [track.box(frame, reach=self.reach) for track in open_tracks]
+        missed = np.array([frame - track.frames[-1] - 1 for track in open_tracks])
+        taken: set[int] = set()
+        for number, face in _best_pairs(np.array(foretold).reshape(-1, 4), faces, missed):
+            open_tracks[number].frames.append(frame)
+            open_tracks[number].faces.append(faces[face])
+            taken.add(face)
+        for face in set(range(len(faces))) - taken:
+            self.live.append(FaceTrack(frames=[frame], faces=[faces[face]]))
+        self._bridges.add(frame, faces)
+
+    def at(self, frame: int) -> np.ndarray:
+        """The boxes (N, 4) to cover in ``frame``.
+
+        Every frame up to ``frame + reach`` must have been added; frames are asked for in order.
+        """
+        over = [track for track in self.live if track.frames[-1] + self.reach < frame]
+        self.ended += over
+        self.live = [track for track in self.live if track not in over]
+        boxes = [
+            track.box(frame, reach=self.reach)
+            for track in self.live
+            if track.is_seen(frame, hold=self.hold, reach=self.reach)
+        ]
+        covered = np.array(boxes).reshape(-1, 4)
+        return np.vstack([covered, self._bridges.beside(covered, frame=frame)])
+
+
+def _best_pairs(
+    foretold: np.ndarray, faces: np.ndarray, missed: np.ndarray
+) -> list[tuple[int, int]]:
+    """Which track goes with which face: the nearest pair first, each used once."""
+    sizes, found = mean_sides(foretold)[:, None], mean_sides(faces)[None]  # (M, 1), (1, N)
+    apart = np.linalg.norm(centres(foretold)[:, None] - centres(faces)[None], axis=2)
+    apart /= np.maximum(sizes, found)
+    may_be = np.maximum(sizes, found) <= _LIKE * np.minimum(sizes, found)
+    may_be &= apart <= _FAR + _FARTHER * missed[:, None]
+    pairs: list[tuple[int, int]] = []
+    order = np.argsort(apart[may_be], kind="stable")
+    for number, face in np.argwhere(may_be)[order].tolist():
+        if all(number != other and face != taken for other, taken in pairs):
+            pairs.append((number, face))
+    return pairs
+
+
+def _moved(times: np.ndarray, boxes: np.ndarray, frame: int) -> np.ndarray:
+    """The box at the near end of a track, moved to ``frame`` with the velocity there."""
+    end = 0 if frame < times[0] else len(times) - 1
+    near = slice(0, _MEMORY) if end == 0 else slice(-_MEMORY, None)
+    since = times[near] - np.mean(times[near])
+    spread = float(since @ since)
+    velocity = since @ centres(boxes[near]) / spread if spread else np.zeros(2)
+    return np.asarray(boxes[end] + np.tile(velocity * (frame - times[end]), 2))
+
+
+def followed(
+    found: Iterator[tuple[np.ndarray, np.ndarray]], tracks: Tracks
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each frame with its boxes (N, 4); it waits for as many more as the tracks reach.
+
+    Args:
+        found: each frame with the faces (N, 5) that were found in it.
+        tracks: empty; they hold all faces in the end.
+    """
+    waiting: deque[tuple[int, np.ndarray]] = deque()
+    for number, (newest, faces) in enumerate(found):
+        tracks.add(number, faces)
+        waiting.append((number, newest))
+        if len(waiting) > tracks.reach:
+            oldest, frame = waiting.popleft()
+            yield frame, tracks.at(oldest)
+    for oldest, frame in waiting:
+        yield frame, tracks.at(oldest)

@@ -1,0 +1,221 @@
+"""Find people in a frame with MediaPipe's pose detector, in squares of several sizes.
+
+The network sees 224 x 224 pixels and finds people who fill at least a fifth of that, so a frame is
+searched in squares that overlap by half: some as wide as its shorter side, some half as wide. It
+gives the middle of the hips and a point on the circle around the whole body, above the head of who
+stands upright.
+
+The squares of a frame in which people are sought, and which of them look as they did before.
+
+A network that is shown the same picture twice says the same twice. So in a film a square is shown
+to it again only where something changed since it was shown last, and now and then anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from masquerade._optional import Later
+from masquerade.vision.network_files import LiteNetwork
+
+cv2 = Later("cv2", extra="vision")
+
+
+_LARGER = 1.5  # a square over an edge, beside one inside
+_TILES = 28  # a side of a picture that are compared
+_SAME_SEARCH_SQUARES = 4  # shades by which all of them may differ, where nothing changed
+_USES = 4  # of an answer, at most
+
+Key = tuple[int, ...]
+
+
+def squares(rows: int, columns: int, *, parts: int) -> Iterator[tuple[int, int, int]]:
+    """Top, left and side of squares over a frame: a part of its shorter side, half overlapping.
+
+    Example:
+        >>> list(squares(100, 150, parts=1)), len(list(squares(100, 100, parts=2)))
+        ([(0, 0, 100), (0, 50, 100)], 9)
+    """
+    side = max(1, min(rows, columns) // parts)
+    for top in _starts(rows, side):
+        for left in _starts(columns, side):
+            yield top, left, side
+
+
+def mirrored(frame: np.ndarray, *, parts: int) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Top, left and pixels of squares over both edges, half of each in a mirror that stands there.
+
+    They are larger than `squares`, and black above and below the frame: so who fills it is found.
+
+    Example:
+        >>> [(top, left) for top, left, _ in mirrored(np.zeros((100, 150, 3)), parts=1)]
+        [(-25, -75), (-25, 75)]
+    """
+    rows, columns = frame.shape[:2]
+    half = max(1, min(round(_LARGER / 2 * min(rows, columns) / parts), columns - 1))
+    above = max(0, 2 * half - rows) // 2
+    below = max(0, 2 * half - rows) - above
+    for top in _starts(max(rows, 2 * half), 2 * half):
+        for left, start in ((-half, 0), (columns - half, columns - half)):
+            band = np.pad(frame[:, start : start + half], ((above, below), (0, 0), (0, 0)))
+            inside = band[top : top + 2 * half]
+            both = (inside[:, ::-1], inside) if left < 0 else (inside, inside[:, ::-1])
+            yield top - above, left, np.hstack(both)
+
+
+def _starts(length: int, side: int) -> list[int]:
+    count = 1 + -(-(length - side) // max(1, side // 2))
+    return [round(place) for place in np.linspace(0, length - side, count)]
+
+
+@dataclass(kw_only=True, eq=False)
+class _Answer:
+    """What was found in a square.
+
+    Args:
+        tiles: of the picture that was shown.
+        found: in it.
+        uses: how often that stood for a later picture.
+    """
+
+    tiles: np.ndarray
+    found: np.ndarray
+    uses: int = 0
+
+
+class SeenBefore:
+    """What was found in the squares of a film, for those that did not change."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Key, _Answer] = {}
+
+    def found(self, key: Key, picture: np.ndarray, look: Callable[[], np.ndarray]) -> np.ndarray:
+        """What a look at a square gives, or gave.
+
+        Args:
+            key: of the square.
+            picture: (H, W, 3) uint8, what a look is shown.
+            look: at it.
+        """
+        tiles = cv2.resize(picture, (_TILES, _TILES), interpolation=cv2.INTER_AREA)
+        known = self._answers.get(key)
+        if known is None or known.uses >= _USES or _differ(known.tiles, tiles):
+            self._answers[key] = _Answer(tiles=tiles, found=look())
+        else:
+            known.uses += 1
+        return self._answers[key].found
+
+
+def _differ(one: np.ndarray, other: np.ndarray) -> bool:
+    return bool(cv2.absdiff(one, other).max() > _SAME_SEARCH_SQUARES)
+
+
+_GRIDS = ((28, 2), (14, 2), (7, 6))  # cells a side, and anchors a cell, of the network's outputs
+_SAME_PERSON_DETECTOR = 0.5  # of the larger radius: two people whose hips are nearer are one
+_AT_EDGE = 0.2  # of the radius: below half of _SAME, or who is there is found beside themselves
+_HALF_SEEN = 0.5  # of the least score: half a body and its mirror look less like a person
+_CUT = 100.0  # beyond it a score is 0 or 1, and its exponential still a number
+
+
+class PersonDetector:
+    """Finds people.
+
+    Args:
+        path: pose_detection.tflite.
+        thresh: the least score of a person.
+        parts: the sides of squares, as parts of the frame's shorter side: 1 is all of it.
+    """
+
+    def __init__(self, path: Path, *, thresh: float, parts: tuple[int, ...]) -> None:
+        anchors = _anchors()
+        self._run = LiteNetwork(path, outputs=((1, len(anchors), 12), (1, len(anchors), 1)))
+        self._anchors, self._thresh, self._parts = anchors, thresh, parts
+
+    def __call__(self, frame: np.ndarray) -> np.ndarray:
+        """(N, 4): x, y of the hips, radius of the whole body, score; best first, in pixels."""
+        return self.with_turns(frame)[:, :4]
+
+    def with_turns(
+        self,
+        frame: np.ndarray,
+        *,
+        where: Mapping[int, np.ndarray] | None = None,
+        beyond: bool = False,
+        seen: SeenBefore | None = None,
+    ) -> np.ndarray:
+        """(N, 5): the same, and by which angle the body is turned clockwise from upright.
+
+        Args:
+            frame: (H, W, 3) uint8.
+            where: (H, W) bool for each of the parts; only squares that hold some of theirs are
+                searched. All if not given.
+            beyond: also look over the left and the right edge, into a mirror that stands there: who
+                is half out of the picture is whole in it.
+            seen: what was found in frames before; squares that look as they did are not searched.
+        """
+        seen = SeenBefore() if seen is None else seen
+        found = [np.zeros((0, 5))]
+        for parts in self._parts:
+            wanted = None if where is None else where[parts]
+            for top, left, side in squares(*frame.shape[:2], parts=parts):
+                inside = np.s_[top : top + side, left : left + side]
+                if wanted is None or wanted[inside].any():
+                    people = self._in_square(frame[inside], (top, left, side), seen)
+                    found.append(people + np.array([left, top, 0.0, 0.0, 0.0]))
+            if beyond:
+                found.extend(self._over_edges(frame, parts, seen))
+        return without_twins(np.vstack(found))
+
+    def _over_edges(self, frame: np.ndarray, parts: int, seen: SeenBefore) -> Iterator[np.ndarray]:
+        """Whoever has the hips about at the left or the right edge."""
+        for top, left, picture in mirrored(frame, parts=parts):
+            key = (top, left, len(picture))
+            people = self._in_square(picture, key, seen, share=_HALF_SEEN)
+            people = people + np.array([left, top, 0.0, 0.0, 0.0])
+            edge = 0 if left < 0 else frame.shape[1]
+            yield people[np.abs(people[:, 0] - edge) < _AT_EDGE * people[:, 2]]
+
+    def _in_square(
+        self,
+        picture: np.ndarray,
+        key: tuple[int, int, int],
+        seen: SeenBefore,
+        *,
+        share: float = 1.0,
+    ) -> np.ndarray:
+        """(N, 5) in a square, of a score of at least that ``share`` of the least."""
+        size, least = self._run.size[::-1], share * self._thresh
+        small = cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
+        return seen.found(key, small, lambda: self._in_picture(small, len(picture), least))
+
+    def _in_picture(self, small: np.ndarray, side: int, least: float) -> np.ndarray:
+        of = self._run.size
+        boxes, scores = self._run(small / 127.5 - 1.0)
+        score = 1.0 / (1.0 + np.exp(-np.clip(scores[:, 0].astype(float), -_CUT, _CUT)))
+        sure = score >= least
+        hips, rim = (boxes[sure, at : at + 2] / of[0] + self._anchors[sure] for at in (4, 6))
+        right, down = (rim - hips).T
+        radius, turn = np.hypot(right, down), np.arctan2(right, -down)
+        return np.column_stack([hips * side, radius * side, score[sure], turn])
+
+
+def without_twins(people: np.ndarray) -> np.ndarray:
+    """The best of each person, best first."""
+    people, kept = people[np.argsort(-people[:, 3], kind="stable")], list[np.ndarray]()
+    for one in people:
+        if all(np.hypot(*(one - k)[:2]) > _SAME_PERSON_DETECTOR * max(one[2], k[2]) for k in kept):
+            kept.append(one)
+    return np.array(kept).reshape(-1, people.shape[1])
+
+
+def _anchors() -> np.ndarray:
+    """(N, 2): where the network measures from, as shares of the picture."""
+    found = []
+    for cells, each in _GRIDS:
+        y, x = np.mgrid[:cells, :cells]
+        found.append(np.repeat(np.stack([x, y], axis=-1).reshape(-1, 2) + 0.5, each, 0) / cells)
+    return np.concatenate(found)
