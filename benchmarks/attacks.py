@@ -123,7 +123,7 @@ def fits(question: str, setting: str) -> bool:
 def released(setting: str) -> Mechanism:
     """The mechanism of that row."""
     name, fields = SETTINGS[setting]
-    example: Mechanism = catalog.example("release", name)
+    example: Mechanism = catalog.example("mechanisms", name)
     return replace(example, **fields)
 
 

@@ -63,7 +63,7 @@ def released(video: Video, setting: str) -> Video:
     if RELEASES[setting] is None:
         return video
     name, fields = RELEASES[setting]
-    mechanism = replace(catalog.example("release", name), **fields)
+    mechanism = replace(catalog.example("mechanisms", name), **fields)
     return replace(video, frames=arrays_of(mechanism.apply(video, Noise()))[0])
 
 

@@ -82,13 +82,13 @@ Took = dict[str, float]  # "seconds", "megabytes"
 
 
 def _mechanism(name: str) -> Any:
-    kind = type(catalog.example("release", name))
-    return kind() if catalog.is_a("release", name, "Heuristic") else kind(**GOAL)
+    kind = type(catalog.example("mechanisms", name))
+    return kind() if catalog.is_a("mechanisms", name, "Heuristic") else kind(**GOAL)
 
 
 def axes(*, quick: bool) -> list[Axis]:
     """All that is measured."""
-    names = ("mosaic", "pooled_gaussian") if quick else catalog.names("release")
+    names = ("mosaic", "pooled_gaussian") if quick else catalog.names("mechanisms")
     lengths = (8, 16, 32) if quick else (8, 16, 32, 64, 128, 256, 512)
     sizes = ((64, 48), (96, 72), (160, 120), (320, 240), (640, 480), (1280, 720), (1920, 1080))
     counts = (1, 4, 16) if quick else (1, 10, 100, 1_000, 10_000)
@@ -210,7 +210,7 @@ def train(point: Point) -> Took:
         slots=np.arange(point.records)[:, None],
         trunk=None,
     )
-    widths, method = (point.channels // 2, point.channels), catalog.example("train", point.name)
+    widths, method = (point.channels // 2, point.channels), catalog.example("training", point.name)
     whole = conv.classifier(axes=2, channels=3, classes=CLASSES, widths=widths)
     network = torch.nn.Sequential(
         *(part for part in whole if not isinstance(part, torch.nn.Dropout))

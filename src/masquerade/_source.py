@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from masquerade import catalog
+
 _ROOT = Path(__file__).parent
 _WORDS = {"Path": "PATH", "int": "N", "float": "X", "str": "TEXT"}
 _SECTIONS = ("Args:", "Guarantee:", "Example:", "Raises:", "Returns:", "What is not certain:")
@@ -131,7 +133,7 @@ def class_of(module: str, name: str) -> SourceClass | None:
 
 def entry(room: str, name: str) -> SourceClass | None:
     """The class of a room's ``EXAMPLE``."""
-    module = f"masquerade.{room}.{name}"
+    module = catalog.module_of(room, name)
     node = _named(module, "EXAMPLE")
     made = node.func if isinstance(node, ast.Call) else None
     return class_of(module, made.id) if isinstance(made, ast.Name) else None

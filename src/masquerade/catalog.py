@@ -5,9 +5,9 @@ is a folder whose ``__init__.py`` does. Adding a mechanism, a method, an attack 
 new file and no other edit.
 
 Example:
-    >>> "gaussian_noise" in names("release")
+    >>> "gaussian_noise" in names("mechanisms")
     True
-    >>> type(example("release", "gaussian_noise")).__name__
+    >>> type(example("mechanisms", "gaussian_noise")).__name__
     'GaussianNoise'
 """
 
@@ -24,24 +24,37 @@ from masquerade import _check
 
 _ROOT = Path(__file__).parent
 _KINDS = {
-    "release": "mechanism",
-    "account.published": "paper",
-    "data": "data set",
-    "nets": "network",
-    "train": "method",
-    "attack": "attack",
+    "mechanisms": "mechanism",
+    "accounting.published": "paper",
+    "datasets": "data set",
+    "networks": "network",
+    "training": "method",
+    "attacks": "attack",
 }
+_HOMES = {"mechanisms": ("mechanisms", "avatars", "places")}
 
 
 @cache
 def names(room: str) -> tuple[str, ...]:
-    """The entries of a room ("release", "account.published", ...), in alphabetical order."""
-    folder = _ROOT.joinpath(*room.split("."))
-    if not folder.is_dir():
+    """The entries of a room ("mechanisms", "accounting.published", ...), in alphabetical order."""
+    if not _ROOT.joinpath(*room.split(".")).is_dir():
         raise ValueError(f"Expected a room of masquerade, got room={room!r}.")
-    found = [path.stem for path in folder.glob("*.py") if _is_entry(path)]
-    found += [path.parent.name for path in folder.glob("*/__init__.py") if _is_entry(path)]
+    folders = [_ROOT.joinpath(*home.split(".")) for home in _HOMES.get(room, (room,))]
+    found = [path.stem for folder in folders for path in folder.glob("*.py") if _is_entry(path)]
+    found += [
+        path.parent.name
+        for folder in folders
+        for path in folder.glob("*/__init__.py")
+        if _is_entry(path)
+    ]
     return tuple(sorted(found))
+
+
+def module_of(room: str, name: str) -> str:
+    """The module of an entry, or of another file of its room."""
+    homes = _HOMES.get(room, (room,))
+    found = (home for home in homes if _ROOT.joinpath(*home.split("."), f"{name}.py").is_file())
+    return f"masquerade.{next(found, room)}.{name}"
 
 
 def example(room: str, name: str) -> Any:
@@ -52,14 +65,14 @@ def example(room: str, name: str) -> Any:
     """
     if name not in names(room):
         raise ValueError(_check.unknown(kind_of(room), name, names(room)))
-    return import_module(f"masquerade.{room}.{name}").EXAMPLE
+    return import_module(module_of(room, name)).EXAMPLE
 
 
 def kind_of(room: str) -> str:
     """What an entry of a room is called.
 
     Example:
-        >>> kind_of("release")
+        >>> kind_of("mechanisms")
         'mechanism'
     """
     return _KINDS.get(room, f"{room} entry")
@@ -71,9 +84,9 @@ def is_a(room: str, name: str, base: str) -> bool:
     It may be on ``base`` by way of other classes, in the same file or in others of its room.
 
     Example:
-        >>> is_a("release", "blur", "Heuristic"), is_a("release", "gaussian_noise", "Heuristic")
-        (True, False)
-        >>> is_a("release", "alf", "Heuristic")  # which is a Redrawn, which is one
+        >>> is_a("mechanisms", "gaussian_noise", "Heuristic")
+        False
+        >>> is_a("mechanisms", "alf", "Heuristic")  # which is a Redrawn, which is one
         True
     """
     waiting = [(name, own) for own in _parents(room, name)]
@@ -100,7 +113,7 @@ def summary(room: str, name: str) -> str:
     """The first line of an entry's file, without importing it.
 
     Example:
-        >>> summary("release", "blur")
+        >>> summary("mechanisms", "blur")
         'Gaussian blur of frames, whole or inside given masks.'
     """
     return _read(_path(room, name)).summary
@@ -137,7 +150,7 @@ def _taken(room: str, file: str) -> dict[str, tuple[str, str]]:
 
 
 def _path(room: str, file: str) -> Path:
-    path = _ROOT.joinpath(*room.split("."), *file.split("."))
+    path = _ROOT.joinpath(*module_of(room, file).split(".")[1:])
     alone = path.with_suffix(".py")
     return alone if alone.is_file() else path / "__init__.py"
 

@@ -14,13 +14,13 @@ from masquerade import catalog
 from masquerade.collection import About, Collection, Medium, cite
 from masquerade.errors import BadInput, MissingExtra
 
-NAMES = catalog.names("data")
+NAMES = catalog.names("datasets")
 each_entry = pytest.mark.parametrize("name", NAMES)
 
 
 def example(name: str) -> Collection[Any]:
     try:
-        found: Collection[Any] = catalog.example("data", name)
+        found: Collection[Any] = catalog.example("datasets", name)
     except MissingExtra as missing:
         pytest.skip(str(missing))
     return found
@@ -68,7 +68,7 @@ reading = ("open", "os.listdir", "os.scandir", "glob.glob", "pathlib.Path.glob")
 sys.addaudithook(lambda event, _: seen.append(event) if watched and event in reading else None)
 for name in {NAMES!r}:
     try:
-        entry = catalog.example("data", name)
+        entry = catalog.example("datasets", name)
     except ImportError:
         continue
     watched = True
@@ -114,7 +114,10 @@ def test_a_data_set_shares_no_flag_with_whatever_learns_from_it(name: str) -> No
     pytest.importorskip("torch")
     verb = importlib.import_module("masquerade.cli.train").COMMAND
     recipes = [catalog.example("recipes", recipe) for recipe in catalog.names("recipes")]
-    learners = [verb, *(catalog.example("train", method) for method in catalog.names("train"))]
+    learners = [
+        verb,
+        *(catalog.example("training", method) for method in catalog.names("training")),
+    ]
     learners += [recipe for recipe in recipes if hasattr(recipe, "ENTRIES")]
     mine = {field.name for field in dataclasses.fields(entry)}
     for learner in learners:

@@ -88,7 +88,7 @@ def _share(film: np.ndarray, out: np.ndarray) -> float:
 def test_heuristics_and_numbers_that_mean_something_have_no_such_sentence(
     tmp_path: Path, command: Any
 ) -> None:
-    assert expected(catalog.example("release", "blur"), Path("a.mp4"), (MOVIE,)) is None
+    assert expected(catalog.example("mechanisms", "blur"), Path("a.mp4"), (MOVIE,)) is None
     np.save(tmp_path / "in.npy", FILM[:2])
     words = "--mechanism gaussian_noise --epsilon 1 --delta 1e-4 --unit value --json".split()
     done = command("release", tmp_path / "in.npy", tmp_path / "out.npy", *words)

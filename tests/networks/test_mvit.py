@@ -63,7 +63,8 @@ def test_pretraining_needs_few_packages_and_no_cuda() -> None:
         "for name in ('av', 'tyro', 'rich', 'sqlalchemy', 'cryptography', 'dp_accounting'):\n"
         "    sys.modules[name] = None\n"
         "from masquerade.recipes import pretrain\n"
-        "from masquerade.networks import mvit_layers as mvit, weight_files as torchvision, without_privacy\n"
+        "from masquerade.networks import mvit_layers as mvit, weight_files as torchvision\n"
+        "from masquerade.networks import without_privacy\n"
         "print(torchvision.MViT.__name__, torchvision._LIBRARY)\n"
     )
     name, library = python(code).split(maxsplit=1)

@@ -22,13 +22,13 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 LARGE = ("mvit_v1_b", "mvit_v2_s", "tiny_vit_5m", "tiny_vit_11m", "tiny_vit_21m")
-SMALL = [name for name in catalog.names("nets") if name not in LARGE]
-each = pytest.mark.parametrize("name", catalog.names("nets"))
+SMALL = [name for name in catalog.names("networks") if name not in LARGE]
+each = pytest.mark.parametrize("name", catalog.names("networks"))
 each_small = pytest.mark.parametrize("name", SMALL)  # the others take long
 
 
 def made(name: str, seed: int = 0) -> tuple[Network, Any]:
-    network = catalog.example("nets", name)
+    network = catalog.example("networks", name)
     return network, network.make(len(outputs(network)), seed=seed, public=list(PUBLIC))
 
 
@@ -47,7 +47,7 @@ def segments_for(network: Network, count: int = 2) -> np.ndarray:
 
 @each
 def test_a_network_is_a_frozen_dataclass_named_by_its_file(name: str) -> None:
-    network = catalog.example("nets", name)
+    network = catalog.example("networks", name)
     assert isinstance(network, Network) and network.name == name == network.said["network"]
     assert network_class(name) is type(network) and dataclasses.is_dataclass(network)
     assert network.KIND in Medium and network.length > 0 and network.IN_WORDS
@@ -91,7 +91,7 @@ def test_a_models_file_gives_the_same_network_back(name: str, tmp_path: Path) ->
 
 def test_a_model_is_read_with_its_own_fields_and_not_those_of_the_example(tmp_path: Path) -> None:
     network = LstmNetwork(window=24, hidden=8)
-    assert network.length != catalog.example("nets", "lstm").length
+    assert network.length != catalog.example("networks", "lstm").length
     net = network.make(3, seed=0, public=list(PUBLIC))
     path = tmp_path / "m.safetensors"
     path.write_bytes(model_file.encoded(net, network, ("a", "b", "c"), {}))

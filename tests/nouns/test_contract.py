@@ -20,8 +20,8 @@ from masquerade.noise import Noise
 from masquerade.wording import explain
 
 SHAPE = (6, 4, 5, 3)
-MECHANISMS = [catalog.example("release", name) for name in catalog.names("release")]
-PAPERS = catalog.names("account.published")
+MECHANISMS = [catalog.example("mechanisms", name) for name in catalog.names("mechanisms")]
+PAPERS = catalog.names("accounting.published")
 
 each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
 
@@ -36,7 +36,7 @@ def test_a_mechanism_is_a_frozen_dataclass_named_by_its_file(mechanism: Mechanis
     name = dataclasses.fields(mechanism)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(mechanism, name, None)
-    assert mechanism.name in catalog.names("release")
+    assert mechanism.name in catalog.names("mechanisms")
 
 
 @each_mechanism
@@ -112,7 +112,7 @@ def test_a_mechanism_is_usable_from_the_command_line_by_its_file_name(
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_published_claim_is_judged_with_a_reason(name: str, verdicts: dict[str, Any]) -> None:
-    assert isinstance(catalog.example("account.published", name), PublishedClaim)
+    assert isinstance(catalog.example("accounting.published", name), PublishedClaim)
     verdict = verdicts[name]
     assert verdict.paper == name
     assert verdict.valid in (True, False, None)
@@ -136,7 +136,7 @@ def test_a_folder_is_an_entry_if_its_own_file_says_so() -> None:
 @each_mechanism
 def test_what_a_mechanism_is_can_be_read_from_files_alone(mechanism: Mechanism) -> None:
     is_one = isinstance(mechanism, Heuristic)
-    assert catalog.is_a("release", mechanism.name, "Heuristic") == is_one
+    assert catalog.is_a("mechanisms", mechanism.name, "Heuristic") == is_one
 
 
 def test_a_class_counts_by_way_of_other_files_of_its_room(
@@ -164,6 +164,6 @@ def test_a_class_counts_by_way_of_other_files_of_its_room(
 
 def test_an_unknown_entry_is_refused_with_the_list() -> None:
     with pytest.raises(ValueError, match=r"did you mean gaussian_noise\?.*choose from"):
-        catalog.example("release", "gausian_noise")
+        catalog.example("mechanisms", "gausian_noise")
     with pytest.raises(ValueError, match="room"):
         catalog.names("nowhere")

@@ -67,7 +67,10 @@ def test_the_test_of_types_can_fail(line: str) -> None:
 
 
 def test_what_needs_torch_only_on_a_gpu_does_not_import_it() -> None:
-    code = "import sys, masquerade.mechanisms.random_projection, masquerade.mechanisms.video_dprp, masquerade.noise"
+    code = (
+        "import sys, masquerade.mechanisms.random_projection, masquerade.mechanisms.video_dprp, "
+        "masquerade.noise"
+    )
     assert "torch" not in python(f"{code}; print(' '.join(sys.modules))").split()
 
 

@@ -87,7 +87,7 @@ def test_an_attack_on_what_a_ledger_was_charged_for_changes_neither_ledger_nor_r
 def test_an_attack_without_a_name_lists_them(command: Command) -> None:
     done = command("attack")
     assert done.code == 0
-    for name in catalog.names("attack"):
+    for name in catalog.names("attacks"):
         assert [line for line in done.out.splitlines() if line.startswith(name)]
     assert "attribute_inference" in command("attack", "--json").json["attacks"]
 
@@ -189,7 +189,7 @@ def test_who_holds_recordings_of_the_same_is_left_every_other_one(
     in_world: Path, whose: Any
 ) -> None:
     stage = Stage(**WORLD, places=2, split="test")
-    case = of_mechanism(catalog.example("release", "mosaic"), stage, Knowledge(whose=whose))
+    case = of_mechanism(catalog.example("mechanisms", "mosaic"), stage, Knowledge(whose=whose))
     label = "subject" if whose == "same people" else "place"
     asked, held = ({getattr(one, label) for one in side} for side in (case.raw, case.known))
     assert asked <= held and 1 <= len(case.targets) <= len(stage) // 2
@@ -197,14 +197,14 @@ def test_who_holds_recordings_of_the_same_is_left_every_other_one(
 
 def test_one_recording_of_each_leaves_nothing_to_release_and_that_is_said() -> None:
     worn = Stage(kind="signals", wearers=6, split="all")
-    mechanism = catalog.example("release", "gaussian_noise")
+    mechanism = catalog.example("mechanisms", "gaussian_noise")
     with pytest.raises(BadInput, match="two recordings of one person at least"):
         of_mechanism(mechanism, worn, Knowledge(whose="same people"))
 
 
 def test_a_recording_is_released_in_memory_the_same_each_time_it_is_read(in_world: Path) -> None:
     stage = Stage(**WORLD, split="test")
-    mechanism = type(catalog.example("release", "pooled_gaussian"))(
+    mechanism = type(catalog.example("mechanisms", "pooled_gaussian"))(
         epsilon=8, delta=1e-4, unit="frame"
     )
     case = of_mechanism(mechanism, stage, Knowledge())
@@ -223,7 +223,7 @@ def test_a_flag_that_the_data_set_has_gets_a_word_in_front(command: Command) -> 
     assert "that the attacker knows" in said, "its description comes along"
 
 
-@pytest.mark.parametrize("name", catalog.names("attack"))
+@pytest.mark.parametrize("name", catalog.names("attacks"))
 def test_every_attack_can_be_asked_for_help_beside_stage(name: str, command: Command) -> None:
     done = command("attack", name, "--data", "stage", "--help")
     assert done.code == 0 and "--published" not in done.out

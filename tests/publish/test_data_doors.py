@@ -40,7 +40,7 @@ def of_folder(root: Path, classes: int = 2) -> Path:
 
 def test_list_names_every_data_set_with_licence_and_citation(command: Any) -> None:
     done = command("data", "list", "--json")
-    assert set(done.json) == set(catalog.names("data"))
+    assert set(done.json) == set(catalog.names("datasets"))
     for name, about in done.json.items():
         assert about["licence"] and about["title"], name
         assert about["citation"] or name in ("folder", "manifest")

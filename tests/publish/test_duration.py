@@ -96,8 +96,8 @@ def test_a_film_is_turned_to_rgb_once_and_under_a_ledger_twice(
 
 
 def test_every_mechanism_for_videos_has_an_estimate() -> None:
-    for name in catalog.names("release"):
-        mechanism = catalog.example("release", name)
+    for name in catalog.names("mechanisms"):
+        mechanism = catalog.example("mechanisms", name)
         if isinstance(mechanism, Streams):
             assert name in estimates._PACES, f"measure {name} and put it into the table"
             short, long = ((frames, 720, 1280, 3) for frames in (10, 1000))

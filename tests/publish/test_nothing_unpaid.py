@@ -135,13 +135,13 @@ def test_a_second_and_finer_psi_leaves_no_public_picture(
     refused(out, lambda: trained(name, out / "m.safetensors", ledger, **finer), ValueError)
 
 
-@pytest.mark.parametrize("name", catalog.names("release"))
+@pytest.mark.parametrize("name", catalog.names("mechanisms"))
 def test_a_release_that_nobody_pays_for_writes_nothing(
     name: str, tmp_path: Path, out: Path
 ) -> None:
     film = maker.make(tmp_path / "a.mkv", maker.moving(8, 48, 64), maker.KINDS["ffv1.mkv"])
     np.save(tmp_path / "a.npy", np.zeros((20, 3)))
-    mechanism, ledger = catalog.example("release", name), book(tmp_path)
+    mechanism, ledger = catalog.example("mechanisms", name), book(tmp_path)
     is_film = isinstance(mechanism, VideoMechanism)
     source, suffix = (film, ".mkv") if is_film else (tmp_path / "a.npy", ".npy")
 
@@ -157,7 +157,7 @@ def test_a_folder_that_nobody_pays_for_stays_empty(tmp_path: Path, out: Path) ->
     films.mkdir()
     for number in range(3):
         np.save(films / f"{number}.npy", np.full((20, 3), number))
-    ledger, mechanism = book(tmp_path), catalog.example("release", "gaussian_noise")
+    ledger, mechanism = book(tmp_path), catalog.example("mechanisms", "gaussian_noise")
 
     def work() -> None:
         done = release_folder(films, out, mechanism, ledger=ledger, work=Work(jobs=1))

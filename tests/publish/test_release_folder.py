@@ -386,5 +386,7 @@ def test_a_file_that_changes_after_it_was_counted_is_refused(
     later = [*every, every[0]] if way == "grown" else every[:-1]
     monkeypatch.setattr(read, "frames", lambda path, **_: (frame for frame in later))
     with pytest.raises(BadInput, match="changed"):
-        mq.release_file(clip, tmp_path / "out.mp4", catalog.example("release", name), options=GREY)
+        mq.release_file(
+            clip, tmp_path / "out.mp4", catalog.example("mechanisms", name), options=GREY
+        )
     assert tree(tmp_path) == {"in.mp4"}

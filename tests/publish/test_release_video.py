@@ -41,7 +41,7 @@ MORE = {
     "picture.png": PNG,
     "picture.jpg": Kind(suffix=".jpg", codec="mjpeg", pixel_format="yuvj444p"),
 }
-EXAMPLES = [catalog.example("release", name) for name in catalog.names("release")]
+EXAMPLES = [catalog.example("mechanisms", name) for name in catalog.names("mechanisms")]
 GAUSSIAN = ("pooled_gaussian", "cosine_gaussian", "video_dprp")
 POOL = mq.make_mechanism("pooled_gaussian", epsilon=8, delta=1e-4, unit="pixels", pixels=4)
 
@@ -128,7 +128,7 @@ def test_an_exact_file_holds_what_the_mechanism_gives(
 ) -> None:
     kind, film = (PNG, FILM[:1]) if suffix == ".png" else (KINDS["h264.mkv"], FILM)
     source = maker.make(tmp_path / f"in{kind.suffix}", film, kind)
-    mechanism = catalog.example("release", name)
+    mechanism = catalog.example("mechanisms", name)
     target = tmp_path / f"out{suffix}"
     assert command("release", source, target, *flags(mechanism), "--exact", "--yes").code == 0
     expected = mechanism.apply(mq.read_video(source), same_bits())

@@ -143,8 +143,8 @@ def test_only_what_is_proved_and_signed_by_a_key_that_was_named_is_public(
 
 
 def test_a_page_never_says_that_a_heuristic_shows_nothing_of_the_original() -> None:
-    for name in catalog.names("release"):
-        mechanism = catalog.example("release", name)
+    for name in catalog.names("mechanisms"):
+        mechanism = catalog.example("mechanisms", name)
         shapes = ((4, 3),) if name == "gaussian_noise" else ((4, 32, 48, 3),)
         for noise in (Noise(), Noise(seed=1)):
             made = write_receipt(mechanism, shapes=shapes, noise=noise, output_sha256="0" * 64)
@@ -160,7 +160,7 @@ def test_a_page_never_says_that_a_heuristic_shows_nothing_of_the_original() -> N
 
 
 def test_a_sound_that_was_kept_is_not_public() -> None:
-    pooled = catalog.example("release", "pooled_gaussian")
+    pooled = catalog.example("mechanisms", "pooled_gaussian")
     made = write_receipt(
         pooled, shapes=((4, 32, 48, 3),), noise=Noise(), output_sha256="0" * 64, kept_sound=True
     )
@@ -169,7 +169,7 @@ def test_a_sound_that_was_kept_is_not_public() -> None:
 
 
 def test_of_several_cautions_none_is_lost_and_the_most_telling_is_first() -> None:
-    pooled = catalog.example("release", "pooled_gaussian")
+    pooled = catalog.example("mechanisms", "pooled_gaussian")
     told: dict[str, Any] = {"shapes": ((4, 32, 48, 3),), "output_sha256": "0" * 64}
     for noise, first in ((Noise(), "DOUBTFUL"), (Noise(seed=1), "REHEARSAL")):
         made = write_receipt(pooled, noise=noise, kept_sound=True, **told)
@@ -202,7 +202,7 @@ def test_a_proof_that_is_worth_little_is_not_green(epsilon: float, kind: str, sa
 
 def test_times_that_were_kept_are_no_part_of_the_proof() -> None:
     made = write_receipt(
-        catalog.example("release", "pooled_gaussian"),
+        catalog.example("mechanisms", "pooled_gaussian"),
         shapes=((4, 32, 48, 3),),
         noise=Noise(),
         output_sha256="0" * 64,
@@ -345,8 +345,8 @@ def test_a_private_list_among_what_is_published_is_named(command: Any, tmp_path:
 
 def test_plain_words_never_promise_more_than_the_exact_ones() -> None:
     """A unit smaller than a person is said to be one, and a change as the relation has it."""
-    for name in catalog.names("release"):
-        guarantee = catalog.example("release", name).guarantee((4, 16, 16, 3))
+    for name in catalog.names("mechanisms"):
+        guarantee = catalog.example("mechanisms", name).guarantee((4, 16, 16, 3))
         said = plainly(guarantee, is_film=True)
         assert said.is_proved == (guarantee.epsilon is not None)
         bare = "does not protect a whole person" in explain(guarantee)[0]

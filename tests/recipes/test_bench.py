@@ -41,7 +41,7 @@ def with_paths(options: Any) -> Any:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("data", catalog.names("data"))
+@pytest.mark.parametrize("data", catalog.names("datasets"))
 def test_no_command_names_a_path_of_the_users(recipe: str, data: str) -> None:
     plan, given = (
         with_paths(catalog.example(*one)) for one in (("recipes", recipe), ("data", data))

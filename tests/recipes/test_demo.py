@@ -165,7 +165,7 @@ def test_the_demo_tells_the_whole_story(command: Any, tmp_path: Path, few_people
     inside = [source for source in checker.fetched if source.startswith("data:video/mp4;base64,")]
     assert checker.open == []
     assert all(source.startswith(("data:", "#")) for source in checker.fetched), "no network"
-    has_avatars = "avatar" in catalog.names("release")
+    has_avatars = "avatar" in catalog.names("mechanisms")
     assert (
         len(inside) == 10 + 2 * has_avatars and "CLAIMED, NOT VALID" in text and "heuristic" in text
     )

@@ -70,7 +70,7 @@ def test_the_clip_becomes_a_video_file(tmp_path: Path, walk: Video) -> None:
 def test_the_page_speaks_of_every_mechanism_and_setting(
     page: str, entries: dict[str, gallery.Entry]
 ) -> None:
-    for name in catalog.names("release"):
+    for name in catalog.names("mechanisms"):
         assert f"\n## {name}\n" in page, f"{name} is new: run `masquerade recipe gallery`"
     assert {Path(link).name for link in re.findall(r"\]\((gallery/.*?)\)", page)} == set(entries)
     assert "was generated and never lived" in page and "CLAIMED, NOT VALID" in page
@@ -80,7 +80,7 @@ def test_the_page_speaks_of_every_mechanism_and_setting(
 def test_heuristics_are_called_so_and_nothing_else_is(page: str) -> None:
     sections = re.split(r"\n## ", page)[1:]
     for section in sections:
-        is_one = catalog.is_a("release", section.split("\n")[0], "Heuristic")
+        is_one = catalog.is_a("mechanisms", section.split("\n")[0], "Heuristic")
         assert ("*A heuristic.*" in section) is is_one
         assert ("this is a heuristic" in section) is is_one
         assert ("Differentially private with epsilon" in section) is not is_one
@@ -88,7 +88,7 @@ def test_heuristics_are_called_so_and_nothing_else_is(page: str) -> None:
 
 def test_every_picture_of_the_page_is_there_and_small(page: str) -> None:
     links = re.findall(r"!\[.*?\]\((.*?)\)", page)
-    assert len(links) == len(set(links)) >= len(catalog.names("release"))
+    assert len(links) == len(set(links)) >= len(catalog.names("mechanisms"))
     for link in links:
         data = (DOCS / link).read_bytes()
         assert data.startswith(PNG) and len(data) < 80_000, link

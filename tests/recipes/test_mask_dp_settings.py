@@ -72,7 +72,7 @@ PRINTED = {  # [schneider2024, Sec. 5.2 and 13]
     [("ucf101", 300.0, 1e-5), ("ntu_rgbd", 150.0, 1e-6), ("toyota_smarthome", 150.0, 1e-5)],
 )
 def test_the_papers_setting_is_what_is_printed(name: str, epochs: float, delta: float) -> None:
-    plan = MaskDpTables(setting="paper").settled(catalog.example("data", name))
+    plan = MaskDpTables(setting="paper").settled(catalog.example("datasets", name))
     known = {field: getattr(plan, field) for field in PRINTED}
     assert known == PRINTED and (plan.epochs, plan.delta) == (epochs, delta)
     made = plan.method(PUBLISHED, 1.0)

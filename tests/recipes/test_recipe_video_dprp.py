@@ -104,8 +104,8 @@ def test_every_mechanism_that_can_treat_a_video_has_a_row(is_quick: bool) -> Non
     named = {spec.mechanism for spec in rows_of.all_rows(SHAPE, CHOICES, is_quick=is_quick)}
     assert "learned_filter" not in named, "whose network is the user's"
     assert "avatar" not in named, "which has a benchmark of its own"
-    for name in set(catalog.names("release")) - {"learned_filter", "avatar"}:
-        assert name in named or not isinstance(catalog.example("release", name), Streams)
+    for name in set(catalog.names("mechanisms")) - {"learned_filter", "avatar"}:
+        assert name in named or not isinstance(catalog.example("mechanisms", name), Streams)
     assert {"video_dprp", "cosine_gaussian", "face_blur"} <= named
 
 
@@ -118,11 +118,11 @@ def test_a_mechanism_that_nobody_named_gets_its_examples_row(
     ]
     assert len(found) == 1 and found[0].fields is None and found[0].table == 1
     monkeypatch.undo()
-    assert replace(found[0], mechanism="mosaic").made() == catalog.example("release", "mosaic")
+    assert replace(found[0], mechanism="mosaic").made() == catalog.example("mechanisms", "mosaic")
 
 
 def test_baselines_have_rows_as_soon_as_they_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = catalog.names("release")
+    known = catalog.names("mechanisms")
     more = ("alf", "selective_privacy", "spact")
     for names, wanted in ((known, ()), ((*known, *more), more)):
         own = tuple(name for name in names if name not in more or wanted)
@@ -180,8 +180,8 @@ def test_heuristics_have_no_epsilon(rows: list[dict[str, Any]]) -> None:
     seen = 0
     for row in rows:
         name = row["mechanism"]
-        if name and row["missing"] is None and catalog.is_a("release", name, "Heuristic"):
-            assert isinstance(catalog.example("release", name), Heuristic)
+        if name and row["missing"] is None and catalog.is_a("mechanisms", name, "Heuristic"):
+            assert isinstance(catalog.example("mechanisms", name), Heuristic)
             assert row["epsilon"] is row["nominal"] is row["frame"] is row["video"] is None
             assert "nothing is proved" in row["said"]
             seen += 1

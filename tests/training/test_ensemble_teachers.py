@@ -220,7 +220,7 @@ WORDS: dict[str, Any] = dict(threshold=30.0, threshold_std=400.0, cap=5)
 
 @each_kind
 def test_an_ensemble_is_a_frozen_dataclass_named_by_its_file(method: Ensemble) -> None:
-    example = catalog.example("train", method.name)
+    example = catalog.example("training", method.name)
     assert type(example) is type(method) and example.unit == "subject"
     with pytest.raises(dataclasses.FrozenInstanceError):
         method.epsilon = 1.0  # type: ignore[misc]

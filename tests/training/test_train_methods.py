@@ -31,7 +31,7 @@ from masquerade.training.method import Method, with_public
 from masquerade.training.plan import Plan
 from masquerade.wording import explain
 
-_ALL = [catalog.example("train", name) for name in catalog.names("train")]
+_ALL = [catalog.example("training", name) for name in catalog.names("training")]
 METHODS = [method for method in _ALL if isinstance(method, Method)]  # ensembles: test_ensemble.py
 UNITS = 60
 
@@ -77,7 +77,7 @@ def test_a_method_is_a_frozen_dataclass_named_by_its_file(method: Method) -> Non
     assert isinstance(method, Method) and dataclasses.is_dataclass(method)
     with pytest.raises(dataclasses.FrozenInstanceError):
         method.epsilon = 1.0  # type: ignore[misc]
-    assert method.name in catalog.names("train")
+    assert method.name in catalog.names("training")
     assert make_method(method.name, epsilon=8.0, unit="video") == method
     with pytest.raises(TypeError):
         type(method)(8.0, unit="video")  # type: ignore[misc]
@@ -226,7 +226,7 @@ def test_a_batch_is_never_larger_than_there_are_units() -> None:
 
 
 def test_the_public_part_alone_has_no_noise_and_promises_nothing() -> None:
-    method = catalog.example("train", "public_part")
+    method = catalog.example("training", "public_part")
     assert plan_of(method).noise_multiplier == 0 and promise(method).kind is Kind.NONE
     assert isinstance(method.event(plan_of(method)), NoGuaranteeDpEvent)
 

@@ -124,7 +124,7 @@ def _asked(arguments: list[str]) -> tuple[str, Any, list[str]]:
         words = misuse.checked(whole, known, help_page.entries_of(known, chosen), others)
         rest = [name for flag, _, name in chosen if name and not flag] + words
         rest += [f"--{flag}={name}" for flag, _, name in chosen if name and flag]
-    door = import_module(f"masquerade.result.{verb}")
+    door = import_module(f"masquerade.cli.{verb}")
     return program, door.COMMAND if name is None else door.COMMANDS[name], rest
 
 

@@ -287,7 +287,7 @@ class Sensitivity:
 class Published:
     """What a paper prints, and what holds."""
 
-    ENTRY: ClassVar[tuple[str, str]] = ("paper", "account.published")
+    ENTRY: ClassVar[tuple[str, str]] = ("paper", "accounting.published")
 
     def run(self, claim: PublishedClaim) -> Answer:
         """Judge the claim at these settings."""

@@ -80,7 +80,7 @@ class RunAttack:
         if attack is None:
             return _listed()
         if data is None:
-            listed = ", ".join(catalog.names("data"))
+            listed = ", ".join(catalog.names("datasets"))
             raise ValueError(f"Expected --data NAME, whose recordings they are; one of {listed}.")
         if (mechanism is None) == (not self.published):
             raise ValueError(
@@ -128,7 +128,7 @@ def _forgotten() -> Answer:
 
 
 def _listed() -> Answer:
-    found = {name: catalog.summary("attack", name) for name in catalog.names("attack")}
+    found = {name: catalog.summary("attacks", name) for name in catalog.names("attacks")}
     width = max(map(len, found), default=0)
     return Answer(
         data={"attacks": found},

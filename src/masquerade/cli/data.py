@@ -46,7 +46,7 @@ class WriteData:
         exact: keep every value of a video (.mkv); by default it is visually lossless.
     """
 
-    ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+    ENTRY: ClassVar[tuple[str, str]] = ("", "datasets")
 
     out: Path = Path("out/stage")
     exact: bool = False
@@ -196,8 +196,8 @@ class List:
     def run(self) -> Answer:
         """Every entry of the room, by name."""
         found = {}
-        for name in catalog.names("data"):
-            example: Collection[Any] = catalog.example("data", name)
+        for name in catalog.names("datasets"):
+            example: Collection[Any] = catalog.example("datasets", name)
             about = example.ABOUT
             found[name] = {
                 "title": about.title,
@@ -222,7 +222,7 @@ class CheckData:
             says is private.
     """
 
-    ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+    ENTRY: ClassVar[tuple[str, str]] = ("", "datasets")
 
     recordings: bool = False
 
@@ -316,7 +316,7 @@ class ShowData:
         count: recordings shown, one an activity as far as there are.
     """
 
-    ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+    ENTRY: ClassVar[tuple[str, str]] = ("", "datasets")
 
     out: Path = Path("out/data")
     count: int = 12
@@ -337,7 +337,7 @@ class Make:
         device: cpu or cuda, where pictures are drawn.
     """
 
-    ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+    ENTRY: ClassVar[tuple[str, str]] = ("", "datasets")
 
     device: str = "cpu"
 

@@ -59,7 +59,7 @@ class Evaluate:
         mask_margin: for --masks segmenter: pixels by which what is shown is made smaller.
     """
 
-    ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("data", "data"),)
+    ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("data", "datasets"),)
 
     model: Positional[tuple[Path, ...]]
     private: bool = False

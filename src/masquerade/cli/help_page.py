@@ -54,7 +54,7 @@ def is_verb(word: str) -> bool:
 
 def commands(door: str) -> dict[str, tuple[str, str]] | None:
     """The commands of a door, each with file and class; None where the door is the command."""
-    module = f"masquerade.result.{door}"
+    module = f"masquerade.cli.{door}"
     if _source.assigned_name(module, "COMMAND"):
         return None
     listed = _source.mapping(module, "COMMANDS")
@@ -67,7 +67,7 @@ def commands(door: str) -> dict[str, tuple[str, str]] | None:
 
 def command_class(door: str, name: str | None) -> SourceClass | None:
     """The class of a command."""
-    module, several = f"masquerade.result.{door}", commands(door)
+    module, several = f"masquerade.cli.{door}", commands(door)
     if several is None:
         return _source.class_of(module, _source.assigned_name(module, "COMMAND") or "")
     if name not in several:

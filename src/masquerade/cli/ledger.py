@@ -172,7 +172,7 @@ class Enroll:
         ledger: a path, or postgresql://...
     """
 
-    ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("data", "data"),)
+    ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("data", "datasets"),)
 
     account: Positional[str]
     ledger: str

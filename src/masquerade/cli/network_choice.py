@@ -11,7 +11,7 @@ from masquerade.networks.network import Network, network_class
 if TYPE_CHECKING:
     NetworkName = str
 else:
-    NetworkName = Literal[catalog.names("nets")]  # the choices of the command line
+    NetworkName = Literal[catalog.names("networks")]  # the choices of the command line
 Task = Literal["activity", "pose"]
 _USUAL = {
     Medium.VIDEOS: "mvit_small",

@@ -156,8 +156,8 @@ class Preview:
 def proved() -> list[str]:
     """The mechanisms that need no more than a budget and a unit."""
     found = []
-    for name in catalog.names("release"):
-        of = _source.entry("release", name)
+    for name in catalog.names("mechanisms"):
+        of = _source.entry("mechanisms", name)
         own = {} if of is None else _source.flags(of)
         needed = {each.name for each in own.values() if each.is_needed}
         if "unit" in own and needed <= {"epsilon", "delta"}:

@@ -66,7 +66,7 @@ class ReleaseFile:
         max_bytes: of an array file's numbers when it is unpacked; more is refused likewise.
     """
 
-    ENTRY: ClassVar[tuple[str, str]] = ("mechanism", "release")
+    ENTRY: ClassVar[tuple[str, str]] = ("mechanism", "mechanisms")
 
     source: Positional[tuple[Path, ...]]
     target: Positional[Path]

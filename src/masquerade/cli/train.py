@@ -99,7 +99,7 @@ class Train:
         lstm_hidden: for --network lstm: size of its state.
     """
 
-    ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("method", "train"), ("data", "data"))
+    ENTRIES: ClassVar[tuple[tuple[str, str], ...]] = (("method", "training"), ("data", "datasets"))
 
     target: Positional[Path]
     task: Task | None = None

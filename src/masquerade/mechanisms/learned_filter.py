@@ -20,7 +20,7 @@ from masquerade.vision.picture_network import (
     load_network,
 )
 
-_COMES_ALONG = {"soften": Path(__file__).parents[1] / "nets" / "weights" / "soften.onnx"}
+_COMES_ALONG = {"soften": Path(__file__).parents[1] / "networks" / "weights" / "soften.onnx"}
 _LARGEST = 1 << 32  # bytes of a network
 _LONGEST = 65535  # pixels of a side
 

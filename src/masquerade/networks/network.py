@@ -102,7 +102,7 @@ def network_class(name: str) -> type[Network]:
     Raises:
         ValueError: if there is none; the message lists those there are.
     """
-    found: type[Network] = type(catalog.example("nets", name))
+    found: type[Network] = type(catalog.example("networks", name))
     return found
 
 

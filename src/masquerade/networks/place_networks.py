@@ -197,7 +197,8 @@ def opened(path: Path = OWN) -> PlaceTexture:
     """
     if not path.is_file():
         raise BadInput(
-            f"Expected the weights of {TEXTURE_NAME} at {path}; there is no such file. Make them with "
+            f"Expected the weights of {TEXTURE_NAME} at {path}; there is no such file. Make them "
+            "with "
             f"masquerade recipe place_training --task texture --out {path}."
         )
     net = PlaceTexture()

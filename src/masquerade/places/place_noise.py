@@ -9,8 +9,9 @@ that explains the picture clearly better.
 Secret patterns that make pictures of places alike, drawn by a public network.
 
 White noise is spread over directions that no network looks at. The network was taught against
-public networks and public places (`networks/place_networks.py`); what it draws depends on secret random
-numbers alone, as many as a canvas has pixels, so that who has the network cannot take it out again.
+public networks and public places (`networks/place_networks.py`); what it draws depends on secret
+random numbers alone, as many as a canvas has pixels, so that who has the network cannot take it
+out again.
 """
 
 from __future__ import annotations

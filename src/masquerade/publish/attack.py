@@ -19,7 +19,7 @@ Tell = Callable[[str, int, int], None]
 
 def make_attack(name: str, /, **fields: Any) -> Attack | ModelAttack:
     """The attack of that name with these fields."""
-    attack: Attack | ModelAttack = type(catalog.example("attack", name))(**fields)
+    attack: Attack | ModelAttack = type(catalog.example("attacks", name))(**fields)
     return attack
 
 

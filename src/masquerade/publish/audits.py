@@ -37,9 +37,11 @@ _METHODS = (  # canaries know these
 
 def games() -> dict[str, str]:
     """The names that can be played, and the room of each."""
-    found = {name: "audit" for name in catalog.names("audit")}
+    found = {name: "audit" for name in catalog.names("audits")}
     formal = (
-        name for name in catalog.names("release") if not catalog.is_a("release", name, "Heuristic")
+        name
+        for name in catalog.names("mechanisms")
+        if not catalog.is_a("mechanisms", name, "Heuristic")
     )
     return found | {name: "release" for name in formal}
 

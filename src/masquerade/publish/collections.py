@@ -150,7 +150,9 @@ def is_of_made_up(said: Mapping[str, Any]) -> bool:
         said: what its file says of it.
     """
     name = (said.get("learned") or {}).get("data")
-    is_known = name in catalog.names("data") and catalog.example("data", name).ABOUT.is_made_up
+    is_known = (
+        name in catalog.names("datasets") and catalog.example("datasets", name).ABOUT.is_made_up
+    )
     return is_known and said.get("first_weights") in ("random", "shipped", "made_up")
 
 
@@ -279,5 +281,5 @@ def make_collection(name: str, /, **options: Any) -> Collection[Any]:
         >>> len(make_collection("stage", split="test"))
         108
     """
-    found: Collection[Any] = type(catalog.example("data", name))(**options)
+    found: Collection[Any] = type(catalog.example("datasets", name))(**options)
     return found

@@ -214,7 +214,8 @@ def with_masks(
 
     Args:
         collection: of videos.
-        masks: a folder (see `masquerade.datasets.mask_files`), the word segmenter, or the word table
+        masks: a folder (see `masquerade.datasets.mask_files`), the word segmenter, or the word
+            table
             for those that a manifest's column mask names.
         private: which side of the masks is.
         threshold: how sure a segmenter must be of a pixel that is to count as public.
@@ -266,7 +267,7 @@ class MakeMasks:
         mask_margin: pixels by which the public side is made smaller.
     """
 
-    ENTRY: ClassVar[tuple[str, str]] = ("", "data")
+    ENTRY: ClassVar[tuple[str, str]] = ("", "datasets")
 
     out: Positional[Path]
     side: Literal["background", "person"]

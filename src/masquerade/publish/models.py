@@ -214,7 +214,7 @@ def make_method(name: str, /, **fields: Any) -> Any:
         >>> make_method("dp_sgd", epsilon=1, unit="video").met.value
         'zero_out'
     """
-    return type(catalog.example("train", name))(**fields)
+    return type(catalog.example("training", name))(**fields)
 
 
 def make_network(name: str, /, **fields: Any) -> Network:

@@ -85,7 +85,7 @@ def audited(path: Path) -> Audited:
 
 def played(receipt: Receipt) -> Audited | None:
     """The receipt's own mechanism against its worst case; None where there is nothing to play."""
-    if receipt.guarantee.epsilon is None or receipt.mechanism not in catalog.names("release"):
+    if receipt.guarantee.epsilon is None or receipt.mechanism not in catalog.names("mechanisms"):
         return None
     game = MechanismGame(mechanism=promise_of(receipt), trials=_TRIALS)
     return receipt.mechanism, game.claim(), audit_game(game)
@@ -149,7 +149,7 @@ def section(receipt: Receipt, *, name: str = "") -> Section | None:
     """
     promised = receipt.guarantee
     is_sound = promised.epsilon is not None and promised.published_claim is None
-    if not is_sound or receipt.mechanism not in catalog.names("release"):
+    if not is_sound or receipt.mechanism not in catalog.names("mechanisms"):
         return None
     mechanism, shapes = promise_of(receipt), receipt.shapes
     if _frames(mechanism, shapes) > _LONG and promised.unit.name in WHOLE_FILE:

@@ -91,7 +91,7 @@ def compare_with_file(receipt: Receipt, promise: object, path: Path) -> bool | N
     Returns:
         Whether it looks like an output of the mechanism; None where nobody can say.
     """
-    if receipt.mechanism in catalog.names("train"):
+    if receipt.mechanism in catalog.names("training"):
         if path.suffix != ".safetensors":
             raise BadInput(f"Expected a model (.safetensors) by its receipt, got {path.name}.")
         return None
@@ -357,9 +357,9 @@ def _compared_with_mechanism(receipt: Receipt) -> Receipt:
 
 def promise_of(receipt: Receipt) -> Any:
     """The mechanism, or the method of training, that has the receipt's name and fields."""
-    if receipt.mechanism in catalog.names("train"):
+    if receipt.mechanism in catalog.names("training"):
         return promise_from(receipt.mechanism, receipt.fields)
-    return type(catalog.example("release", receipt.mechanism))(**receipt.fields)
+    return type(catalog.example("mechanisms", receipt.mechanism))(**receipt.fields)
 
 
 def _covers(stated: Guarantee, own: Guarantee, *, is_ours: bool) -> bool:

@@ -88,7 +88,7 @@ def make_mechanism(name: str, **fields: Any) -> Mechanism:
         >>> make_mechanism("gaussian_noise", epsilon=1, delta=1e-5, unit="frame").name
         'gaussian_noise'
     """
-    mechanism: Mechanism = type(catalog.example("release", name))(**fields)
+    mechanism: Mechanism = type(catalog.example("mechanisms", name))(**fields)
     return mechanism
 
 

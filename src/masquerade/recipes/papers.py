@@ -11,7 +11,7 @@ from masquerade.io import atomic
 from masquerade.recipes import bench
 from masquerade.result import Answer
 
-PAPERS = catalog.names("account.published")
+PAPERS = catalog.names("accounting.published")
 HEADING = (
     "paper",
     "claimed",
@@ -25,7 +25,7 @@ def judge(told: bench.Told = bench.quiet) -> list[Verdict]:
     """The verdicts on all papers at their own settings, in alphabetical order."""
     verdicts: list[Verdict] = []
     for name in PAPERS:
-        verdicts.append(catalog.example("account.published", name).verdict())
+        verdicts.append(catalog.example("accounting.published", name).verdict())
         told("judging the papers", len(verdicts), len(PAPERS))
     return verdicts
 

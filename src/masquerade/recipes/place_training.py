@@ -163,7 +163,7 @@ def _sensitivity(
         where=plan.device,
         progress=lambda done, total: told("learn", done, total),
     )
-    place_sensitivity.save(net, plan.out, command=plan.command)
+    place_sensitivity.save_sensitivity(net, plan.out, command=plan.command)
     guessed = place_saliency.predicted(net, lesson.tested[:, 1])
     true = looked((*plan.networks, *plan.unmet), lesson.tested)
     agreed = {name: place_saliency.agreement(guessed, each) for name, each in true.items()}
@@ -197,7 +197,7 @@ def _texture(
     net = fooling.texture(
         fooled, scenes, course, progress=lambda done, total: told("learn", done, total)
     )
-    place_texture.save(net, plan.out, command=plan.command)
+    place_texture.save_texture(net, plan.out, command=plan.command)
     tested = fooling.PublicScenes.of(lesson.tested, lesson.people, plan.device)
     named = {
         name: fooling.named(teacher, net, tested, lesson.tested[:, 0], psnr=_EXAM_DB)

@@ -146,5 +146,5 @@ def empty_places(
 def _drawn_there(views: list[backdrop.InView], size: tuple[int, int], device: str) -> np.ndarray:
     from masquerade.stage import backdrop as backdrop_gpu  # torch: not to list the flags
 
-    found: np.ndarray = backdrop_gpu.draw(views, *size, device=device)[0].cpu().numpy()
+    found: np.ndarray = backdrop_gpu.draw_backdrops(views, *size, device=device)[0].cpu().numpy()
     return found

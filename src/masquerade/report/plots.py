@@ -175,14 +175,16 @@ def draw_series(series: dict[str, np.ndarray]) -> str:
     tall = _BOTTOM_SERIES + 30 + 22 * len(shown)
     says = f"Numbers of the file in order: {', '.join(shown)}; faint lines are single numbers."
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH_SERIES} {tall}" class="spans" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH_SERIES} {tall}" '
+        'class="spans" '
         f'role="img" aria-label="{html.escape(says, quote=True)}" '
         'font-family="system-ui, sans-serif" font-size="14">'
     ]
     for tick in ys.ticks():
         y = ys.place(tick)
         parts.append(
-            f'<line x1="{_LEFT_SERIES}" y1="{y:.1f}" x2="{_RIGHT_SERIES}" y2="{y:.1f}" stroke="#ddd"/>'
+            f'<line x1="{_LEFT_SERIES}" y1="{y:.1f}" x2="{_RIGHT_SERIES}" y2="{y:.1f}" '
+            'stroke="#ddd"/>'
             f'<text x="{_LEFT_SERIES - 6}" y="{y + 5:.1f}" text-anchor="end">{tick:g}</text>'
         )
     for number, (name, values) in enumerate(shown.items()):
@@ -203,7 +205,8 @@ def _drawn_series(name: str, values: np.ndarray, number: int, xs: Ruler, ys: Rul
         ),
         f'<line x1="{_LEFT_SERIES}" y1="{y}" x2="{_LEFT_SERIES + 26}" y2="{y}" stroke="{colour}" '
         'stroke-width="2.5"/>',
-        f'<text x="{_LEFT_SERIES + 34}" y="{y + 5}">{html.escape(name)}, averages of {width} numbers in '
+        f'<text x="{_LEFT_SERIES + 34}" y="{y + 5}">{html.escape(name)}, averages of '
+        f"{width} numbers in "
         "a row</text>",
     ]
 
@@ -355,23 +358,27 @@ def draw_choice(curves: Sequence[ChoiceCurve], *, this: tuple[float, float], y_l
     says = f"{y_label}, against how often a change is noticed; this release is marked."
     tall = _BOTTOM_CHOICE + 64 + 22 * len(curves)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH_CHOICE} {tall}" class="spans" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH_CHOICE} {tall}" '
+        'class="spans" '
         f'role="img" aria-label="{html.escape(says, quote=True)}" '
         'font-family="system-ui, sans-serif" font-size="14">',
     ]
     for tick in ys.ticks():
         y = ys.place(tick)
         parts.append(
-            f'<line x1="{_LEFT_CHOICE}" y1="{y:.1f}" x2="{_RIGHT_CHOICE}" y2="{y:.1f}" stroke="#ddd"/>'
+            f'<line x1="{_LEFT_CHOICE}" y1="{y:.1f}" x2="{_RIGHT_CHOICE}" y2="{y:.1f}" '
+            'stroke="#ddd"/>'
             f'<text x="{_LEFT_CHOICE - 6}" y="{y + 5:.1f}" text-anchor="end">{tick:g}</text>'
         )
     for tick in (0, 20, 40, 60, 80, 100):
         parts.append(
-            f'<text x="{xs.place(tick):.1f}" y="{_BOTTOM_CHOICE + 18}" text-anchor="middle">{tick}</text>'
+            f'<text x="{xs.place(tick):.1f}" y="{_BOTTOM_CHOICE + 18}" '
+            f'text-anchor="middle">{tick}</text>'
         )
     middle = (_TOP_CHOICE + _BOTTOM_CHOICE) / 2
     parts += [
-        f'<text x="{(_LEFT_CHOICE + _RIGHT_CHOICE) / 2}" y="{_BOTTOM_CHOICE + 40}" text-anchor="middle">a change is '
+        f'<text x="{(_LEFT_CHOICE + _RIGHT_CHOICE) / 2}" y="{_BOTTOM_CHOICE + 40}" '
+        'text-anchor="middle">a change is '
         "noticed at most, % (1 = guessing)</text>",
         f'<text transform="translate(16 {middle}) rotate(-90)" text-anchor="middle">'
         f"{html.escape(y_label)}</text>",

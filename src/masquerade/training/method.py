@@ -168,7 +168,7 @@ def promise_from(name: str, fields: Mapping[str, Any]) -> Promised | WithPublic:
         for field, value in fields.items()
         if field not in OF_PUBLIC
     }
-    make = type(catalog.example("train", name))
+    make = type(catalog.example("training", name))
     method: Promised = make(**own | ({"epsilon": math.inf} if own["epsilon"] is None else {}))
     for mark in getattr(method, "MARKS", ()):
         if mark not in fields:

@@ -183,7 +183,8 @@ def _providers() -> list[Any]:
         return [_CPU]
     if _GPU not in onnxruntime.get_available_providers():
         raise MissingExtra(
-            f"Expected an onnxruntime that can use {devices.chosen()}, got one that cannot; install "
+            f"Expected an onnxruntime that can use {devices.chosen()}, got one that cannot; "
+            "install "
             "onnxruntime-gpu in place of onnxruntime, or leave out --device."
         )
     return [(_GPU, {"device_id": devices.chosen().partition(":")[2] or "0"}), _CPU]

@@ -44,7 +44,7 @@ class AvatarTable:
         quick: 108 films, 36 of them to test on, and two runs of each row.
     """
 
-    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "data", "stage"),)
+    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "datasets", "stage"),)
 
     out: Path = Path("out/avatar")
     page: Path | None = None

@@ -60,7 +60,7 @@ class Demo:
             "poses": partial(pose.learned, self.out),
             "sensors": sensor_model.learned,
         }
-        if "avatar" not in catalog.names("release"):
+        if "avatar" not in catalog.names("mechanisms"):
             del work["avatars"]
         timed = {}
         with bench.telling() as told:

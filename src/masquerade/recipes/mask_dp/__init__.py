@@ -77,7 +77,7 @@ class MaskDpTables:
         quick: a small world, three epsilons, the head alone, two seeds; from scratch two epochs.
     """
 
-    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "data", "stage"),)
+    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "datasets", "stage"),)
 
     out: Path = Path("out/mask_dp")
     page: Path | None = None

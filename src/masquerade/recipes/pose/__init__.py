@@ -103,7 +103,7 @@ class PoseTables:
         quick: one epsilon, one clip norm, the head alone, few photos, two seeds.
     """
 
-    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "data", "stage"),)
+    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "datasets", "stage"),)
 
     out: Path = Path("out/pose")
     page: Path | None = None

@@ -7,14 +7,17 @@ import warnings
 from collections.abc import Generator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import joblib
 
-from masquerade.recipes.pose.classroom import Classroom, psi_of
+from masquerade.recipes.pose.classroom import AskedPose, Classroom, psi_of
 from masquerade.recipes.pose.photos import PoseAlbums, public_pictures
 from masquerade.recipes.pose.rows import ALONE, PHOTOS_ONLY, PoseCell
 from masquerade.training.views import Psi
+
+if TYPE_CHECKING:
+    from masquerade.recipes.pose import PoseTables
 
 Lesson: TypeAlias = "tuple[PoseTables, AskedPose]"  # a settled plan, and a cell
 

@@ -55,7 +55,7 @@ class PpedcrfTables:
         device: cpu or cuda, where attackers look.
     """
 
-    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "data", "stage"),)
+    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "datasets", "stage"),)
 
     out: Path = Path("out/ppedcrf")
     page: Path | None = None

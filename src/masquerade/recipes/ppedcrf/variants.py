@@ -62,7 +62,7 @@ class Variant:
         if self.sigma is not None:
             most = _MOST if self.knob == "sigma" else math.inf
             strength = {self.knob: min(most, self.sigma * (2 if self.doubled else 1))}
-        return type(catalog.example("release", self.mechanism))(**dict(self.fields), **strength)
+        return type(catalog.example("mechanisms", self.mechanism))(**dict(self.fields), **strength)
 
     def released(self, film: Video, seed: int) -> np.ndarray:
         """(T, H, W, 3) uint8."""
@@ -131,7 +131,7 @@ def random_mask(share: float) -> Variant:
 
 @cache
 def _mapper() -> Any:
-    return type(catalog.example("release", "ppedcrf"))(people="given", unary="network")
+    return type(catalog.example("mechanisms", "ppedcrf"))(people="given", unary="network")
 
 
 def mapped(film: Video) -> list[Any]:

@@ -106,7 +106,7 @@ class Shown:
 def entries() -> list[Entry]:
     """All pictures of the page: every mechanism, some in several settings."""
     found = []
-    for name in catalog.names("release"):
+    for name in catalog.names("mechanisms"):
         usual = _DEFAULTS if _is_heuristic(name) else {"16 pixels": _SMALL}
         for label, fields in SETTINGS.get(name, usual).items():
             found.append(Entry(name=name, label=label, fields=fields))
@@ -114,7 +114,7 @@ def entries() -> list[Entry]:
 
 
 def _is_heuristic(name: str) -> bool:
-    return catalog.is_a("release", name, "Heuristic")
+    return catalog.is_a("mechanisms", name, "Heuristic")
 
 
 def show(entry: Entry, video: Video, folder: Path) -> Shown:

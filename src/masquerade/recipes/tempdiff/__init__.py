@@ -146,7 +146,7 @@ class TempdiffTables:
         quick: two numbers of teachers, two gammas, two epsilons, one teaching.
     """
 
-    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "data", "stage"),)
+    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "datasets", "stage"),)
 
     out: Path = Path("out/tempdiff")
     page: Path | None = None

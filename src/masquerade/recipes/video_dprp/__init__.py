@@ -72,7 +72,7 @@ class VideoDprpTables:
         jobs: processes; by default one a core, and one on a GPU.
     """
 
-    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "data", "stage"),)
+    ENTRIES: ClassVar[tuple[tuple[str, ...], ...]] = (("data", "datasets", "stage"),)
 
     out: Path = Path("out/video_dprp")
     page: Path | None = None
@@ -116,8 +116,8 @@ class VideoDprpTables:
         if not self.tables or not set(self.tables) <= set(pages.TITLES):
             raise ValueError(f"Expected tables among 1 to 5, got tables={self.tables}.")
         for name in self.mechanisms or ():
-            if name not in catalog.names("release"):
-                raise ValueError(_check.unknown("mechanism", name, catalog.names("release")))
+            if name not in catalog.names("mechanisms"):
+                raise ValueError(_check.unknown("mechanism", name, catalog.names("mechanisms")))
 
     def settled(self) -> VideoDprpTables:
         """The plan as it is run: what was left open filled in, shortened first where quick."""
@@ -207,7 +207,7 @@ class VideoDprpTables:
         """What face_blur finds; only Stage knows what there is."""
         if not isinstance(data, Stage):
             return None
-        made = type(catalog.example("release", "face_blur"))(strength="paper")
+        made = type(catalog.example("mechanisms", "face_blur"))(strength="paper")
         held = journal.measured("faces", partial(faces.counted, data, made))
         return None if held is None else _json.decode(FaceCount, held)
 
@@ -247,7 +247,7 @@ class VideoDprpTables:
         plan = self.settled()
         names = ("batch", "epochs", "part", "momentum", "warmup", "schedule", "clip_norm", "delta")
         is_clean = math.isinf(spec.epsilon)
-        return type(catalog.example("train", spec.method))(
+        return type(catalog.example("training", spec.method))(
             epsilon=spec.epsilon,
             unit="video",
             relation="replace_one",

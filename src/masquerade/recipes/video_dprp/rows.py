@@ -65,7 +65,7 @@ class Spec:
         """
         if self.mechanism is None:
             return None
-        example: Mechanism = catalog.example("release", self.mechanism)
+        example: Mechanism = catalog.example("mechanisms", self.mechanism)
         return example if self.fields is None else type(example)(**self.fields)
 
 
@@ -148,13 +148,13 @@ def _table_1(shape: Shape, choices: Choices, is_quick: bool) -> Iterator[Spec]:
     yield Spec(table=1, name=RAW, line="raw")
     yield Spec(table=1, name=ALONE, line="public alone", method="")
     own = {_ANYBODYS, _ELSEWHERE, *(mechanism for _, _, mechanism, _ in named)}
-    for mechanism in catalog.names("release"):
+    for mechanism in catalog.names("mechanisms"):
         if mechanism not in own:
             name = _READABLE.get(mechanism, mechanism)
             line = mechanism.replace("_", " ")
             yield Spec(table=1, name=name, mechanism=mechanism, fields=None, line=line)
     for name, line, known, fields in named:
-        if known not in catalog.names("release"):
+        if known not in catalog.names("mechanisms"):
             continue
         yield Spec(table=1, name=name, mechanism=known, fields=fields, line=line)
 

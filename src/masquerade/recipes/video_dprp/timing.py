@@ -44,7 +44,7 @@ def timed(frames: np.ndarray, choices: Choices, *, where: str, is_brief: bool) -
     with devices.on(where):
         for title, name, fields, paper in wanted:
             try:
-                made = type(catalog.example("release", name))(**fields)
+                made = type(catalog.example("mechanisms", name))(**fields)
                 made.apply(np.full((2, *frames.shape[1:]), 128, np.uint8), Noise())  # loads it
             except (MissingExtra, BadInput, OSError):
                 continue
