@@ -30,6 +30,7 @@ lint: $(STAMP)-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	@$(BIN)/lint-imports
 
 bench: $(STAMP)-bench
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
