@@ -1,10 +1,10 @@
 """What can be learned from avatars, where only what learns is installed: films, then two tables.
 
-    python benchmarks/avatar_tables.py films  [--videos 2592] [--jobs 14]
-    python benchmarks/avatar_tables.py avatar [--videos 2592] [--jobs 14] [--seeds 5]
-    python benchmarks/avatar_tables.py render [--videos 2592] [--jobs 14] [--seeds 3]
+    PYTHONPATH=. python benchmarks/avatar_tables.py films  [--videos 2592] [--jobs 14]
+    PYTHONPATH=. python benchmarks/avatar_tables.py avatar [--videos 2592] [--jobs 14] [--seeds 5]
+    PYTHONPATH=. python benchmarks/avatar_tables.py render [--videos 2592] [--jobs 14] [--seeds 3]
 
-The same as `masquerade recipe avatar` and `masquerade recipe mask_dp --render`, without what reads
+The same as `python -m experiments avatar` and `... mask_dp --render`, without what reads
 video files, keeps ledgers or draws on a screen. Films are released once, a third of them to test
 on, and kept in the cache (MASQUERADE_CACHE); whatever was stopped goes on where it was when the
 same line is given again. --out has the results in folders avatar and render.
@@ -17,11 +17,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from experiments import avatar, mask_dp
+from experiments.avatar_films import AvatarFilms, size_stage
+from experiments.engine import Experiment, Journal, Run
 from masquerade.datasets.stage import Stage
-from masquerade.recipes import bench
-from masquerade.recipes.avatar import AvatarTable
-from masquerade.recipes.mask_dp import MaskDpTables
-from masquerade.recipes.released.films import AvatarFilms, sized
 
 EVERY_S = 20.0  # between two lines about how far it is
 
@@ -39,10 +38,12 @@ class Said:
             print(f"{time.strftime('%H:%M:%S')} {what}: {done} of {total}", flush=True)
 
 
-def recipe(args: argparse.Namespace) -> Any:
+def choose_experiment(args: argparse.Namespace) -> tuple[Experiment, Any]:
     common: dict[str, Any] = {"jobs": args.jobs, "quick": args.quick, "device": args.device}
     common |= {"seeds": args.seeds, "out": args.out / args.what, "page": args.page}
-    return AvatarTable(**common) if args.what == "avatar" else MaskDpTables(render=True, **common)
+    if args.what == "avatar":
+        return avatar.EXPERIMENT, avatar.AvatarSettings(**common)
+    return mask_dp.EXPERIMENT, mask_dp.MaskDpSettings(render=True, **common)
 
 
 def main() -> None:
@@ -59,12 +60,14 @@ def main() -> None:
     args = parser.parse_args()
     data = Stage(videos=args.videos, seed=args.seed)
     if args.what == "films":
-        AvatarFilms.of(sized(data, is_quick=args.quick)).make(jobs=args.jobs, told=Said())
+        films = AvatarFilms.of(size_stage(data, is_quick=args.quick))
+        films.make(jobs=args.jobs, progress=Said())
         return
-    plan = recipe(args)
-    journal = bench.Journal.of(plan, data)
-    found = plan.measure(data, journal=journal, told=Said())
-    print("\n".join(plan.results(found).publish(plan, data, journal).lines))
+    experiment, given = choose_experiment(args)
+    settings = given.settle(data)
+    journal = Journal.open(settings, data)
+    found = experiment.measure(Run(settings=settings, data=data, journal=journal, progress=Said()))
+    print("\n".join(experiment.write_page(found).publish(given, data, journal).lines))
 
 
 if __name__ == "__main__":

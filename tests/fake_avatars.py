@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.avatar_films import AvatarFilm
 from masquerade.datasets.stage import Stage
-from masquerade.recipes.released.film import AvatarFilm
 
 SIZE = (16, 64, 64)
 WORLD = {"videos": 72, "frames": 16, "height": 64, "width": 64}

@@ -114,11 +114,13 @@ def test_a_journal_is_of_one_recipe_one_data_set_and_one_version(
 
 def test_every_recipe_is_found_and_described() -> None:
     assert set(COMMANDS) == {
-        *("anonymise", "audits", "avatar", "demo", "figures", "gallery", "mask_dp", "papers"),
+        *("anonymise", "audits", "demo", "figures", "gallery", "mask_dp", "papers"),
         *("place_training", "pose", "ppedcrf", "pretrain", "tempdiff", "video_dprp", "world"),
     }
-    assert list(COMMANDS) == sorted(COMMANDS) and len(COMMANDS) == 15
+    assert list(COMMANDS) == sorted(COMMANDS) and len(COMMANDS) == 14
     for name, recipe in COMMANDS.items():
         assert recipe.__module__.endswith(f".{name}") and recipe.__doc__
+    with pytest.raises(ValueError, match="python -m experiments avatar in the project"):
+        COMMANDS["avatar"]
     with pytest.raises(ValueError, match="entry 'fims'; choose from anonymise, audits"):
         COMMANDS["fims"]

@@ -8,6 +8,7 @@ from typing import Any
 from masquerade import _check, catalog
 
 _HOMES = ("recipes", "recipes.stage")
+_MOVED = ("avatar",)  # to experiments/, which is no part of the package
 
 
 class _Recipes(Mapping[str, Any]):
@@ -17,6 +18,11 @@ class _Recipes(Mapping[str, Any]):
         for home in _HOMES:
             if name in catalog.names(home):
                 return type(catalog.example(home, name))
+        if name in _MOVED:
+            raise ValueError(
+                f"Expected a recipe of the package, got {name}, which moved; give python -m "
+                f"experiments {name} in the project's folder."
+            )
         raise ValueError(_check.unknown("recipes entry", name, self))
 
     def __iter__(self) -> Iterator[str]:

@@ -13,16 +13,14 @@ import numpy as np
 import pytest
 
 import fake_avatars
+from experiments import avatar_films
+from experiments.avatar_films import AvatarFilm, AvatarFilms, Summary
 from masquerade.avatars.avatar import Avatar
 from masquerade.datasets.mask_files import MaskFiles
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.noise import Noise
-from masquerade.recipes.released import films as released
-from masquerade.recipes.released import made as making
-from masquerade.recipes.released.film import AvatarFilm
-from masquerade.recipes.released.films import AvatarFilms, Summary
 from masquerade.training.views import FILL, Private, hidden_of, public_view
 
 pytest.importorskip("cv2")
@@ -37,7 +35,7 @@ TINY = Stage(**fake_avatars.WORLD | {"videos": 12})  # type: ignore[arg-type]
 @pytest.fixture
 def films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AvatarFilms:
     """Four films to learn from and two to test on, of blocks."""
-    monkeypatch.setattr(making, "made", fake_avatars.made)
+    monkeypatch.setattr(avatar_films, "make_film", fake_avatars.made)
     return AvatarFilms.of(TINY, folder=tmp_path)
 
 
@@ -84,11 +82,11 @@ def test_a_stopped_run_goes_on_with_the_films_that_are_missing(
             raise KeyboardInterrupt
         return fake_avatars.made(stage, index)
 
-    monkeypatch.setattr(making, "made", stopping)
+    monkeypatch.setattr(avatar_films, "make_film", stopping)
     with pytest.raises(KeyboardInterrupt):
         films.make(jobs=1)
     told: list[tuple[str, int, int]] = []
-    films.make(jobs=1, told=lambda *far: told.append(far))
+    films.make(jobs=1, progress=lambda *far: told.append(far))
     assert len(asked) == 3 + 4 and asked[3] == asked[2], "two of six films were there"
     assert told[-1][1:] == (4, 4)
     films.make(jobs=1)
@@ -155,18 +153,18 @@ def world(world_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]
         if not link.exists():
             link.symlink_to(held)
     monkeypatch.setenv("MASQUERADE_CACHE", str(world_cache))
-    yield released.sized(Stage(videos=12, frames=3, split="train"))
+    yield avatar_films.size_stage(Stage(videos=12, frames=3, split="train"))
 
 
 def test_a_film_of_stage_is_released_as_the_command_releases_it(
     world: Stage, tmp_path: Path
 ) -> None:
-    film = making.made(world, 0)
+    film = avatar_films.make_film(world, 0)
     video: Any = world[0]
     assert film.frames.shape == (3, 224, 224, 3) and film.r.any()
     assert np.array_equal(film.frames, video.frames)
     assert np.array_equal(film.people, video.person_mask)
-    assert same(making.made(world, 0), film), "a film comes again"
+    assert same(avatar_films.make_film(world, 0), film), "a film comes again"
     number = int(world.labels[0].name.rpartition("/")[2])
     noise = Noise(seed=number)
     study = Avatar().studied(iter(film.frames), film.frames.shape, rate_hz=10.0, noise=noise)

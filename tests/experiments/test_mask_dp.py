@@ -17,12 +17,8 @@ from conftest import python
 from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
-from masquerade.recipes import bench, seen
-from masquerade.recipes.mask_dp import MaskDpTables, run
-from masquerade.recipes.mask_dp import page as pages
-from masquerade.recipes.mask_dp.rows import Cell, Found
 from masquerade.recordings import Video
-from masquerade.training import loop, method
+from masquerade.training import method
 from masquerade.training import plan as published
 from masquerade.training.plan import Plan
 from masquerade.training.rows import Rows
@@ -30,6 +26,12 @@ from masquerade.training.views import FILL
 
 torch = pytest.importorskip("torch")
 
+from experiments import mask_dp, videos  # noqa: E402
+from experiments.claims import Cells, write_sentences  # noqa: E402
+from experiments.engine import Journal, Run, write_command  # noqa: E402
+from experiments.mask_dp import CLAIMS, EXPERIMENT, MaskDpSettings  # noqa: E402
+from experiments.mask_dp import MaskDpCell as Cell  # noqa: E402
+from experiments.mask_dp import MaskDpFound as Found  # noqa: E402
 
 PUBLISHED = "MaskDP as published"
 ROWS = ("public part only", "DP", "MultiClip", "MaskDP", PUBLISHED, "DP from scratch")
@@ -78,7 +80,7 @@ class Noisy(Collection[Video]):
 
 
 SLOTS = np.arange(6).reshape(2, 3)
-TINY = MaskDpTables(quick=True, epochs=1.0, batch=3, mask_batch=3, jobs=1)
+TINY = MaskDpSettings(quick=True, epochs=1.0, batch=3, mask_batch=3, jobs=1)
 
 
 def cell(name: str, epsilon: float, *top_1: float, **fields: Any) -> Cell:
@@ -103,16 +105,20 @@ def found(*cells: Cell, **setting: Any) -> Found:
         for e, relation, place in keys
     ]
     return Found(
-        cells=(*cells, *public),
-        plan=MaskDpTables(seeds=2, **setting).settled(),
+        cells=Cells((*cells, *public)),
+        settings=MaskDpSettings(seeds=2, **setting).settle(),
         about="nobody",
         units=6,
         tested=1200,
     )
 
 
+def write_markdown(table: Found) -> str:
+    return mask_dp.write_text(table, list(write_sentences(table, CLAIMS)))
+
+
 def said(table: Found, part: str) -> str:
-    (line,) = [one for one in pages.sentences(table) if part in one]
+    (line,) = [one for one in list(write_sentences(table, CLAIMS)) if part in one]
     return line
 
 
@@ -161,17 +167,17 @@ def test_worlds_and_relations_are_compared_each_with_itself() -> None:
     line = said(table, "MaskDP against DP")
     assert "place 0 replace_one: behind at every epsilon; place 0.9 replace_one: ahead" in line
     assert "place 0 zero_out: not told apart at every epsilon" in line
-    text = pages.table(table, "replace_one", pages.TOP_1)
+    text = mask_dp.write_arms(table, "replace_one")
     assert "| MaskDP, place 0.9 | " in text and "70.0 ± 0.0" in text
-    assert "place 0.9" not in pages.table(table, "zero_out", pages.TOP_1)
-    assert set(pages.plots(table)) == {
+    assert "place 0.9" not in mask_dp.write_arms(table, "zero_out")
+    assert set(mask_dp.draw_plots(table)) == {
         *("mask_dp_places_top_1", "mask_dp_places_top_1_zero_out"),
         *("mask_dp_places_figure_5", "mask_dp_places_figure_5_zero_out"),
     }
 
 
 def test_epsilons_stand_in_the_heading_and_the_other_relation_below() -> None:
-    text = pages.markdown(found(cell("MaskDP", 1.0, 0.5, 0.5), cell("DP", 1.0, 0.5, 0.5)))
+    text = write_markdown(found(cell("MaskDP", 1.0, 0.5, 0.5), cell("DP", 1.0, 0.5, 0.5)))
     assert "### Top-1, epsilon of one recording under replace_one, delta 1e-05" in text
     assert "| epsilon of the sound rows under zero_out |  | 0.5 |" in text
     assert "| MaskDP | private pixels of one recording | 50.0 ± 0.0 |" in text
@@ -179,19 +185,21 @@ def test_epsilons_stand_in_the_heading_and_the_other_relation_below() -> None:
 
 def test_the_published_form_shows_its_true_epsilon() -> None:
     shared = replace(cell(PUBLISHED, 1.0, 0.5, 0.5), proved={"zero_out": 2.7, "replace_one": 6.2})
-    text = pages.markdown(found(shared))
+    text = write_markdown(found(shared))
     assert f"{PUBLISHED}: epsilon CLAIMED, NOT VALID" in text
     assert f"| true epsilon, exact, of {PUBLISHED} under replace_one |  | 6.2 |" in text
     assert "private tokens alone" in said(found(shared), "Algorithm 2")
     assert "whole recordings in the private" in said(found(shared), "departs")
     assert "private pixels alone" in said(found(shared, view="private"), "departs")
-    assert "CLAIMED" not in pages.markdown(found(cell("MaskDP", 1.0, 0.5, 0.5)))
+    assert "CLAIMED" not in write_markdown(found(cell("MaskDP", 1.0, 0.5, 0.5)))
 
 
 def test_the_mean_over_classes_counts_each_class_once() -> None:
     one = replace(cell("DP", 1.0, 0.9, 0.8), per_class={"walk": (1.0, 0.8), "run": (0.2, 0.4)})
     assert one.class_runs.shares == pytest.approx((0.6, 0.6)) and one.runs.shares == (0.9, 0.8)
-    assert "60.0 ± 0.0" in pages.table(found(one), "replace_one", pages.PER_CLASS)
+    assert "60.0 ± 0.0" in mask_dp.write_arms(
+        found(one), "replace_one", score=lambda cell: cell.class_runs
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,29 +212,38 @@ def test_the_text_says_which_side_is_public(side: str, words: str) -> None:
 
 def test_a_table_without_the_public_part_is_refused() -> None:
     with pytest.raises(ValueError, match="public part only"):
-        Found(cells=(cell("DP", 1.0, 0.5),), plan=MaskDpTables(), about="", units=1, tested=1)
-    for plan in (TINY, MaskDpTables(), MaskDpTables(private="person")):
-        assert plan.wanted["public part only"] == plan.wanted["DP"]
+        Found(
+            cells=Cells([cell("DP", 1.0, 0.5)]),
+            settings=MaskDpSettings(),
+            about="",
+            units=1,
+            tested=1,
+        )
+    for plan in (TINY, MaskDpSettings(), MaskDpSettings(private="person")):
+        assert plan.columns["public part only"] == plan.columns["DP"]
 
 
 def test_what_the_paper_leaves_open_is_printed_and_of_ours_on_what_it_was_chosen() -> None:
     paper = found(cell("DP", 1.0, 0.5, 0.5), setting="paper")
-    assert set(paper.plan.left_open) <= set(pages.sentences(paper)) and paper.plan.left_open
-    assert pages.plain(paper)["left_open"]
-    (ours,) = MaskDpTables().left_open
+    assert (
+        set(paper.settings.left_open) <= set(list(write_sentences(paper, CLAIMS)))
+        and paper.settings.left_open
+    )
+    assert mask_dp.write_page(paper).data["left_open"]
+    (ours,) = MaskDpSettings().left_open
     assert "world 2000" in ours and "private side and relation" in ours
 
 
 def test_worlds_are_of_stage_alone() -> None:
     with pytest.raises(ValueError, match="--data stage with --correlations"):
-        replace(TINY, correlations=(0.5,)).measure(Noisy(), journal=bench.Journal())
+        mask_dp.measure_tables(Run(settings=replace(TINY, correlations=(0.5,)), data=Noisy()))
 
 
 def test_each_view_is_the_one_that_is_meant() -> None:
     data = Noisy(split="train")
-    given = MaskDpTables(private="person", view="whole", part="all", jobs=1)
-    plan = given.settled()  # the trunk gives films
-    views = run.read(plan, data, {"MaskDP", "MultiClip", "DP from scratch"})
+    given = MaskDpSettings(private="person", view="whole", part="all", jobs=1)
+    plan = given.settle()  # the trunk gives films
+    views = mask_dp.read_views(Run(settings=plan), data, {"MaskDP", "MultiClip", "DP from scratch"})
     whole, many, films = (views[name] for name in ("MaskDP", "MultiClip", "DP from scratch"))
     segments = many.private.unflatten(0, (6, 3))
     assert segments.shape == (6, 3, 3, 16, 64, 64)
@@ -241,34 +258,40 @@ def test_each_view_is_the_one_that_is_meant() -> None:
 
 
 def test_the_test_split_needs_no_masks_and_rows_share_views() -> None:
-    plan = MaskDpTables().settled()
+    plan = MaskDpSettings().settle()
     shared = {"MaskDP", "MultiClip", PUBLISHED, "DP from scratch"}
-    assert {run.view(plan, name) for name in ROWS} == shared
-    assert {run.view(replace(plan, view="private"), name) for name in ROWS} == shared | {"DP"}
-    assert {run.view(plan, name, is_test=True) for name in ROWS} == {"DP", "DP from scratch"}
-    assert run.view(plan, "public weights alone", is_test=True) == "DP"
+    view = mask_dp.choose_view
+    assert {view(plan, name) for name in ROWS} == shared
+    assert {view(replace(plan, view="private"), name) for name in ROWS} == shared | {"DP"}
+    assert {view(plan, name, is_test=True) for name in ROWS} == {
+        "DP",
+        "DP from scratch",
+    }
+    assert view(plan, "public weights alone", is_test=True) == "DP"
     norms = replace(plan, part="last_norms")
-    assert run.view(norms, "public weights alone", is_test=True) == "public weights alone"
+    assert (
+        mask_dp.choose_view(norms, "public weights alone", is_test=True) == "public weights alone"
+    )
 
 
 def test_what_cannot_be_learned_from_is_refused() -> None:
     with pytest.raises(BadInput, match="recordings that can be used"):
-        run.read(TINY, Noisy(split="test", activity="fly"), {"DP"})
+        mask_dp.read_views(Run(settings=TINY), Noisy(split="test", activity="fly"), {"DP"})
     with pytest.raises(BadInput, match="at least one recording"):
-        seen.joined([])
+        videos.join_rows([])
 
 
 def test_a_model_is_tested_on_the_middle_segment_or_on_the_mean_of_all() -> None:
     private = torch.tensor([[9.0, 0], [0, 1], [9, 0], [1, 0], [1, 0], [0, 9]])
     rows = Rows(private=private, public=None, targets=torch.tensor([0] * 3 + [1] * 3), slots=SLOTS)
     for tested, right in ((1, [False, False]), (3, [True, True])):
-        assert seen.is_right(torch.nn.Identity(), rows, tested=tested).tolist() == right
+        assert videos.find_right(torch.nn.Identity(), rows, tested=tested).tolist() == right
 
 
 def test_table_and_json_agree(tmp_path: Path) -> None:
     page = tmp_path / "results.md"
     plan = replace(TINY, out=tmp_path / "out", page=page)
-    answer = plan.run(Noisy())
+    answer = EXPERIMENT.run(plan, Noisy())
     data = json.loads((plan.out / "results.json").read_text())
     text = (plan.out / "table.md").read_text()
     lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if "|" in line}
@@ -290,7 +313,7 @@ def test_table_and_json_agree(tmp_path: Path) -> None:
 
 def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, trained = replace(TINY, out=tmp_path), []
-    real = loop.run
+    real = videos.loop.run
 
     def stopped(*given: Any, **options: Any) -> None:
         trained.append("run")
@@ -298,54 +321,54 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             raise KeyboardInterrupt
         real(*given, **options)
 
-    monkeypatch.setattr(loop, "run", stopped)
+    monkeypatch.setattr(videos.loop, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
-        plan.run(Noisy())
-    kept = bench.Journal.of(plan.settled(Noisy()), Noisy())
+        EXPERIMENT.run(plan, Noisy())
+    kept = Journal.open(plan.settle(Noisy()), Noisy())
     assert len(kept.held) == 2 and kept.before > 0, "two cells of two seeds were finished"
     for other in (replace(plan, epochs=2.0), replace(plan, quick=False)):
-        assert not bench.Journal.of(other.settled(Noisy()), Noisy()).held
-    assert not bench.Journal.of(plan.settled(), Noisy(activity="walk")).held, "other data"
-    answer = plan.run(Noisy())
+        assert not Journal.open(other.settle(Noisy()), Noisy()).held
+    assert not Journal.open(plan.settle(), Noisy(activity="walk")).held, "other data"
+    answer = EXPERIMENT.run(plan, Noisy())
     assert len(trained) == 5 + 2 * (4 * 3 + 1 - 2), "13 cells, the public part once; 2 were known"
     first = next(iter(kept.held.values()))
-    assert answer.data["cells"][0]["top_1"] == first["top_1"]
+    assert answer.data["cells"][0]["top_1"] == first[0]["top_1"]
     assert not (tmp_path / "cells.json").exists()
 
 
 def test_from_scratch_trains_the_whole_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = MaskDpTables(seeds=1, batch=3, epochs=1.0, scratch_epochs=0.5, jobs=1).settled()
+    plan = MaskDpSettings(seeds=1, batch=3, epochs=1.0, scratch_epochs=0.5, jobs=1).settle()
     trained: list[int] = []
-    real = loop.run
+    real = videos.loop.run
 
     def watched(tail: Any, *rest: Any, **options: Any) -> None:
         trained.append(sum(p.numel() for p in tail.parameters() if p.requires_grad))
         real(tail, *rest, **options)
 
-    monkeypatch.setattr(loop, "run", watched)
+    monkeypatch.setattr(videos.loop, "run", watched)
     wanted = {"DP from scratch": (5.0,), "public part only": (5.0,)}
-    found = run.measure(plan, wanted, Noisy(), journal=bench.Journal())
+    found = mask_dp.measure_columns(Run(settings=plan, data=Noisy()), wanted)
     one = found.cells[0]
     assert trained[0] > 900_000 and one.proved["replace_one"] <= 5 and one.steps == 1
     with pytest.raises(ValueError, match="--from-scratch"):
-        MaskDpTables(network="mvit_v2_s", from_scratch=True)
+        MaskDpSettings(network="mvit_v2_s", from_scratch=True)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_missing_gpu_is_said_before_anything_is_drawn() -> None:
     with pytest.raises(ValueError, match="GPU"):
-        replace(TINY, device="cuda").measure(Noisy(), journal=bench.Journal())
+        mask_dp.measure_tables(Run(settings=replace(TINY, device="cuda"), data=Noisy()))
 
 
 def test_the_command_is_the_one_that_was_given() -> None:
-    plan = MaskDpTables(private="person", correlations=(0.0, 0.9), out=Path("x"))
-    assert bench.command(plan, Stage(seed=3)) == (
-        "masquerade recipe mask_dp --seed 3 --private person --correlations 0.0 0.9"
+    plan = MaskDpSettings(private="person", correlations=(0.0, 0.9), out=Path("x"))
+    assert write_command(plan, Stage(seed=3)) == (
+        "python -m experiments mask_dp --seed 3 --private person --correlations 0.0 0.9"
     )
-    sized = seen.sized(Stage(videos=36))
+    sized = videos.size_stage(Stage(videos=36))
     assert (sized.videos, sized.frames, sized.correlation) == (36, 20, 0.5)
-    assert "36 videos of 20 frames" in run.about(sized, MaskDpTables())
-    assert "chance 0, 0.9" in run.about(sized, MaskDpTables(correlations=(0.0, 0.9)))
+    assert "36 videos of 20 frames" in mask_dp.describe_data(sized, MaskDpSettings())
+    assert "chance 0, 0.9" in mask_dp.describe_data(sized, MaskDpSettings(correlations=(0.0, 0.9)))
 
 
 def test_measuring_needs_no_camera_ledger_or_screen() -> None:
@@ -356,7 +379,7 @@ def test_measuring_needs_no_camera_ledger_or_screen() -> None:
         "        if name.split('.')[0] in ('av', 'cv2', 'sqlalchemy', 'tyro', 'rich', 'numba'):\n"
         "            raise ImportError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "from masquerade.recipes import mask_dp\n"
-        "print(mask_dp.EXAMPLE.measure.__name__)\n"
+        "from experiments import mask_dp\n"
+        "print(mask_dp.EXPERIMENT.measure.__name__)\n"
     )
-    assert python(code).strip() == "measure"
+    assert python(code).strip() == "measure_tables"

@@ -15,23 +15,29 @@ import fake_avatars
 from conftest import python
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
-from masquerade.recipes import bench, public_alone
-from masquerade.recipes.avatar import AvatarTable
-from masquerade.recipes.avatar import page as pages
-from masquerade.recipes.avatar.rows import AvatarFound, AvatarRow, Gap
-from masquerade.recipes.mask_dp import MaskDpTables, compare
-from masquerade.recipes.mask_dp.blocks import ACROSS, AVATARS, REAL
-from masquerade.recipes.mask_dp.rows import CONTEXT, Cell, Found
-from masquerade.recipes.released import films as released
-from masquerade.recipes.released import made as making
-from masquerade.recipes.released.films import Summary
-from masquerade.training import loop
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cv2")
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("onnxruntime")
 
+from experiments import avatar_films, mask_dp, videos  # noqa: E402
+from experiments.avatar import (  # noqa: E402
+    CLAIMS,
+    EXPERIMENT,
+    AvatarFound,
+    AvatarRow,
+    AvatarSettings,
+    Gap,
+    measure_rows,
+    write_page,
+)
+from experiments.avatar_films import Summary  # noqa: E402
+from experiments.claims import Cells, write_sentences  # noqa: E402
+from experiments.engine import Journal, Run  # noqa: E402
+from experiments.mask_dp import ACROSS, AVATARS, CONTEXT, REAL, MaskDpSettings  # noqa: E402
+from experiments.mask_dp import MaskDpCell as Cell  # noqa: E402
+from experiments.mask_dp import MaskDpFound as Found  # noqa: E402
 
 STAGE = Stage(**fake_avatars.WORLD)  # type: ignore[arg-type]
 SHOWN = ("real", "isolated", "emptied", "avatars")
@@ -48,14 +54,14 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture
 def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Films of blocks are released in a folder of this test; public ones lie there."""
-    monkeypatch.setattr(making, "made", fake_avatars.made)
-    of = released.AvatarFilms.of
-    monkeypatch.setattr(released.AvatarFilms, "of", lambda stage: of(stage, folder=tmp_path))
+    monkeypatch.setattr(avatar_films, "make_film", fake_avatars.made)
+    of = avatar_films.AvatarFilms.of
+    monkeypatch.setattr(avatar_films.AvatarFilms, "of", lambda stage: of(stage, folder=tmp_path))
     public = of(STAGE.part("public"), folder=tmp_path / "public")
     public.path(0).parent.mkdir(parents=True)
     for number in range(len(public)):
         public.path(number).write_bytes(fake_avatars.made(public.stage, number).to_bytes())
-    monkeypatch.setattr(public_alone, "examples", lambda stage: public)
+    monkeypatch.setattr(videos, "make_examples", lambda stage: public)
     return tmp_path
 
 
@@ -77,7 +83,7 @@ def found(*avatars: float, seeds: int = 2) -> AvatarFound:
     real = row("real", (0.9,) * len(avatars), (0.9,) * len(avatars))
     return AvatarFound(
         rows=(real, *rows, drawn),
-        plan=AvatarTable(seeds=seeds),
+        settings=AvatarSettings(seeds=seeds),
         about="nobody",
         units=800,
         summary=summary,
@@ -96,7 +102,7 @@ def found(*avatars: float, seeds: int = 2) -> AvatarFound:
 def test_an_aim_is_met_or_missed_beyond_twice_the_error(
     shares: tuple[float, ...], says: str
 ) -> None:
-    told = pages.sentences(found(*shares))
+    told = list(write_sentences(found(*shares), CLAIMS))
     assert told[0].startswith("Learned from avatars and tested on avatars: ")
     assert told[0].endswith(f"within 5 points: {says}.") and told[1].endswith(f": {says}.")
 
@@ -111,21 +117,21 @@ def test_the_gap_counts_runs_and_films_that_both_were_tested_on() -> None:
 
 
 def test_every_row_stands_on_the_page_and_the_refined_one_says_why_not() -> None:
-    text = pages.markdown(found(0.8, 0.8))
+    text = write_page(found(0.8, 0.8)).text
     assert "| original films | nothing | 90.0 ± 0.0 (1.5) |" in text
     assert "| figures alone, on grey | people and places | 50.0 ± 0.0 (2.5) |" in text
     assert "| avatars, refined | people | not measured: refinement needs networks" in text
     assert "Of 9 released films 1 show no figure, and 3 of 90 frames with people." in text
     assert "n = 2 runs" in text and "Nothing here has an epsilon." in text
-    plain = pages.plain(found(0.8, 0.8))
+    plain = write_page(found(0.8, 0.8)).data
     assert [one["shown"] for one in plain["rows"]] == list(SHOWN) and len(plain["gaps"]) == 8
     assert "avatars, refined" in plain["missing"] and "own_each" not in plain["rows"][0]
 
 
 def test_a_stopped_run_goes_on_where_it_was(blocks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = AvatarTable(out=blocks / "out", page=blocks / "page.md", epochs=1.0, seeds=2, jobs=1)
+    plan = AvatarSettings(out=blocks / "out", page=blocks / "page.md", epochs=1.0, seeds=2, jobs=1)
     learned: list[int] = []
-    real = loop.run
+    real = videos.loop.run
 
     def watched(*rest: Any, **options: Any) -> None:
         if len(learned) == 5:
@@ -134,15 +140,15 @@ def test_a_stopped_run_goes_on_where_it_was(blocks: Path, monkeypatch: pytest.Mo
         learned.append(1)
         real(*rest, **options)
 
-    monkeypatch.setattr(loop, "run", watched)
+    monkeypatch.setattr(videos.loop, "run", watched)
     with pytest.raises(KeyboardInterrupt):
-        plan.run(STAGE)
-    kept = bench.Journal.of(plan, STAGE).held
+        EXPERIMENT.run(plan, STAGE)
+    kept = Journal.open(plan, STAGE).held
     assert (
         list(kept) == ["films", "real", "isolated"]
         and len(list(blocks.glob("videos-*/**/*.npz"))) == 36
     )
-    answer = plan.run(STAGE)
+    answer = EXPERIMENT.run(plan, STAGE)
     assert sum(learned) == 5 + 4, "two rows of two runs were left"
     assert answer.data["rows"][0]["own"] == list(kept["real"]["own"])
     assert answer.data["tested"] == 12 and answer.data["units"] == 24
@@ -152,11 +158,11 @@ def test_a_stopped_run_goes_on_where_it_was(blocks: Path, monkeypatch: pytest.Mo
 
 
 def test_mask_dp_learns_from_avatars_beside_real_films(blocks: Path) -> None:
-    plan = MaskDpTables(
+    plan = MaskDpSettings(
         out=blocks / "out", render=True, quick=True, epsilons=(5.0, math.inf), epochs=1.0, batch=12,
         mask_batch=12, public_batch=12, seeds=1, jobs=1,
     )  # fmt: skip
-    answer = plan.run(STAGE)
+    answer = mask_dp.EXPERIMENT.run(plan, STAGE)
     kinds = {(one["films"], one["method"]) for one in answer.data["cells"]}
     assert kinds == {(films, name) for films in (REAL, AVATARS, ACROSS) for name in CONTEXT}
     text = (blocks / "out" / "table.md").read_text()
@@ -188,25 +194,30 @@ def cell(method: str, films: str, *top_1: float) -> Cell:
 
 def test_rows_of_two_kinds_of_films_are_compared() -> None:
     table = Found(
-        cells=(
-            cell("public part only", REAL, 0.5, 0.5),
-            cell("DP", REAL, 0.5, 0.52),
-            cell("MaskDP", AVATARS, 0.7, 0.72),
-            cell("MaskDP", ACROSS, 0.3, 0.3),
+        cells=Cells(
+            (
+                cell("public part only", REAL, 0.5, 0.5),
+                cell("DP", REAL, 0.5, 0.52),
+                cell("MaskDP", AVATARS, 0.7, 0.72),
+                cell("MaskDP", ACROSS, 0.3, 0.3),
+            )
         ),
-        plan=MaskDpTables(render=True).settled(),
+        settings=MaskDpSettings(render=True).settle(),
         about="nobody",
         units=6,
         tested=1000,
     )
-    told = compare.crossed_in_words(table)
+    told = [one for one in mask_dp.write_pairs(table) if ", against " in one]
     assert told[0].startswith(
         "MaskDP, avatars, against DP, original films: ahead at every epsilon."
     )
     assert told[1].startswith(
         "MaskDP, avatars, tested on original films, against DP, original films: beh"
     )
-    assert {one["films"] for one in compare.comparisons(table) if "films" in one} <= {REAL, AVATARS}
+    assert {one["films"] for one in mask_dp.list_comparisons(table) if "films" in one} <= {
+        REAL,
+        AVATARS,
+    }
 
 
 @pytest.mark.parametrize(
@@ -222,7 +233,7 @@ def test_rows_of_two_kinds_of_films_are_compared() -> None:
 def test_what_does_not_go_with_avatars_is_refused(wrong: dict[str, Any]) -> None:
     (name,) = wrong
     with pytest.raises(ValueError, match=f"without --{name.replace('_', '-')}"):
-        MaskDpTables(render=True, **wrong)
+        MaskDpSettings(render=True, **wrong)
 
 
 def test_films_of_others_are_never_kept() -> None:
@@ -230,17 +241,19 @@ def test_films_of_others_are_never_kept() -> None:
 
     others = Folder(root=Path())
     with pytest.raises(BadInput, match="--data stage"):
-        AvatarTable().measure(others, journal=bench.Journal())
+        measure_rows(Run(settings=AvatarSettings(), data=others))
     with pytest.raises(ValueError, match="--data stage with --render"):
-        MaskDpTables(render=True).measure(others, journal=bench.Journal())
+        mask_dp.measure_tables(Run(settings=MaskDpSettings(render=True), data=others))
 
 
 def test_both_tables_are_of_the_same_films() -> None:
     for is_quick in (True, False):
-        plan = MaskDpTables(render=True, quick=is_quick)
-        assert plan._sized(Stage()) == released.sized(Stage(), is_quick=is_quick)
-    small = replace(released.sized(Stage()), height=96)
-    assert small.world.height == 96 and released.sized(Stage()).world.height == 224
+        plan = MaskDpSettings(render=True, quick=is_quick)
+        assert mask_dp.size_stage(plan, Stage()) == avatar_films.size_stage(
+            Stage(), is_quick=is_quick
+        )
+    small = replace(avatar_films.size_stage(Stage()), height=96)
+    assert small.world.height == 96 and avatar_films.size_stage(Stage()).world.height == 224
 
 
 def test_measuring_on_avatars_needs_no_camera_ledger_or_screen() -> None:
@@ -251,8 +264,7 @@ def test_measuring_on_avatars_needs_no_camera_ledger_or_screen() -> None:
         "        if name.split('.')[0] in ('av', 'sqlalchemy', 'tyro', 'rich', 'numba'):\n"
         "            raise ImportError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "from masquerade.recipes import avatar\n"
-        "from masquerade.recipes.released import made\n"
-        "print(avatar.EXAMPLE.measure.__name__)\n"
+        "from experiments import avatar\n"
+        "print(avatar.EXPERIMENT.measure.__name__)\n"
     )
-    assert python(code).strip() == "measure"
+    assert python(code).strip() == "measure_rows"
