@@ -13,19 +13,44 @@ import contextvars
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from masquerade._formatting import about_seconds, printable
 
 _SOONEST, _LATEST = 10.0, 60.0  # seconds from one line to the next
 
 
-def bars(*, is_shown: bool = True) -> Progress:
+class _TimeOfWhole(ProgressColumn):
+    """The time that is left, as the tasks that were done since the beginning took theirs.
+
+    Several that end in one moment, or none for half a minute, do not mislead it.
+    """
+
+    def render(self, task: Task) -> Text:
+        done = task.completed - task.fields["before"]
+        if not done or task.remaining is None:
+            return Text("-:--:--", style="progress.remaining")
+        last = task.fields["last"]  # when one was done
+        left = max(last * task.remaining / done - ((task.elapsed or 0.0) - last), 0.0)
+        return Text(str(timedelta(seconds=round(left))), style="progress.remaining")
+
+
+def bars(*, is_shown: bool = True, time_left: ProgressColumn | None = None) -> Progress:
     """Bars with the time that is left; they vanish when the work is done.
 
     Where standard error is no screen they are lines, the first after ten seconds; with ``--json``
@@ -37,7 +62,7 @@ def bars(*, is_shown: bool = True) -> Progress:
     columns = (
         TextColumn("{task.description:24}", markup=False),
         BarColumn(),
-        TimeRemainingColumn(),
+        time_left or TimeRemainingColumn(),
     )
     is_off = not (console.is_terminal and is_shown)
     return Progress(*columns, console=console, transient=True, disable=is_off)
@@ -75,6 +100,41 @@ class _Lines(Progress):
             left = task.remaining * (now - since) / (task.completed - before)
             said.append(f"{about_seconds(left)} left of it")
         print(", ".join(said), file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class WholeBar:
+    """How many of many tasks are done."""
+
+    progress: Progress
+    task: TaskID
+
+    def advance(self) -> None:
+        """One more."""
+        elapsed = self.progress.tasks[self.task].elapsed or 0.0
+        self.progress.update(self.task, advance=1, last=elapsed)
+
+    def say(self, line: str) -> None:
+        """A line above the bar."""
+        if not self.progress.disable:
+            self.progress.console.print(printable(line), markup=False, highlight=False)
+        elif "--json" not in sys.argv:
+            print(printable(line), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def whole_bar(title: str, *, total: int | None, done: int = 0) -> Iterator[WholeBar]:
+    """A bar over many tasks, with an estimate over all of them.
+
+    Args:
+        title: of the bar.
+        total: tasks, if that is known.
+        done: of them, before it began.
+    """
+    with bars(time_left=_TimeOfWhole()) as progress:
+        task = progress.add_task(title, total=total, before=done, last=0.0)
+        progress.update(task, completed=done)
+        yield WholeBar(progress, task)
 
 
 def teller(progress: Progress) -> Callable[[str, int, int], None]:

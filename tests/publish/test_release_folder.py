@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ from masquerade.io.video import read, write
 from masquerade.ledger import Ledger
 from masquerade.mechanism import Heuristic, Shape
 from masquerade.noise import Noise
-from masquerade.publish.folder import Work
+from masquerade.publish import folder, spine
+from masquerade.publish.folder import Job, Work
 from masquerade.publish.spine import IfStanding
 from video_files import KINDS, Kind
 
@@ -346,6 +347,77 @@ def test_a_stopped_folder_has_only_whole_outputs_and_can_be_resumed(
         assert "Wrote 2 files" in command(*words, "--resume").out
         assert {path.name for path in out.glob("*.avi")} == {"a.avi", "b.avi", "c.avi"}
         assert command("receipt", "check", out / "c.avi").code == 0
+
+
+def writers(folder: Path) -> set[int]:
+    """The processes that have an unfinished file open in a folder."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            name = link.readlink()
+            if (
+                name.parent == folder
+                and name.name.startswith(".masquerade-")
+                and name.suffix == ".part"
+            ):
+                found.add(int(link.parts[2]))
+    return found
+
+
+def test_a_file_whose_worker_is_killed_is_tried_again_and_charged_once(
+    tmp_path: Path, command: Any
+) -> None:
+    sources = [make_long(tmp_path / "in" / f"{name}.avi", ord(name) - 50) for name in "abc"]
+    ledger, out = open_account(command, tmp_path, *sources), tmp_path / "out"
+    words = ["release", tmp_path / "in", out, *SLOW, *TWO, "--keep-names", "--ledger", ledger]
+    process = started(out, *words)
+    lost = min(writers(out))
+    os.kill(lost, signal.SIGKILL)
+    said, complaint = process.communicate(timeout=120)
+    assert process.returncode == 0 and "Wrote 3 files" in said, complaint
+    (line,) = (line for line in complaint.splitlines() if line.startswith("Worker"))
+    assert line.startswith(f"Worker {lost} was killed") and line.count(str(tmp_path / "in")) == 1
+    entries = [entry for entry in Ledger(ledger).entries() if entry.kind == "reserve"]
+    assert len(entries) == 3 and len({entry.payload["member"] for entry in entries}) == 3
+    assert tree(out) == with_receipts("a.avi", "b.avi", "c.avi")
+    verify = ["ledger", "verify", "--receipts", out, "--ledger", ledger]
+    assert command(*verify, "--json").json["charged"] == 3
+
+
+@pytest.mark.parametrize("stop", ["written", "settled", "named"])
+def test_the_same_request_is_charged_once_wherever_it_was_cut_off(
+    stop: str, house: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = house / "in" / "a.mp4", house / "out" / "a.mp4"
+    ledger = open_account(command, house, source)
+    target.parent.mkdir()
+    job = Job(source=source, target=target, place=0)
+    once = folder._Release(
+        mechanism=POOL, run="run", ledger=str(ledger), seed=None, options=mq.Options()
+    )
+    request = folder._Request.of(job, Noise())
+
+    def fail(*_: object) -> Any:
+        raise OSError("cut off")
+
+    with monkeypatch.context() as patch:
+        if stop == "written":
+            patch.setattr(spine, "write_receipt", lambda *_, **__: fail())
+        elif stop == "settled":
+            patch.setattr(spine.Place, "name", fail)
+        assert (once(request).error is None) == (stop == "named")
+    again = once(request)
+    assert not again.already_done
+    assert [entry.kind for entry in Ledger(ledger).entries()].count("reserve") == 1
+    if stop == "settled":  # which output it was paid for is known, and that one is gone
+        assert again.error is not None and "one charge is good for one output" in again.error
+        assert again.exit_code == 4 and not target.exists()
+    else:
+        assert again.error is None and again.target == target
+        assert command("receipt", "check", target).code == 0
+    other = once(replace(request, job=replace(job, source=house / "in" / "b.mp4")))
+    assert other.error is not None
+    assert [entry.kind for entry in Ledger(ledger).entries()].count("reserve") == 1
 
 
 @contextlib.contextmanager

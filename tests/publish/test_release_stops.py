@@ -71,14 +71,14 @@ def test_what_fails_before_the_charge_says_nothing_of_a_spend(house: Path, comma
 BUSY = """
 import sys, time
 from pathlib import Path
-from masquerade.io.workers import Crew
+from masquerade.io.workers import WorkerPool
 
 def work(path):
     Path(path).touch()
     time.sleep(120)
 
 if __name__ == "__main__":
-    list(Crew(work=work, mourn=str).run(sys.argv[1:], jobs=2, backend="loky"))
+    list(WorkerPool(jobs=2).run_tasks(work, sys.argv[1:]))
 """
 
 

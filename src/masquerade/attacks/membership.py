@@ -23,7 +23,7 @@ from masquerade.attacks.membership_scores import (
     rmia,
     trained,
 )
-from masquerade.attacks.together import processes
+from masquerade.io.workers import count_jobs
 from masquerade.scores import Attacked, Success
 
 
@@ -81,7 +81,7 @@ class Membership(ModelAttack):
     @property
     def processes(self) -> int:
         """How many work at once."""
-        return processes(self.jobs)
+        return count_jobs(self.jobs)
 
     def halves(self, case: ModelCase) -> np.ndarray:
         """(M, U) bool: which units each shadow model learns from."""

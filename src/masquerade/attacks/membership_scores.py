@@ -16,7 +16,7 @@ from scipy.special import betaincinv
 
 from masquerade import _check
 from masquerade.attacks.attack import Learn, ModelCase, Told
-from masquerade.attacks.together import together
+from masquerade.io.workers import WorkerPool
 from masquerade.scores import Success
 
 _SEVERAL = 64  # models with a unit, and without it, from which each unit has a variance of its own
@@ -344,11 +344,11 @@ def trained(
         told: how far it is.
     """
     _check.shape("M U", members=members)
-    calls = [(learn, (row, number)) for number, row in enumerate(members)]
+    rows = [(row, number) for number, row in enumerate(members)]
     said = []
-    for outputs in together(calls, jobs=jobs):
+    for outputs in WorkerPool(jobs=jobs, threads=1).map_tasks(lambda row: learn(*row), rows):
         if not np.isfinite(outputs).all():
             raise ValueError("Expected finite outputs of a shadow model; lower the learning rate.")
         said.append(Said.of(outputs, case.targets, case.whose))
-        told("shadow models", len(said), len(calls))
+        told("shadow models", len(said), len(rows))
     return Shadows(said=Said.joined(said), members=members)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -14,9 +15,9 @@ from masquerade.attacks.attack import Attack, Case, Each, Recording, Told, Whose
 from masquerade.attacks.cues import KeptCue, NetworkCue
 from masquerade.attacks.known_people import KnownPeople, Looks, enrolled
 from masquerade.attacks.rates import bootstrap, equal_error, hits
-from masquerade.attacks.together import processes, together
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
+from masquerade.io.workers import WorkerPool
 from masquerade.recordings import Photo, Signal
 from masquerade.scores import Attacked, Success
 
@@ -25,7 +26,6 @@ Held: TypeAlias = Literal["raw", "released"]
 Joints: TypeAlias = Literal["estimated", "truth"]
 Cue: TypeAlias = Callable[[Recording], np.ndarray]
 
-_AHEAD = 8  # recordings for each process that are in memory at once
 _COCO = 17  # joints, as labels have them
 _USUAL_SHARE = 0.2  # of a frame that a person covers
 _READS = {
@@ -175,24 +175,24 @@ class _Eyes:
     told: Told
 
     def look(self, recordings: Sequence[Recording], what: str) -> Looks:
-        """What the cue sees in recordings, a few at a time.
+        """What the cue sees in recordings, as many at a time as there are processes.
 
         Raises:
             BadInput: if one has no name of a person, or cannot be looked at; it says which.
         """
         rows: list[np.ndarray] = []
         subjects: list[str] = []
-        jobs = processes(self.jobs)
-        few = 1 if jobs == 1 else _AHEAD * jobs
-        for first in range(0, len(recordings), few):
-            calls = []
-            for number in range(first, min(first + few, len(recordings))):
+
+        def shown() -> Iterator[tuple[Recording, int]]:
+            for number in range(len(recordings)):
                 recording = recordings[number]
                 subjects.append(_named(recording, number, what))
-                calls.append((_seen, (self.cue, recording, number, what)))
-            for found in together(calls, jobs=jobs):
-                self.told(f"looking at {what}", len(rows), len(recordings))
-                rows.append(found)
+                yield recording, number
+
+        pool = WorkerPool(jobs=self.jobs, threads=1)
+        for found in pool.map_tasks(partial(_seen, self.cue, what), shown()):
+            self.told(f"looking at {what}", len(rows), len(recordings))
+            rows.append(found)
         self.told(f"looking at {what}", len(recordings), len(recordings))
         return Looks(rows=rows, subjects=tuple(subjects))
 
@@ -206,7 +206,8 @@ def _named(recording: Recording, number: int, what: str) -> str:
     return recording.subject
 
 
-def _seen(cue: Cue, recording: Recording, number: int, what: str) -> np.ndarray:
+def _seen(cue: Cue, what: str, shown: tuple[Recording, int]) -> np.ndarray:
+    recording, number = shown
     try:
         return cue(recording)
     except BadInput as error:

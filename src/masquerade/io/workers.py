@@ -1,28 +1,46 @@
-"""Work on many files at a time; in loky a worker that is killed takes nobody else along."""
+"""Many tasks on several workers: each has its outcome, and a killed worker takes no other along.
+
+A worker is a process of its own. If it is killed (for memory, or by somebody), it is named with its
+task, another takes its place, and the task is tried once more; what a task does has to be the same
+when it is done twice. Workers end with whoever started them.
+"""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import pickle
+import secrets
+import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from masquerade._optional import Later, require
+from masquerade.errors import Stopped
+from masquerade.io.journal import TaskJournal
 
 if TYPE_CHECKING:
     import joblib
     from joblib.externals import loky
-else:
-    joblib, loky = Later("joblib"), Later("joblib.externals.loky")  # one file needs no crew
+else:  # one task needs none of them
+    joblib, loky = Later("joblib"), Later("joblib.externals.loky")
 
 
 Task = TypeVar("Task")
-Done = TypeVar("Done")
-_BREATH = 1.0  # seconds between two looks at whether we are still wanted
+Value = TypeVar("Value")
+_TRIES = 2
+_GRACE = 2.0  # seconds in which a worker may clean up before it is killed
+_IDLE = 300.0  # seconds after which a worker without work ends
+_POLL = 1.0  # seconds between two looks at whether whoever started a worker still lives
 _THREADS = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -31,92 +49,427 @@ _THREADS = (
     "VECLIB_MAXIMUM_THREADS",
     "NUMBA_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
+    "OPENCV_FOR_THREADS_NUM",
 )
 
 
+class LostWorker(MemoryError):
+    """The worker of a task was killed each time that it was tried."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Crew(Generic[Task, Done]):
-    """What is done with each task, and what is said of one whose worker was killed.
+class TaskOutcome(Generic[Task, Value]):
+    """What became of a task.
 
     Args:
-        work: in a worker.
-        mourn: here.
+        number: its place among the tasks, from 0.
+        task: itself.
+        value: what the function gave; None if it failed.
+        error: why it failed, if it did.
+        seconds: that it took.
+        lost_workers: process ids of workers that were killed while they worked on it.
+        is_resumed: whether it was read from a journal.
     """
 
-    work: Callable[[Task], Done]
-    mourn: Callable[[Task], Done]
+    number: int
+    task: Task
+    value: Value | None = None
+    error: Exception | None = None
+    seconds: float = 0.0
+    lost_workers: tuple[int, ...] = ()
+    is_resumed: bool = False
 
-    def run(
-        self, tasks: Sequence[Task], *, jobs: int | None, backend: str
-    ) -> Generator[Done, None, None]:
-        """What became of each task, as they are done.
+    def get_value(self) -> Value:
+        """The value; raises the error if there is one."""
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]
+
+
+def count_jobs(jobs: int) -> int:
+    """As many as were asked for; 0 asks for one a core.
+
+    Example:
+        >>> count_jobs(3), count_jobs(0) >= 1
+        (3, True)
+    """
+    return jobs or int(joblib.cpu_count())
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerPool:
+    """Where tasks are worked on.
+
+    Args:
+        jobs: at a time; 0 for one a core, 1 for none but this process.
+        backend: loky (processes of this machine), threading, dask or ray. Only with loky is a task
+            tried again whose worker was killed; the others may end the run, or do it by themselves.
+        threads: of each worker process in numerical libraries; 0 for its share of the processors
+            unless the environment says otherwise. Small products that several threads share take
+            far longer wherever the cores have other work.
+        title: of a bar that shows how far it is, with an estimate over the whole; none if empty.
+
+    Example:
+        >>> list(WorkerPool(jobs=1).map_tasks(abs, [-1, 2]))
+        [1, 2]
+    """
+
+    jobs: int = 0
+    backend: str = "loky"
+    threads: int = 0
+    title: str = ""
+
+    def run_tasks(
+        self,
+        function: Callable[[Task], Value],
+        tasks: Iterable[Task],
+        *,
+        describe: Callable[[Task], str] = str,
+        journal: TaskJournal | None = None,
+    ) -> Generator[TaskOutcome[Task, Value], None, None]:
+        """What became of each task, as they are done; one that fails does not stop the others.
 
         Args:
-            tasks: begun in this order.
-            jobs: at a time; by default as many as there are processors.
-            backend: loky (processes of this machine), threading, dask or ray. Only with loky is
-                a task mourned whose worker was killed; the others may end the run, or do it twice.
+            function: what is done with a task; a worker is sent it once, with what it is bound to.
+            tasks: begun in this order, each taken when a worker is free.
+            describe: the name of a task, for people and in the journal.
+            journal: its values are not computed again, and new ones are added to it.
         """
-        jobs = min(jobs or joblib.cpu_count(), len(tasks))
-        if not tasks:
-            return
-        if jobs == 1 and backend == "loky":
-            yield from map(self.work, tasks)
-        elif backend == "loky":
-            yield from self._in_processes(tasks, jobs)
+        total = len(tasks) if isinstance(tasks, Sized) else None
+        numbered: Iterable[tuple[int, Task]] = enumerate(tasks)
+        resumed: list[TaskOutcome[Task, Value]] = []
+        if journal is not None:
+            numbered, known = list(numbered), journal.values
+            resumed = [
+                TaskOutcome(number=number, task=task, value=known[describe(task)], is_resumed=True)
+                for number, task in numbered
+                if describe(task) in known
+            ]
+            numbered = [each for each in numbered if describe(each[1]) not in known]
+        left = None if total is None else total - len(resumed)
+        attempts = (_Attempt(number=number, task=task) for number, task in numbered)
+        with contextlib.ExitStack() as stack:
+            bar = None
+            if self.title:
+                from masquerade.progress import whole_bar  # where nobody looks none is made
+
+                bar = stack.enter_context(whole_bar(self.title, total=total, done=len(resumed)))
+
+            def tell_lost(task: Task, process: int) -> None:
+                if bar is not None:
+                    bar.say(
+                        f"Worker {process} was killed, perhaps for memory, while it worked on "
+                        f"{describe(task)}; that is tried once more."
+                    )
+
+            yield from resumed
+            with contextlib.closing(self._work(function, attempts, left, tell_lost)) as outcomes:
+                for outcome in outcomes:
+                    if journal is not None and outcome.error is None:
+                        name = describe(outcome.task)
+                        kept = journal.record(name, outcome.value, outcome.seconds)
+                        outcome = replace(outcome, value=kept)
+                    if bar is not None:
+                        bar.advance()
+                    yield outcome
+
+    def map_tasks(
+        self, function: Callable[[Task], Value], tasks: Iterable[Task]
+    ) -> Generator[Value, None, None]:
+        """The values in the order of their tasks; the first error ends it."""
+        early: dict[int, TaskOutcome[Task, Value]] = {}
+        place = 0
+        with contextlib.closing(self.run_tasks(function, tasks)) as outcomes:
+            for outcome in outcomes:
+                early[outcome.number] = outcome
+                while place in early:
+                    yield early.pop(place).get_value()
+                    place += 1
+
+    def _work(
+        self,
+        function: Callable[[Task], Value],
+        attempts: Iterator[_Attempt[Task]],
+        total: int | None,
+        tell_lost: Callable[[Task, int], None],
+    ) -> Generator[TaskOutcome[Task, Value], None, None]:
+        jobs = self.jobs if total is None or total > 1 else min(self.jobs or 1, 1)
+        jobs = count_jobs(jobs) if total is None else min(count_jobs(jobs), max(total, 1))
+        if self.backend == "loky" and jobs > 1:
+            processes = _Processes(function, attempts, jobs, self.threads, tell_lost)
+            yield from processes.outcomes()
+        elif self.backend == "loky" or total == 0:
+            for attempt in attempts:
+                yield attempt.outcome(_call(function, attempt.task))
         else:
-            is_here = backend == "threading"
-            with _backend(backend):
+            given = {attempt.number: attempt for attempt in attempts}
+            with _backend(self.backend):
                 parallel = joblib.Parallel(
-                    n_jobs=jobs, return_as="generator_unordered" if is_here else "list"
+                    n_jobs=jobs,
+                    return_as="generator_unordered" if self.backend == "threading" else "list",
                 )
-                yield from parallel(joblib.delayed(self.work)(task) for task in tasks)
+                calls = (
+                    joblib.delayed(_call_numbered)(function, number, attempt.task)
+                    for number, attempt in given.items()
+                )
+                for number, found in parallel(calls):
+                    yield given[number].outcome(found)
 
-    def _in_processes(self, tasks: Sequence[Task], jobs: int) -> Generator[Done, None, None]:
-        """Each worker is a pool of its own: in a common one a killed worker breaks them all."""
-        waiting = list(reversed(tasks))
-        idle = [_worker(jobs) for _ in range(jobs)]
-        busy: dict[Future[Done], tuple[Any, Task]] = {}
+
+class _Found(NamedTuple):
+    """What a worker sends back."""
+
+    value: Any
+    error: Exception | None
+    seconds: float
+    where: str = ""  # the error was raised; its own traceback does not travel
+
+
+@dataclass(kw_only=True)
+class _Attempt(Generic[Task]):
+    """A task that is worked on."""
+
+    number: int
+    task: Task
+    lost: tuple[int, ...] = ()
+
+    def outcome(self, found: _Found) -> TaskOutcome[Task, Any]:
+        """What became of it."""
+        if found.error is not None and found.where:
+            found.error.__cause__ = RuntimeError(f"In a worker:\n{found.where}")
+        return TaskOutcome(
+            number=self.number,
+            task=self.task,
+            value=found.value,
+            error=found.error,
+            seconds=found.seconds,
+            lost_workers=self.lost,
+        )
+
+
+@dataclass
+class _Worker:
+    """One process, which begins with its first task.
+
+    Args:
+        executor: a pool of its own: in a common one a killed worker breaks them all.
+        process: its id.
+        function: the name of the one that it was sent.
+    """
+
+    executor: Any
+    process: int = 0
+    function: str = ""
+
+    def submit(self, name: str, packed: bytes, task: Any) -> Future[_Found | None]:
+        """Begin a task, with the function unless the worker has it."""
+        sent = b"" if self.function == name else packed
+        future: Future[_Found | None] = self.executor.submit(_call_in_worker, name, sent, task)
+        self.function, self.process = name, next(iter(self.executor._processes), 0)
+        return future
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self.executor.shutdown(kill_workers=True)
+
+
+_WARM: dict[Any, list[_Worker]] = {}  # workers without work, by what they were started with
+
+
+class _Busy(NamedTuple, Generic[Task]):
+    """A worker, and what it works on since when."""
+
+    worker: _Worker
+    attempt: _Attempt[Task]
+    began: float
+
+
+@dataclass
+class _Processes(Generic[Task, Value]):
+    """Tasks on processes; these stay for the next ones, unless something ends the run.
+
+    Args:
+        function: what is done with a task.
+        attempts: tasks that wait; each is taken when a process is free.
+        jobs: processes, at most.
+        threads: of each in numerical libraries.
+        tell_lost: called with a task that is tried again, and the process that was killed.
+    """
+
+    function: Callable[[Task], Value]
+    attempts: Iterator[_Attempt[Task]]
+    jobs: int
+    threads: int
+    tell_lost: Callable[[Task, int], None]
+    again: list[_Attempt[Task]] = field(default_factory=list)
+    idle: list[_Worker] = field(default_factory=list)
+    busy: dict[Future[_Found | None], _Busy[Task]] = field(default_factory=dict)
+
+    def outcomes(self) -> Generator[TaskOutcome[Task, Value], None, None]:
+        """As they are done; whoever leaves earlier ends the processes."""
+        warnings.filterwarnings("ignore", message="A worker stopped")  # loky starts another
+        finished: list[TaskOutcome[Task, Value]] = []
+        packed = bytes(loky.backend.reduction.dumps(self.function))  # closures, too
+        name, kept = secrets.token_hex(8), self._kept()
         try:
-            while waiting or busy:
-                while waiting and idle:
-                    worker, task = idle.pop(), waiting.pop()
-                    busy[worker.submit(self.work, task)] = worker, task
-                for future in wait(busy, return_when=FIRST_COMPLETED).done:
-                    worker, task = busy.pop(future)
-                    try:
-                        done = future.result()
-                    except BrokenExecutor:
-                        worker.shutdown(kill_workers=True)
-                        worker, done = _worker(jobs), self.mourn(task)
-                    idle.append(worker)
-                    yield done
+            self.idle = [kept.pop() if kept else self._start() for _ in range(self.jobs)]
+            while True:
+                while self.idle and (attempt := self._next()) is not None:
+                    self._submit(name, packed, attempt)
+                yield from finished  # while others work
+                if not self.busy:
+                    break
+                done = wait(self.busy, return_when=FIRST_COMPLETED).done
+                found = [(self.busy.pop(future), future) for future in done]
+                finished = [one for held, future in found for one in self._taken(held, future)]
+        except BaseException:
+            self._end()
+            raise
+        kept += self.idle
+
+    def _next(self) -> _Attempt[Task] | None:
+        return self.again.pop() if self.again else next(self.attempts, None)
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        share = str(self.threads or max(joblib.cpu_count() // self.jobs, 1))
+        own = {} if self.threads else os.environ
+        return {name: own.get(name, share) for name in _THREADS}
+
+    def _kept(self) -> list[_Worker]:
+        """Workers that were started by this process as new ones would be; others are ended."""
+        environment = frozenset((os.environ | self._environment).items())
+        place = Path().stat()
+        started = (os.getpid(), place.st_dev, place.st_ino, tuple(sys.path), environment)
+        _end_warm(but=started)
+        return _WARM.setdefault(started, [])
+
+    def _start(self) -> _Worker:
+        executor = loky.ProcessPoolExecutor(
+            max_workers=1,
+            timeout=_IDLE,
+            env=self._environment,
+            initializer=_begin_worker,
+            initargs=(os.getpid(),),
+        )
+        return _Worker(executor)
+
+    def _submit(self, name: str, packed: bytes, attempt: _Attempt[Task]) -> None:
+        worker = self.idle.pop()
+        try:
+            future = worker.submit(name, packed, attempt.task)
+        except BrokenExecutor:  # it was killed while it had no work
+            worker.kill()
+            worker = self._start()
+            future = worker.submit(name, packed, attempt.task)
+        self.busy[future] = _Busy(worker, attempt, time.perf_counter())
+
+    def _taken(
+        self, held: _Busy[Task], future: Future[_Found | None]
+    ) -> Iterator[TaskOutcome[Task, Value]]:
+        """What became of a task, unless it is tried again; the worker is free, or another is."""
+        error = future.exception()
+        is_gone = isinstance(error, BrokenExecutor | KeyboardInterrupt)
+        self.idle.append(self._start() if is_gone else held.worker)
+        if is_gone:
+            held.worker.kill()
+        if error is None and (found := future.result()) is not None:
+            yield held.attempt.outcome(found)
+        elif error is None:  # another process than the one that was sent the function
+            held.worker.function = ""
+            self.again.append(held.attempt)
+        elif isinstance(error, loky.process_executor.TerminatedWorkerError | KeyboardInterrupt):
+            yield from self._lost(held)
+        else:
+            assert isinstance(error, Exception)
+            yield held.attempt.outcome(_Found(None, error, time.perf_counter() - held.began))
+
+    def _lost(self, held: _Busy[Task]) -> Iterator[TaskOutcome[Task, Value]]:
+        held.attempt.lost += (held.worker.process,)
+        if len(held.attempt.lost) < _TRIES:
+            self.tell_lost(held.attempt.task, held.worker.process)
+            self.again.append(held.attempt)
+            return
+        said = "Expected its worker to finish; it was killed, perhaps for memory. Try --jobs 1."
+        found = _Found(None, LostWorker(said), time.perf_counter() - held.began)
+        yield held.attempt.outcome(found)
+
+    def _end(self) -> None:
+        """Workers clean up what they have begun, if they can; then they are gone."""
+        try:
+            for process in [held.worker.process for held in self.busy.values()]:
+                with contextlib.suppress(ProcessLookupError):
+                    if process:  # 0 would be all of us
+                        os.kill(process, signal.SIGTERM)
+            wait(self.busy, timeout=_GRACE)
         finally:
-            for worker in [*idle, *(worker for worker, _ in busy.values())]:
-                worker.shutdown(kill_workers=True)
+            for worker in [*self.idle, *(held.worker for held in self.busy.values())]:
+                worker.kill()
 
 
-def _worker(jobs: int) -> Any:
-    """One process, with its share of the processors unless the environment says otherwise."""
-    share = str(max(joblib.cpu_count() // jobs, 1))
-    env = {name: os.environ.get(name, share) for name in _THREADS}
-    return loky.ProcessPoolExecutor(
-        max_workers=1, env=env, initializer=_end_with, initargs=(os.getpid(),)
-    )
+@atexit.register
+def _end_warm(but: Any = None) -> None:
+    """End the workers without work that this process has started."""
+    for other in [each for each in _WARM if each[0] == os.getpid() and each != but]:
+        for worker in _WARM.pop(other):
+            worker.kill()
 
 
-def _end_with(parent: int) -> None:
-    """End when whoever started this worker is gone: it was killed, and nobody would stop us.
+def _begin_worker(parent: int) -> None:
+    """End when asked to, and when whoever started this worker is gone.
 
     What is unfinished goes with us; nothing of it has its name, and the next run sweeps it.
     """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us hears it, and ends us
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(_BREATH)
+            time.sleep(_POLL)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _stop(*_: object) -> None:
+    raise Stopped("Stopped.")
+
+
+_FUNCTION: dict[str, Callable[[Any], Any]] = {}  # in a worker: the last that was sent
+
+
+def _call_in_worker(name: str, packed: bytes, task: Any) -> _Found | None:
+    """None if the function was not sent to this process."""
+    if packed:
+        _FUNCTION.clear()
+        _FUNCTION[name] = pickle.loads(packed)
+    return _call(_FUNCTION[name], task, is_sent=True) if name in _FUNCTION else None
+
+
+def _call_numbered(function: Callable[[Any], Any], number: int, task: Any) -> tuple[int, _Found]:
+    return number, _call(function, task, is_sent=True)
+
+
+def _call(function: Callable[[Any], Any], task: Any, *, is_sent: bool = False) -> _Found:
+    began = time.perf_counter()
+    value, failed, where = None, None, ""
+    try:
+        value = function(task)
+    except Exception as error:
+        failed, where = error, "".join(traceback.format_exception(error)) * is_sent
+    failed = _sendable(failed) if failed is not None and is_sent else failed
+    return _Found(value, failed, time.perf_counter() - began, where)
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, or its words if it cannot travel."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 @contextlib.contextmanager

@@ -93,8 +93,8 @@ def _distance(one: str, other: str, *, most: int) -> int:
 PEOPLE = (UnitName.SUBJECT, UnitName.SHARD)
 WHOLE = (*WHOLE_FILE, UnitName.SHARD)
 _ACCOUNTS, _MEMBERS, _TOKENS = "accounts", "members", "tokens"
-_PAYERS, _RUNS, _SETTLED = "payers", "runs", "settled"
-_SPACES = (_ACCOUNTS, _MEMBERS, _TOKENS, _PAYERS, _RUNS, _SETTLED)
+_PAYERS, _RUNS, _REQUESTS, _SETTLED = "payers", "runs", "requests", "settled"
+_SPACES = (_ACCOUNTS, _MEMBERS, _TOKENS, _PAYERS, _RUNS, _REQUESTS, _SETTLED)
 _TOGETHER = 32  # entries whose pages are read at once
 _MOST_KINDS = 256  # of events that a holder's list is kept for: nobody recomposes more
 PUBLIC = (
@@ -219,6 +219,9 @@ class Book:
 
     def _remember(self, payload: dict[str, Any], sequence: int) -> None:
         """What later entries ask of a spend: which run it was, and that a file was released."""
+        if "request" in payload:
+            known = self.pages.hashed(_REQUESTS, payload["request"])
+            known.setdefault(payload["request"], sequence)
         if "run" in payload:
             self.pages.hashed(_RUNS, payload["run"]).setdefault(payload["run"], sequence)
         if "member" in payload:
@@ -300,6 +303,11 @@ class Book:
     def run_at(self, run_id: str) -> int | None:
         """The entry that charged a run."""
         found: int | None = self.pages.hashed(_RUNS, run_id).get(run_id)
+        return found
+
+    def request_at(self, name: str) -> int | None:
+        """The entry that was reserved under a request's name."""
+        found: int | None = self.pages.hashed(_REQUESTS, name).get(name)
         return found
 
     def runs(self) -> list[int]:
@@ -414,7 +422,7 @@ def _asked(payload: Any) -> Iterator[tuple[str, str]]:
     """The facts that an entry will change; one that is not as it should be says none."""
     if not isinstance(payload, dict):
         return
-    for space, name in ((_MEMBERS, "member"), (_TOKENS, "token")):
+    for space, name in ((_MEMBERS, "member"), (_TOKENS, "token"), (_REQUESTS, "request")):
         if isinstance(payload.get(name), str):
             yield space, payload[name]
     for charge in payload.get("charges", []) if isinstance(payload.get("charges"), list) else []:

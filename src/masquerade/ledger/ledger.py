@@ -91,6 +91,11 @@ class WrongReceipt(BadInput):
 class Ledger:
     """A ledger at a path or a PostgreSQL address.
 
+    Args:
+        address: where it is.
+        request: a random name; whatever is reserved under it is charged once, also when it is
+            asked again after a crash.
+
     Example:
         >>> ledger = Ledger("budget.db")  # doctest: +SKIP
         >>> ledger.open_account(
@@ -98,8 +103,9 @@ class Ledger:
         ... )  # doctest: +SKIP
     """
 
-    def __init__(self, address: str | Path) -> None:
+    def __init__(self, address: str | Path, *, request: str = "") -> None:
         self._store = Home(address)
+        self._request = request
 
     @property
     def address(self) -> str:
@@ -240,6 +246,8 @@ class Ledger:
     ) -> LedgerEntry:
         """Charge every account that holds this content, or none; the mechanism may run then.
 
+        Under a request's name that has an entry without an output, that entry is given again.
+
         Args:
             value: what is released.
             mechanism: how.
@@ -254,19 +262,19 @@ class Ledger:
         """
         content = Content.of(value)
         with self._desk() as desk:
+            said: dict[str, Any] = {
+                "token": desk.token_of(content),
+                "mechanism": mechanism.name,
+                "fields": mechanism.fields(),
+                "with_sound": with_sound,
+            }
+            if self._request:
+                said |= {"request": self._request}
+                if entry := _standing(desk, said):
+                    return entry
             member, shapes, charges = _charges(desk, content, mechanism, with_sound=with_sound)
-            return desk.session.append(
-                "reserve",
-                {
-                    "member": member,
-                    "token": desk.token_of(content),
-                    "mechanism": mechanism.name,
-                    "fields": mechanism.fields(),
-                    "shapes": [list(shape) for shape in shapes],
-                    "with_sound": with_sound,
-                    "charges": charges,
-                },
-            )
+            said |= {"member": member, "shapes": [list(shape) for shape in shapes]}
+            return desk.session.append("reserve", said | {"charges": charges})
 
     def quote_run(self, run: Run) -> None:
         """Raise what `reserve_run` would raise, and spend nothing."""
@@ -415,6 +423,25 @@ def _entry_of(session: Session, receipt: Receipt) -> LedgerEntry | None:
         and entry.payload.get("with_sound", receipt.kept_sound) == receipt.kept_sound
     )
     return entry if is_its else None
+
+
+def _standing(desk: Desk, said: dict[str, Any]) -> LedgerEntry | None:
+    """The entry that was reserved under this request's name, if there is one.
+
+    Raises:
+        BadInput: if it is of something else, or has its output already.
+    """
+    entry = desk.session.entry_at(desk.book.request_at(said["request"]) or 0)
+    if entry is None:
+        return None
+    is_same = all(entry.payload.get(key) == value for key, value in said.items())
+    if not is_same or desk.book.output_of(entry.sequence) is not None:
+        raise BadInput(
+            f"Expected to go on with entry {entry.sequence}, got another release than was "
+            "reserved, or one that has an output; one charge is good for one output. Release it "
+            "anew, which is charged."
+        )
+    return entry
 
 
 def _quoted(

@@ -18,10 +18,9 @@ from masquerade._formatting import counted
 from masquerade.errors import BadInput, exit_code, message
 from masquerade.io import atomic, opaque_names
 from masquerade.io.video import written_suffix
-from masquerade.io.workers import Crew
+from masquerade.io.workers import LostWorker, TaskOutcome, WorkerPool
 from masquerade.mechanism import Mechanism
 from masquerade.noise import Noise, folder_seed
-from masquerade.progress import bars
 from masquerade.publish import spine
 from masquerade.publish.recording import Options, release_swept
 from masquerade.publish.sources import SUFFIXES
@@ -337,7 +336,7 @@ def release_planned(
     folders = {job.target.parent for job in planned.jobs}
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    one = _Attempt(
+    one = _Release(
         mechanism=mechanism,
         run=run,
         ledger=None if ledger is None else ledger.address,
@@ -345,15 +344,14 @@ def release_planned(
         options=replace(options, is_watched=False),
     )
     progress = _Progress.of(planned.jobs, noise, options)
-    done, crew = list(planned.lost), Crew(work=one, mourn=_killed)
-    at_work = crew.run(planned.jobs, jobs=work.jobs, backend=work.backend)
-    many, bar = len(planned.jobs), bars(is_shown=options.is_watched)
+    title = counted(len(planned.jobs), "file") if options.is_watched else ""
+    pool = WorkerPool(jobs=work.jobs or 0, backend=work.backend, title=title)
+    requests = [_Request.of(job, noise) for job in planned.jobs]
+    at_work = pool.run_tasks(one, requests, describe=lambda request: str(request.job.source))
+    done = list(planned.lost)
     try:
-        with _cleaning(folders, run), bar, contextlib.closing(at_work):
-            task = bar.add_task(counted(many, "file"), total=many)
-            for outcome in at_work:
-                done.append(outcome)
-                bar.advance(task)
+        with _cleaning(folders, run), contextlib.closing(at_work):
+            done += map(_released, at_work)
     except KeyboardInterrupt as stop:
         raise type(stop)(progress.said(planned.target, ledger)) from stop
     return sorted(done, key=lambda outcome: outcome.source)
@@ -389,7 +387,27 @@ def tidy(target: Path) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Attempt:
+class _Request:
+    """A file to be released once, however often it is tried.
+
+    Args:
+        job: the file and its output.
+        name: random; what is reserved for it is known by it.
+        before: which output stood there when the run began.
+    """
+
+    job: Job
+    name: str
+    before: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, job: Job, noise: Noise) -> _Request:
+        standing = stamp(final_name(job.target, noise))
+        return cls(job=job, name=secrets.token_hex(16), before=standing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Release:
     """Releases one file, in whatever process; what goes wrong with it is its own."""
 
     mechanism: Mechanism
@@ -398,24 +416,29 @@ class _Attempt:
     seed: int | None
     options: Options
 
-    def __call__(self, job: Job) -> Outcome:
-        seed = None if self.seed is None else folder_seed(self.seed, job.place)
+    def __call__(self, request: _Request) -> Outcome:
+        job, options = request.job, self.options
+        noise = Noise(seed=None if self.seed is None else folder_seed(self.seed, job.place))
+        is_ours = stamp(final_name(job.target, noise)) not in (None, request.before)
+        if is_ours:  # a worker was killed when all was done
+            options = replace(options, if_standing=IfStanding.RESUME)
+        ledger = None if self.ledger is None else ledgers.Ledger(self.ledger, request=request.name)
         try:
             with atomic.named(self.run):
                 done = release_swept(
                     job.source,
                     job.target,
                     self.mechanism,
-                    noise=Noise(seed=seed),
-                    ledger=None if self.ledger is None else ledgers.Ledger(self.ledger),
-                    options=self.options,
+                    noise=noise,
+                    ledger=ledger,
+                    options=options,
                 )
         except Exception as error:
             return failed(job.source, error)
         return Outcome(
             source=job.source,
             target=done.value,
-            already_done=done.stood,
+            already_done=done.stood and not is_ours,
             receipt=done.receipt,
             signed_by=done.signed_by,
             signing_notes=done.signing_notes,
@@ -427,13 +450,12 @@ def failed(source: Path, error: Exception) -> Outcome:
     return Outcome(source=source, error=message(error), exit_code=exit_code(error))
 
 
-def _killed(task: Job) -> Outcome:
-    return Outcome(
-        source=task.source,
-        error="Expected its worker to finish; it was killed, perhaps for memory. Try --jobs 1. "
-        "Under a ledger what was reserved for it is spent.",
-        exit_code=exit_code(MemoryError()),
-    )
+def _released(found: TaskOutcome[_Request, Outcome]) -> Outcome:
+    if isinstance(found.error, LostWorker):
+        found.error.add_note("Under a ledger what was reserved for it is spent.")
+    if found.error is not None:
+        return failed(found.task.job.source, found.error)
+    return found.get_value()
 
 
 @dataclass(frozen=True, kw_only=True)

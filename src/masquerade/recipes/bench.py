@@ -16,19 +16,18 @@ import os
 import platform
 import shlex
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 
 from masquerade import __version__, _json, catalog
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.io import atomic
+from masquerade.io.workers import WorkerPool
 from masquerade.publish.collections import split_of
 from masquerade.report import bars, plots
 from masquerade.result import Answer
@@ -167,9 +166,8 @@ def together(calls: Iterable[Any], *, jobs: int) -> Iterator[Any]:
 
     Small products that several threads share take far longer wherever the cores have other work.
     """
-    with warnings.catch_warnings(), joblib.parallel_config("loky", inner_max_num_threads=1):
-        warnings.filterwarnings("ignore", message="A worker stopped")  # joblib starts another
-        yield from joblib.Parallel(n_jobs=jobs, return_as="generator")(calls)
+    pool = WorkerPool(jobs=max(jobs, 0), threads=1)
+    return pool.map_tasks(lambda call: call[0](*call[1], **call[2]), calls)
 
 
 @dataclass(kw_only=True)

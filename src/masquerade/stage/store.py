@@ -12,18 +12,19 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from masquerade import joints
 from masquerade.errors import BadInput
 from masquerade.io import atomic, downloads
+from masquerade.io.streams import ahead
+from masquerade.io.workers import WorkerPool
 from masquerade.stage import backdrop, bodies, figure_gpu, places, plan, sensors, takes
 from masquerade.stage.backdrop import InView
 from masquerade.stage.plan import Take, WorldPlan
@@ -206,7 +207,8 @@ def anew(
     if device == "cpu":
         yield from chain.from_iterable(_at_once(partial(_shots, world, kind), numbers, processes))
         return
-    played = chain.from_iterable(_at_once(partial(_played, world, kind), numbers, processes))
+    some = ahead(_at_once(partial(_played, world, kind), numbers, processes))  # while this draws
+    played = chain.from_iterable(some)
     for ready, film in films(played, most=together(world, kind), device=device):
         yield _kept(world, ready.take, film, kind)
 
@@ -221,12 +223,11 @@ def _numbers(world: WorldPlan, kind: str) -> range:
 
 def _at_once(
     work: Callable[[list[int]], Any], numbers: Sequence[int], processes: int
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """What becomes of the numbers, a few at a time and in order."""
     chunks = np.array_split(numbers, -(-len(numbers) // _TOGETHER))
-    pool = Parallel(n_jobs=min(processes, len(chunks)), return_as="generator")
-    made: Iterator[Any] = pool(delayed(work)(chunk.tolist()) for chunk in chunks)
-    return made
+    pool = WorkerPool(jobs=processes)
+    return pool.map_tasks(work, [chunk.tolist() for chunk in chunks])
 
 
 def _lay_out(world: WorldPlan, kind: str, part: Path) -> dict[str, np.ndarray]:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import joblib
 import numpy as np
 
 from masquerade import _check
 from masquerade._optional import Later
+from masquerade.io.workers import WorkerPool
 from masquerade.networks.network import normalisation
 from masquerade.recordings import Signal
 from masquerade.training.partition import Partition, features, step_of, windows_of
@@ -153,14 +153,15 @@ def votes_by_estimators(
         progress: called with teachers done and their number.
     """
     asked = _asked_once(lessons, queries)
-    calls = (
-        joblib.delayed(_estimated)(lesson, queries, make(number), asked.get(_length(lesson)))
-        for number, lesson in enumerate(lessons)
-    )
+
+    def vote(task: tuple[Lesson, Estimator]) -> np.ndarray:
+        lesson, estimator = task
+        return _estimated(lesson, queries, estimator, asked.get(_length(lesson)))
+
     found = []
-    parallel = joblib.Parallel(n_jobs=num_processes, return_as="generator")
-    for vote in parallel(calls):
-        found.append(vote)
+    pool = WorkerPool(jobs=max(num_processes, 0))
+    for votes in pool.map_tasks(vote, [(one, make(place)) for place, one in enumerate(lessons)]):
+        found.append(votes)
         progress(len(found), len(lessons))
     return np.stack(found)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-import warnings
 from collections.abc import Generator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import joblib
 
+from masquerade.io.workers import WorkerPool
 from masquerade.recipes.pose.classroom import AskedPose, Classroom, psi_of
 from masquerade.recipes.pose.photos import PoseAlbums, public_pictures
 from masquerade.recipes.pose.rows import ALONE, PHOTOS_ONLY, PoseCell
@@ -40,19 +41,17 @@ def trained(
         for lesson in wanted:
             yield lesson, room.cell(*lesson)
         return
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="A worker stopped")  # joblib starts another
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "photos"
         rules = {psi.said: psi for psi in map(_psi, wanted) if psi is not None}
         crops = held.private.crops
         shown = {said: public_pictures(crops, psi, jobs=jobs) for said, psi in rules.items()}
         joblib.dump((held, shown), path)
         del shown
-        with joblib.parallel_config("loky", inner_max_num_threads=1):
-            crew = joblib.Parallel(
-                n_jobs=workers, return_as="generator_unordered", pre_dispatch="all", batch_size=1
-            )
-            yield from crew(joblib.delayed(_cell)(path, lesson) for lesson in wanted)
+        pool = WorkerPool(jobs=workers, threads=1)
+        with contextlib.closing(pool.run_tasks(partial(_cell, path), wanted)) as outcomes:
+            for outcome in outcomes:
+                yield outcome.get_value()
 
 
 def _psi(lesson: Lesson) -> Psi | None:
