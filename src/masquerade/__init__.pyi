@@ -53,8 +53,8 @@ from masquerade.scores import Success as Success
 from masquerade.scores import Utility as Utility
 from masquerade.wording import explain as explain
 
-from . import account as account
-from . import audit as audit
+from . import accounting as accounting
+from . import audits as audits
 from . import events as events
 from . import report as report
 

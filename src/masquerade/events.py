@@ -14,7 +14,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import attr
-from dp_accounting.dp_event import (
+
+from masquerade import _check, _optional
+
+_optional.alone("dp_accounting.dp_event")  # its package takes a second to load
+from dp_accounting.dp_event import (  # noqa: E402
     ComposedDpEvent,
     DpEvent,
     GaussianDpEvent,
@@ -26,10 +30,6 @@ from dp_accounting.dp_event import (
     RandomizedResponseDpEvent,
     SelfComposedDpEvent,
 )
-
-from masquerade import _check, _optional
-
-_optional.alone("dp_accounting.dp_event")  # its package takes a second to load
 
 __all__ = [
     "BoundedRangeDpEvent",

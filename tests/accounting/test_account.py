@@ -135,7 +135,7 @@ def test_no_file_but_one_touches_the_renyi_accountant() -> None:
     from test_architecture import FILES
 
     users = [path.name for path in FILES if "rdp" in path.read_text().lower()]
-    assert users == ["renyi.py"]
+    assert users == ["verdict.py"]
 
 
 def test_what_is_not_private_costs_everything_and_what_is_unknown_is_refused() -> None:

@@ -26,7 +26,9 @@ from masquerade.networks import weight_files
 from masquerade.networks.convolutions import block
 
 SENSITIVITY_NAME = "place_sensitivity"
-OWN = Path(__file__).parent / "weights" / f"{SENSITIVITY_NAME}.safetensors"
+TEXTURE_NAME = "place_texture"
+SENSITIVITY_WEIGHTS = Path(__file__).parent / "weights" / f"{SENSITIVITY_NAME}.safetensors"
+TEXTURE_WEIGHTS = Path(__file__).parent / "weights" / f"{TEXTURE_NAME}.safetensors"
 _WIDTHS = (16, 32)  # after each halving
 _STEP_PX = 2 ** len(_WIDTHS)
 _GAIN = 2.0  # logits of a standard deviation
@@ -69,13 +71,13 @@ def pretrained() -> PlaceSensitivity:
     Raises:
         BadInput: if there are none.
     """
-    if not OWN.is_file():
+    if not SENSITIVITY_WEIGHTS.is_file():
         raise BadInput(
             "Expected the weights of place_sensitivity in this package, got none; make them with "
-            f"masquerade recipe place_training --task sensitivity --out {OWN}."
+            f"masquerade recipe place_training --task sensitivity --out {SENSITIVITY_WEIGHTS}."
         )
     net = PlaceSensitivity()
-    weight_files.load_weights(net, OWN, keep_head=True)
+    weight_files.load_weights(net, SENSITIVITY_WEIGHTS, keep_head=True)
     return net.eval().requires_grad_(False)
 
 
@@ -105,7 +107,6 @@ def logits(small: np.ndarray, net: PlaceSensitivity | None = None) -> np.ndarray
     return np.asarray(_GAIN * (found - found.mean()) / spread, np.float32)
 
 
-TEXTURE_NAME = "place_texture"
 LINES = 192  # of a canvas, its shorter side
 STEP_PX = 8  # both sides are multiples of it
 CODES = 8  # random numbers for each cell of 2, 4 and 8 pixels
@@ -189,7 +190,7 @@ def canvas_size(height: int, width: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4)
-def opened(path: Path = OWN) -> PlaceTexture:
+def opened(path: Path = TEXTURE_WEIGHTS) -> PlaceTexture:
     """The network with the weights of a file, by default those that come with this package.
 
     Raises:

@@ -292,7 +292,7 @@ class Canvases:
     """
 
     def __init__(self, size: tuple[int, int], *, bank: str | None, noise: Noise) -> None:
-        path = place_networks.OWN if bank is None else Path(bank)
+        path = place_networks.TEXTURE_WEIGHTS if bank is None else Path(bank)
         self._net = place_networks.opened(path)
         self._size, self._noise = size, noise
 
