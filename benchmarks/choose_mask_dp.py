@@ -118,7 +118,7 @@ def noise_of(
         relation=relation,
         batch=batch,
         epochs=epochs,
-    ).plan(units)
+    ).plan_run(units)
     return plan.noise_multiplier, plan.steps
 
 

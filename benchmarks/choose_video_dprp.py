@@ -80,7 +80,7 @@ class Trial:
         """Top-1 after learning from the first recordings, one run a seed."""
         course = replace(self.plan, learning_rate=rate, clean_learning_rate=rate)
         rows = replace(self.train, slots=self.train.slots[:most])
-        steps = course.method(spec).plan(rows.units)
+        steps = course.method(spec).plan_run(rows.units)
         learned = [runs.learn(course, spec, rows, steps, self.classes, seed) for seed in SEEDS]
         shares = [
             float(seen.is_right(tail, self.test, tested=spec.tested).mean()) for tail in learned

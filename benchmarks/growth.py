@@ -192,11 +192,11 @@ def train(point: Point) -> Took:
     from masquerade.networks import convolutions as conv
     from masquerade.noise import Noise
     from masquerade.training import loop
-    from masquerade.training.plan import Plan, Poisson
+    from masquerade.training.plan import Poisson, TrainingPlan
     from masquerade.training.rows import Rows
 
     torch.manual_seed(0)
-    plan = Plan(
+    plan = TrainingPlan(
         sampler=Poisson(units=point.records, expected=BATCH),
         steps=point.records // BATCH,
         clip_norm=1.0,

@@ -30,7 +30,7 @@ from masquerade.networks import mvit_layers, weight_files
 from masquerade.noise import Noise
 from masquerade.training import loop
 from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 
 CLASSES = 51
@@ -92,7 +92,7 @@ def stage(case: Case) -> tuple[Any, Any, Any]:
 def ours(case: Case) -> float:
     """Seconds a record."""
     trunk, tail, films = stage(case)
-    plan = Plan(
+    plan = TrainingPlan(
         sampler=Poisson(units=len(films), expected=case.batch),
         steps=WARM + case.steps,
         clip_norm=1.0,

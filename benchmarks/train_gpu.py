@@ -32,7 +32,7 @@ from masquerade.report import plots
 from masquerade.training import loop
 from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.loop import Workload
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 from masquerade.training.step import Replayed
 
@@ -136,7 +136,7 @@ def stage(case: Case, films: Any) -> tuple[Any, Rows]:
 
 def ours(case: Case, tail: Any, rows: Rows) -> tuple[float, float]:
     """Seconds a record, and gigabytes."""
-    plan = Plan(
+    plan = TrainingPlan(
         sampler=Poisson(units=rows.units, expected=case.batch),
         steps=WARM + case.timed,
         clip_norm=1.0,

@@ -25,4 +25,4 @@ released = mq.release_value(signal, mechanism)
 
 for sentence in mq.explain(released.receipt.guarantee):
     print(sentence)
-print(f"Noise on each number: {mechanism.expected_error(values.shape):.1f} m/s^2.")
+print(f"Noise on each number: {mechanism.plan(values.shape).expected_error:.1f} m/s^2.")

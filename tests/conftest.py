@@ -163,5 +163,5 @@ def in_world(world_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def private_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where attacks keep what they saw in one test; weights come from where they always do."""
     folder = tmp_path / "features"
-    monkeypatch.setattr("masquerade.io.downloads.cache_folder", lambda: folder)
+    monkeypatch.setattr("masquerade.vision.embedding_cache.cache_folder", lambda: folder)
     return folder

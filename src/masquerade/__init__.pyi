@@ -12,6 +12,7 @@ from masquerade.guarantee import Unit as Unit
 from masquerade.guarantee import UnitName as UnitName
 from masquerade.ledger import Ledger as Ledger
 from masquerade.mechanism import Mechanism as Mechanism
+from masquerade.mechanism import Plan as Plan
 from masquerade.networks.network import Network as Network
 from masquerade.noise import Noise as Noise
 from masquerade.publish.attack import attack_files as attack_files

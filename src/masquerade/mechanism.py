@@ -33,11 +33,22 @@ Value: TypeAlias = np.ndarray | tuple[np.ndarray, ...] | Signal | Video | Photo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stated:
-    """What is promised for inputs of a public shape, and the same for an accountant."""
+class Plan:
+    """What is promised for inputs of a public shape, and what to expect; known before any data.
+
+    Args:
+        guarantee: the promise.
+        event: the same for an accountant to read.
+        expected_error: standard deviation of the noise on each released number; None where no
+            noise is added.
+        visible_share: of a video's or picture's variation, what is left to see; None where nobody
+            can say: for anything else, and where no noise is added.
+    """
 
     guarantee: Guarantee
     event: DpEvent
+    expected_error: float | None = None
+    visible_share: float | None = None
 
 
 class Mechanism(ABC):
@@ -54,20 +65,21 @@ class Mechanism(ABC):
         return dict(values)
 
     @abstractmethod
+    def plan(self, shape: Shape | Shapes) -> Plan:
+        """What is promised for an input of this shape, without seeing it, and what to expect."""
+
     def guarantee(self, shape: Shape | Shapes) -> Guarantee:
-        """What is promised for an input of this shape, without seeing it."""
+        """The plan's promise."""
+        return self.plan(shape).guarantee
 
-    @abstractmethod
     def event(self, shape: Shape | Shapes) -> DpEvent:
-        """What is done to an input of this shape, for an accountant to read."""
-
-    def stated(self, shapes: Shapes) -> Stated:
-        """Both, as a receipt has them."""
-        return Stated(guarantee=self.guarantee(shapes), event=self.event(shapes))
+        """The plan's event."""
+        return self.plan(shape).event
 
     def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
         """The event as another unit would feel it, or None where no cost can be stated."""
-        return self.event(shape) if str(unit) == str(self.guarantee(shape).unit) else None
+        plan = self.plan(shape)
+        return plan.event if str(unit) == str(plan.guarantee.unit) else None
 
     @abstractmethod
     def check(self, value: Value) -> None:
@@ -81,20 +93,6 @@ class Mechanism(ABC):
     @abstractmethod
     def apply(self, value: Value, noise: Noise) -> Value:
         """The released value; the input is left alone."""
-
-    @abstractmethod
-    def expected_error(self, shape: Shape | Shapes) -> float | None:
-        """Standard deviation of the noise on each released number, known before data.
-
-        None where no noise is added.
-        """
-
-    def visible(self, shape: Shape | Shapes) -> float | None:
-        """Share of a video's or picture's variation that is left to see, known before data.
-
-        None where nobody can say: for anything else, and where no noise is added.
-        """
-        return None
 
     def looks_released(
         self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
@@ -200,10 +198,10 @@ class Heuristic(VideoMechanism):
         """Whether it changes only what it finds, or what a mask marks; all else stays as it is."""
         return False
 
-    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
-        """None, and it says so."""
+    def plan(self, shape: Shape | Shapes) -> Plan:
+        """No guarantee, and it says so; no accountant gives a number for its event."""
         as_video(shape)
-        return Guarantee(
+        guarantee = Guarantee(
             kind=Kind.HEURISTIC,
             unit=Unit(name=UnitName.VIDEO),
             relation=Relation.REPLACE_ONE,
@@ -213,17 +211,10 @@ class Heuristic(VideoMechanism):
             numerics="no privacy noise",
             composition="none; nothing is accounted",
         )
-
-    def event(self, shape: Shape | Shapes) -> DpEvent:
-        """An event for which no accountant gives a number."""
-        return NoGuaranteeDpEvent(f"{self.name} is a heuristic")
+        return Plan(guarantee=guarantee, event=NoGuaranteeDpEvent(f"{self.name} is a heuristic"))
 
     def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
         """No cost can be stated for any unit."""
-        return None
-
-    def expected_error(self, shape: Shape | Shapes) -> None:
-        """No noise is added."""
         return None
 
     def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:

@@ -30,7 +30,7 @@ from masquerade.events import (
     event_to_json,
 )
 from masquerade.guarantee import Guarantee, Kind
-from masquerade.mechanism import Shapes, Stated, Value, arrays_of
+from masquerade.mechanism import Plan, Shapes, Value, arrays_of
 from masquerade.noise import Noise
 
 FORMAT = 1
@@ -195,6 +195,7 @@ class Release(Generic[Published]):
         stood: whether it stood there already; then nothing was spent.
         signed_by: SHA-256 of the key that has signed the receipt's file.
         signing_notes: what its owner has to know of that, such as that a key was made.
+        plan: what was promised beforehand, and what is to be expected of it.
     """
 
     value: Published
@@ -202,6 +203,7 @@ class Release(Generic[Published]):
     stood: bool = False
     signed_by: str | None = None
     signing_notes: tuple[str, ...] = ()
+    plan: Plan | None = None
 
 
 class Promise(Protocol):
@@ -214,12 +216,13 @@ class Promise(Protocol):
     def fields(self) -> dict[str, Any]:
         """The public fields, as plain JSON values."""
 
-    def stated(self, shapes: Shapes) -> Stated:
+    def plan(self, shapes: Shapes) -> Plan:
         """What is promised for inputs of these shapes."""
 
 
 def write_receipt(
     promise: Promise,
+    plan: Plan,
     *,
     shapes: Shapes,
     noise: Noise,
@@ -229,15 +232,15 @@ def write_receipt(
     **others: Any,
 ) -> Receipt:
     """The receipt of one output, with its other fields; a seeded noise makes it a rehearsal's."""
-    stated, is_rehearsal = promise.stated(shapes), noise.is_rehearsal
+    is_rehearsal = noise.is_rehearsal
     return Receipt(
         mechanism=promise.name,
         fields=promise.fields(),
         shapes=shapes,
-        guarantee=stated.guarantee.as_released(
+        guarantee=plan.guarantee.as_released(
             with_sound=kept_sound, with_times=kept_times, is_rehearsal=is_rehearsal
         ),
-        event=event_to_json(NoGuaranteeDpEvent("rehearsal") if is_rehearsal else stated.event),
+        event=event_to_json(NoGuaranteeDpEvent("rehearsal") if is_rehearsal else plan.event),
         output_sha256=output_sha256,
         random_source=noise.source,
         is_rehearsal=is_rehearsal,

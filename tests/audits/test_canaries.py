@@ -38,7 +38,7 @@ from masquerade.noise import Noise
 from masquerade.publish.audits import audit_game
 from masquerade.publish.models import make_method
 from masquerade.receipt import receipt_path
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 
 torch = pytest.importorskip("torch")
@@ -182,7 +182,7 @@ def test_a_film_that_is_out_has_the_next_ones_private_part_and_its_own_class() -
 def test_a_film_that_is_learned_from_scores_higher_by_both_attacks() -> None:
     films, net = few_rows(has_public=False), torch.nn.Linear(3, 4)
     sampler = Poisson(units=4, expected=1)
-    plan = Plan(sampler=sampler, steps=1, clip_norm=1.0, noise_multiplier=0.1, delta=1e-5)
+    plan = TrainingPlan(sampler=sampler, steps=1, clip_norm=1.0, noise_multiplier=0.1, delta=1e-5)
     judge = FilmJudge(net, films, plan, is_replaced=False)
     for _ in range(20):
         net.zero_grad()

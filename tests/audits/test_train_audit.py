@@ -22,7 +22,7 @@ from masquerade.training import loop, step
 from masquerade.training.loop import Workload
 from masquerade.training.mask_dp import MaskDp
 from masquerade.training.method import Method
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 
 torch = pytest.importorskip("torch")
@@ -52,9 +52,13 @@ def rows_with(value: float | None, *, public: float | None = None) -> Rows:
     return Rows(private=private, public=shown, targets=targets, slots=np.arange(UNITS)[:, None])
 
 
-def planned(z: float, *, expected: int = 1, is_revealed: bool = False, steps: int = 1) -> Plan:
+def planned(
+    z: float, *, expected: int = 1, is_revealed: bool = False, steps: int = 1
+) -> TrainingPlan:
     sampler = Poisson(units=UNITS, expected=expected, is_revealed=is_revealed)
-    return Plan(sampler=sampler, steps=steps, clip_norm=CLIP, noise_multiplier=z, delta=1e-5)
+    return TrainingPlan(
+        sampler=sampler, steps=steps, clip_norm=CLIP, noise_multiplier=z, delta=1e-5
+    )
 
 
 def loss(weights: Any, inputs: Any, wanted: Any) -> Any:
@@ -64,7 +68,7 @@ def loss(weights: Any, inputs: Any, wanted: Any) -> Any:
 
 
 def updates(
-    method: Method, rows: Rows, plan: Plan, noise: Noise, count: int, *, first: int = 0
+    method: Method, rows: Rows, plan: TrainingPlan, noise: Noise, count: int, *, first: int = 0
 ) -> np.ndarray:
     """The updates of ``count`` steps by the loop's own code, of the sum's own scale."""
     weights, work = {"w": torch.zeros(1)}, Workload(physical=UNITS)
@@ -75,7 +79,7 @@ def updates(
     return np.array([float(one["w"]) for one in found]) * plan.sampler.expected
 
 
-def many(value: float | None, plan: Plan, noise: Noise, count: int) -> np.ndarray:
+def many(value: float | None, plan: TrainingPlan, noise: Noise, count: int) -> np.ndarray:
     """The same for very many steps: the two sums that there can be, drawn and noised together."""
     weights, rows = {"w": torch.zeros(1)}, rows_with(value)
     work = loop.Workload(physical=UNITS)
@@ -91,7 +95,7 @@ def many(value: float | None, plan: Plan, noise: Noise, count: int) -> np.ndarra
 
 def scored(
     worlds: tuple[float | None, float | None],
-    plan: Plan,
+    plan: TrainingPlan,
     noise: Noise,
     *,
     runs: int,
@@ -216,7 +220,7 @@ def test_the_game_speaks_of_the_numbers_that_a_plan_accounts() -> None:
     sampler[True] = Poisson(units=100, expected=1, is_revealed=True)
     for form, is_revealed in (("sound", False), ("revealed", True)):
         game = MaskDpBatches(form=form, noise_multiplier=2.0, steps=50)  # type: ignore[arg-type]
-        plan = Plan(
+        plan = TrainingPlan(
             sampler=sampler[is_revealed],
             steps=50,
             clip_norm=CLIP,

@@ -20,7 +20,7 @@ from masquerade.errors import BadInput
 from masquerade.recordings import Video
 from masquerade.training import method
 from masquerade.training import plan as published
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 from masquerade.training.rows import Rows
 from masquerade.training.views import FILL
 
@@ -43,7 +43,7 @@ def _quietly() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Plan, "epsilon", cache(Plan.epsilon))
+        patch.setattr(TrainingPlan, "epsilon", cache(TrainingPlan.epsilon))
         patch.setattr(method, "calibrated", cache(method.calibrated))
         patch.setattr(published, "renyi_noise_multiplier", lambda target, **of: 0.9)
         yield

@@ -141,7 +141,7 @@ def test_copies_are_cut_and_mirrored_with_their_mask() -> None:
 
 def test_rows_are_compared_at_equal_noise() -> None:
     plan = MaskDpSettings(epochs=2.0, batch=128, mask_batch=128)
-    plans = {name: plan.build_method(name, 1.0).plan(864) for name in ROWS}
+    plans = {name: plan.build_method(name, 1.0).plan_run(864) for name in ROWS}
     same = {plans[name].noise_multiplier for name in ("DP", "MultiClip", "MaskDP")}
     assert len(same) == 1
     assert plans[PUBLISHED].noise_multiplier < min(same)

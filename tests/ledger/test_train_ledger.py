@@ -386,7 +386,7 @@ def test_a_quote_of_several_runs_is_of_all_together(tmp_path: Path, is_paid: boo
     ledger = enrolled(tmp_path, epsilon=9.0 if is_paid else 4.5)
     method = make_method("dp_sgd", epsilon=1.5, unit="video", batch=4, epochs=2.0)
     methods = [each for _, each in methods_of(method, "learning_rate=0.1,0.2,0.3")]
-    plans = [each.plan(8) for each in methods]
+    plans = [each.plan_run(8) for each in methods]
     quiet = {"unit": "video"}
     one, all_of_them = (bills.cost_of(method, some, {}) for some in (plans[:1], plans))
     bills.quote(ledger, Few(), one, **quiet)

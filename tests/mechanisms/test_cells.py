@@ -26,9 +26,9 @@ def side(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int
     monkeypatch.setattr(cosine_gaussian, "_SIDES", (request.param,))
     monkeypatch.setattr(cosine_gaussian, "_ROOM", 1.0)
     cosine_gaussian._side.cache_clear()
-    gaussian_video._scale.cache_clear()
+    gaussian_video.GaussianVideo.scale.cache_clear()
     request.addfinalizer(cosine_gaussian._side.cache_clear)
-    request.addfinalizer(gaussian_video._scale.cache_clear)
+    request.addfinalizer(gaussian_video.GaussianVideo.scale.cache_clear)
     return int(request.param)
 
 
@@ -39,8 +39,8 @@ def test_no_change_of_one_unit_exceeds_the_bound_where_sites_are_pooled(
 ) -> None:
     mechanism, shape = released(unit, sites), (*size, 3)
     assert mechanism.side(shape) == side
-    bound = mechanism.distance(shape, mechanism.as_unit())
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.as_unit())
+    bound = mechanism.distance(shape, mechanism.protected_unit)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
     assert worst <= bound * (1 + 1e-12)
     is_whole = size[1] % side == 0 and size[2] % side == 0
     if unit == "value" or (unit, sites) == ("pixels", 1) or is_whole:
@@ -65,7 +65,7 @@ def test_large_frames_are_pooled_and_small_ones_are_not() -> None:
     large = (40, 720, 1280, 3)
     side = mechanism.side(large)
     assert side > 1
-    band, size = (mechanism.plan(mechanism.chunks(large)[0]).bands[0].shape, (720, 1280))
+    band, size = (mechanism.precision(mechanism.chunks(large)[0]).bands[0].shape, (720, 1280))
     assert all(kept <= 0.9 * n / side for kept, n in zip(band[1:], size, strict=True))
 
 
@@ -84,9 +84,9 @@ def test_a_bound_that_forgets_that_sites_of_a_cell_add_up_is_caught(
     monkeypatch.setattr(precision.Precision, "apart", _as_if_apart(precision.Precision.apart))
     precision.plan.cache_clear()
     mechanism, shape = released(unit, sites), (4, 6, 6, 3)
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.as_unit())
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
     precision.plan.cache_clear()
-    assert worst > 1.01 * mechanism.distance(shape, mechanism.as_unit())
+    assert worst > 1.01 * mechanism.distance(shape, mechanism.protected_unit)
     precision.plan.cache_clear()
 
 

@@ -14,7 +14,7 @@ from masquerade import catalog
 from masquerade.ledger import Ledger
 from masquerade.mechanisms import expected_view as sight
 from masquerade.mechanisms import prior
-from masquerade.mechanisms.expected_view import Sight, expected
+from masquerade.mechanisms.expected_view import Sight, expect
 from masquerade.vision import transforms
 from video_files import KINDS
 
@@ -30,7 +30,7 @@ def clip(tmp_path: Path) -> Path:
 
 def visible(name: str, unit: str, pixels: int | None = None, epsilon: float = 8) -> Sight | None:
     mechanism = mq.make_mechanism(name, epsilon=epsilon, delta=1e-4, unit=unit, pixels=pixels)
-    return expected(mechanism, Path("a.mp4"), (MOVIE,))
+    return expect(mechanism.plan(MOVIE), (MOVIE,), is_video=True)
 
 
 @pytest.mark.parametrize("name", ["cosine_gaussian", "pooled_gaussian"])
@@ -50,7 +50,8 @@ def test_a_random_projection_shows_nothing(form: str) -> None:
     mechanism = mq.make_mechanism(
         "video_dprp", epsilon=8, delta=1e-4, unit="pixels", pixels=1, form=form
     )
-    assert expected(mechanism, Path("a.mp4"), ((8, 24, 32, 3),)) is Sight.GREY
+    shape = (8, 24, 32, 3)
+    assert expect(mechanism.plan(shape), (shape,), is_video=True) is Sight.GREY
 
 
 def test_noise_on_every_pixel_is_judged_as_it_is_shown() -> None:
@@ -65,7 +66,7 @@ def test_what_is_expected_is_what_is_left(name: str, pixels: int, epsilon: float
     film = _like_the_prior(rng)
     mechanism = mq.make_mechanism(name, epsilon=epsilon, delta=1e-4, unit="pixels", pixels=pixels)
     out = mechanism.apply(film, mq.Noise(seed=3))
-    share = mechanism.visible(film.shape)
+    share = mechanism.plan(film.shape).visible_share
     assert share is not None
     assert _share(film, np.asarray(out)) == pytest.approx(share, abs=0.2)
 
@@ -88,7 +89,8 @@ def _share(film: np.ndarray, out: np.ndarray) -> float:
 def test_heuristics_and_numbers_that_mean_something_have_no_such_sentence(
     tmp_path: Path, command: Any
 ) -> None:
-    assert expected(catalog.example("mechanisms", "blur"), Path("a.mp4"), (MOVIE,)) is None
+    blur = catalog.example("mechanisms", "blur")
+    assert expect(blur.plan(MOVIE), (MOVIE,), is_video=True) is None
     np.save(tmp_path / "in.npy", FILM[:2])
     words = "--mechanism gaussian_noise --epsilon 1 --delta 1e-4 --unit value --json".split()
     done = command("release", tmp_path / "in.npy", tmp_path / "out.npy", *words)

@@ -46,7 +46,7 @@ def mechanism(**fields: Any) -> GaussianNoise:
 def test_sigma_follows_the_units_of_an_array(
     fields: dict[str, Any], touched: int, relation: str, share: float
 ) -> None:
-    sigma = mechanism(relation=relation, **fields).expected_error(SHAPE)
+    sigma = mechanism(relation=relation, **fields).plan(SHAPE).expected_error
     ideal = share * 255 * math.sqrt(touched) / gaussian_mu(8, 1e-4)
     assert ideal < sigma <= ideal * (1 + 1e-5)  # the rounding is paid for, and hardly costs
 
@@ -99,7 +99,7 @@ def test_noise_has_the_stated_size_and_values_are_clamped() -> None:
     chosen = mechanism(low=0.0, high=1.0)
     value = np.full(200_000, 50.0)
     noisy = np.asarray(chosen.apply(value, Noise(seed=4)))
-    sigma = chosen.expected_error(value.shape)
+    sigma = chosen.plan(value.shape).expected_error
     assert stats.kstest((noisy - 1.0) / sigma, "norm").pvalue > 0.01
     assert stats.kstest((noisy - 1.0) / (1.02 * sigma), "norm").pvalue < 1e-4
     grid = chosen.scale(value.shape).grid
@@ -132,7 +132,7 @@ def test_signals_and_videos_lose_their_labels() -> None:
 def test_several_arrays_are_one_joint_release() -> None:
     arrays = (np.zeros((4, 3)), np.zeros((4, 5)))
     frame = mechanism(unit="frame", high=1.0)
-    assert frame.expected_error(((4, 3), (4, 5))) == frame.expected_error((4, 8))
+    assert frame.scale(((4, 3), (4, 5))).sigma == frame.scale((4, 8)).sigma
     done = release_value(arrays, frame)
     assert isinstance(done.value, tuple) and [a.shape for a in done.value] == [(4, 3), (4, 5)]
     assert done.receipt.shapes == ((4, 3), (4, 5))

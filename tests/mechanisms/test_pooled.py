@@ -74,8 +74,8 @@ def test_no_change_of_one_unit_exceeds_the_bound(
     unit: str, sites: int | None, size: tuple[int, int, int], block: int, length: int
 ) -> None:
     mechanism, shape = pooling(unit, sites, block=block, length=length), (*size, 3)
-    bound = mechanism.distance(shape, mechanism.as_unit())
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.as_unit(), tries=4)
+    bound = mechanism.distance(shape, mechanism.protected_unit)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit, tries=4)
     assert worst <= bound * (1 + 1e-12)
     fits = all(n % s == 0 for n, s in zip(size, (length, block, block), strict=True))
     if fits or unit == "value" or (unit, sites) == ("pixels", 1):
@@ -104,7 +104,7 @@ def test_a_tube_that_moves_over_ragged_borders_is_bounded() -> None:
     mechanism, shape = pooling("tube", 3, block=2, length=2), (5, 3, 3, 3)
     rows = linear_map(mechanism, shape).reshape(*shape, -1)
     rng = np.random.default_rng(2)
-    bound = mechanism.distance(shape, mechanism.as_unit())
+    bound = mechanism.distance(shape, mechanism.protected_unit)
     for _ in range(300):
         moved = np.zeros(rows.shape[-1])
         for t in range(5):
@@ -117,7 +117,7 @@ def test_a_block_counts_in_how_many_numbers_a_unit_can_differ() -> None:
     shape = (5, 5, 3, 3)  # 3 x 3 x 2 blocks
     for (unit, sites), count in zip(UNITS, [1, 3, 9, 48, 9, 27, 18, 54], strict=True):
         mechanism = pooling(unit, sites, block=2, length=2)
-        assert mechanism.coordinates(shape, mechanism.as_unit()) == count
+        assert mechanism.coordinates(shape, mechanism.protected_unit) == count
         rows = linear_map(mechanism, shape)
         assert rows.shape[1] == 54
         # each number of the video is in one sum alone

@@ -132,7 +132,7 @@ def test_plans_have_the_known_figures(
     unit: str, sites: int | None, sigma: float, active: int, first_window: float, within: float
 ) -> None:
     mechanism = released(unit, sites)
-    plan = mechanism.plan(Chunk(0, 8, (8, 12, 16, 3)))
+    plan = mechanism.precision(Chunk(0, 8, (8, 12, 16, 3)))
     luma = plan.components[0]
     assert 1 / math.sqrt(luma.precision[0, 0, 0]) == pytest.approx(sigma, rel=within)
     assert len(plan.bands[0].places) == active
@@ -148,8 +148,8 @@ def test_no_change_of_one_unit_exceeds_the_bound(
     unit: str, sites: int | None, size: tuple[int, int, int]
 ) -> None:
     mechanism, shape = released(unit, sites), (*size, 3)
-    bound = mechanism.distance(shape, mechanism.as_unit())
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.as_unit())
+    bound = mechanism.distance(shape, mechanism.protected_unit)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
     assert worst <= bound * (1 + 1e-12)
     if (unit, sites) in (("value", None), ("pixels", 1), ("frame", None), ("video", None)):
         assert worst >= 0.99 * bound  # it is met, not merely true
@@ -160,8 +160,8 @@ def test_the_bound_for_many_sites_is_hardly_loose() -> None:
     shape = (4, 5, 6, 3)
     for unit, sites in (("pixels", 3), ("pixels", 16), ("tube", 1), ("tube", 3)):
         mechanism = released(unit, sites)
-        worst = furthest(linear_map(mechanism, shape), shape, mechanism.as_unit())
-        assert worst >= 0.95 * mechanism.distance(shape, mechanism.as_unit())
+        worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
+        assert worst >= 0.95 * mechanism.distance(shape, mechanism.protected_unit)
 
 
 @pytest.mark.parametrize(("unit", "sites"), [*UNITS, ("pixels", 7)])
@@ -171,8 +171,8 @@ def test_a_unit_that_passes_through_three_chunks_stays_below_the_target(
     monkeypatch.setattr(cosine_gaussian, "_MOST_FRAMES", 2)
     mechanism, shape = released(unit, sites), (6, 3, 3, 3)
     assert len(mechanism.chunks(shape)) == (1 if unit == "frame" else 3)
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.as_unit())
-    assert worst <= mechanism.distance(shape, mechanism.as_unit()) * (1 + 1e-12)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
+    assert worst <= mechanism.distance(shape, mechanism.protected_unit) * (1 + 1e-12)
     assert worst <= MU * (1 + 1e-8)
     if unit == "video":
         assert worst >= 0.99 * MU
@@ -196,8 +196,8 @@ def test_more_sites_than_a_chunk_holds_are_bounded_too(
 ) -> None:
     monkeypatch.setattr(cosine_gaussian, "_MOST_FRAMES", 3)
     mechanism, shape = released("pixels", sites), (12, 2, 2, 3)  # chunks of 12 sites
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.as_unit())
-    assert worst <= mechanism.distance(shape, mechanism.as_unit()) * (1 + 1e-12)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
+    assert worst <= mechanism.distance(shape, mechanism.protected_unit) * (1 + 1e-12)
 
 
 UNITS_DRAWN = st.sampled_from([*UNITS, ("tube", 100), ("pixels", 1000), ("subject", None)])
@@ -226,7 +226,7 @@ def test_the_distance_of_every_unit_bounds_every_change_of_it(
 
 def _bold(factor: float) -> Callable[[CosineGaussian, Chunk], Precision]:
     """A plan whose precision is higher than its bounds say."""
-    honest = CosineGaussian.plan
+    honest = CosineGaussian.precision
 
     def plan(self: CosineGaussian, chunk: Chunk) -> Precision:
         right = honest(self, chunk)
@@ -248,11 +248,11 @@ def _windowless(self: CosineGaussian, chunk: Chunk) -> Precision:
 
 def _alone(self: CosineGaussian, chunk: Chunk) -> Precision:
     """Each chunk calibrated as if a tube touched it alone."""
-    unit = self.as_unit()
+    unit = self.protected_unit
     return precision.plan(chunk.size, unit.name, unit.sites or 1, MU**2)
 
 
-HONEST = CosineGaussian.plan
+HONEST = CosineGaussian.precision
 
 
 @pytest.mark.parametrize(
@@ -272,9 +272,9 @@ def test_a_wrong_plan_is_caught(
 ) -> None:
     monkeypatch.setattr(cosine_gaussian, "_MOST_FRAMES", 2)
     mechanism, shape = released(unit, sites), (4, 3, 4, 3)
-    claimed = mechanism.distance(shape, mechanism.as_unit())
-    monkeypatch.setattr(CosineGaussian, "plan", wrong)
-    worst = furthest(linear_map(mechanism, shape), shape, mechanism.as_unit())
+    claimed = mechanism.distance(shape, mechanism.protected_unit)
+    monkeypatch.setattr(CosineGaussian, "precision", wrong)
+    worst = furthest(linear_map(mechanism, shape), shape, mechanism.protected_unit)
     assert worst > 1.01 * claimed
 
 
@@ -321,7 +321,7 @@ def test_rounding_stays_within_what_is_allowed_for_it(
     unit: tuple[str, int | None], size: tuple[int, int, int]
 ) -> None:
     mechanism, rng = released(*unit, epsilon=200.0), np.random.default_rng(3)
-    plan = mechanism.plan(Chunk(0, size[0], (*size, 3)))
+    plan = mechanism.precision(Chunk(0, size[0], (*size, 3)))
     allowed = cosine_gaussian._error(plan)
     assert 0 < allowed < 1e-7 * MU
     flat = rng.integers(0, 2, (*size, 3), dtype=np.uint8) * 255
@@ -340,13 +340,13 @@ def test_rows_of_the_transform_are_right_to_four_roundings(size: int) -> None:
 def test_the_allowance_is_not_so_wide_that_everything_passes() -> None:
     mechanism = released("pixels", 4, epsilon=200.0)
     video = np.random.default_rng(1).integers(0, 256, (3, 5, 7, 3), dtype=np.uint8)
-    plan = mechanism.plan(Chunk(0, 3, video.shape))
+    plan = mechanism.precision(Chunk(0, 3, video.shape))
     coarse = _exactly(video, plan, kind=np.float32) - _exactly(video, plan)
     assert float(np.linalg.norm(coarse.astype(float))) > 100 * cosine_gaussian._error(plan)
 
 
 def test_coefficients_that_tell_nothing_are_not_released() -> None:
-    plan = released("video").plan(Chunk(0, 8, (8, 12, 16, 3)))
+    plan = released("video").precision(Chunk(0, 8, (8, 12, 16, 3)))
     for band, component in zip(plan.bands, plan.components, strict=True):
         assert isinstance(band, Band)
         assert np.all(band.spectrum * band.weights**2 > 1e-3)

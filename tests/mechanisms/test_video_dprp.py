@@ -156,8 +156,8 @@ def test_no_change_exceeds_the_bound_of_an_orthonormal_projection(
     unit: str, sites: int | None
 ) -> None:
     mechanism = dprp(unit, sites, columns=57)
-    bound = mechanism.distance(SMALL, mechanism.as_unit())
-    worst = furthest(linear_map(mechanism, SMALL, seed=9), SMALL, mechanism.as_unit())
+    bound = mechanism.distance(SMALL, mechanism.protected_unit)
+    worst = furthest(linear_map(mechanism, SMALL, seed=9), SMALL, mechanism.protected_unit)
     assert 0.9 * bound <= worst <= bound  # 57 of 60 directions are kept
 
 
@@ -166,12 +166,12 @@ def test_a_fresh_gaussian_projection_stretches_no_more_than_is_counted(
     unit: str, sites: int | None
 ) -> None:
     mechanism = dprp(unit, sites, form="gaussian", columns=6)
-    bound = mechanism.distance(SMALL, mechanism.as_unit())
+    bound = mechanism.distance(SMALL, mechanism.protected_unit)
     black = np.zeros(SMALL, np.uint8)
     rng = np.random.default_rng(7)
     lengths = []
     for seed in range(100):  # the pair first, R after it
-        other = (corner(rng.standard_normal(SMALL), mechanism.as_unit()) != 0) * np.uint8(255)
+        other = (corner(rng.standard_normal(SMALL), mechanism.protected_unit) != 0) * np.uint8(255)
         apart = measured(mechanism, other, seed=seed) - measured(mechanism, black, seed=seed)
         lengths.append(float(np.linalg.norm(apart)))
     assert max(lengths) <= bound
@@ -183,7 +183,7 @@ def test_the_published_covariance_moves_no_more_than_is_counted(
     unit: str, sites: int | None
 ) -> None:
     mechanism = dprp(unit, sites, form="as_published", columns=6)
-    of, rng, shares = mechanism.as_unit(), np.random.default_rng(7), []
+    of, rng, shares = mechanism.protected_unit, np.random.default_rng(7), []
     for seed in range(60):  # the pair first, R after it; a white video moves its square most
         where = corner(rng.standard_normal(SMALL), of) != 0
         pair = (np.full(SMALL, 255, np.uint8), np.where(where, 0, 255).astype(np.uint8))
@@ -238,8 +238,8 @@ def test_without_noise_the_top_directions_hold_all_there_is() -> None:
 
 def test_the_stretch_is_not_for_those_who_choose_the_change_after_seeing_r() -> None:
     mechanism = dprp("frame", form="gaussian", columns=6)
-    worst = furthest(linear_map(mechanism, SMALL, seed=1), SMALL, mechanism.as_unit())
-    assert worst > mechanism.distance(SMALL, mechanism.as_unit())
+    worst = furthest(linear_map(mechanism, SMALL, seed=1), SMALL, mechanism.protected_unit)
+    assert worst > mechanism.distance(SMALL, mechanism.protected_unit)
 
 
 def neighbours(unit: Unit, rng: np.random.Generator, kind: int) -> tuple[np.ndarray, np.ndarray]:
@@ -258,7 +258,7 @@ def test_no_neighbours_exceed_the_bounds_of_rows_and_covariance(
     unit: str, sites: int | None, radius: float | None
 ) -> None:
     mechanism = dprp(unit, sites, form="truncated", columns=4, radius=radius)
-    of, rng = mechanism.as_unit(), np.random.default_rng(8)
+    of, rng = mechanism.protected_unit, np.random.default_rng(8)
     rho = radius or 64 * math.sqrt(4)
     bounds = random_projection.distances(SMALL, of, rho)
     weights = mechanism._weights(SMALL)
@@ -288,7 +288,7 @@ def test_leaving_sites_out_costs_no_more_than_the_event_says() -> None:
     shape = (1, 8, 8, 3)
     mechanism = dprp("pixels", 48, form="truncated", columns=2)
     r = rows_of(OrthonormalProjection(3, shape[1:], 2))[:, 0].reshape(1, 8, 8, 3)
-    most = corner(r, mechanism.as_unit()) != 0
+    most = corner(r, mechanism.protected_unit) != 0
     # the sites pull the row one way and the rest the other; without them it points back
     video = np.where((r > 0) == most, 255, 0).astype(np.uint8)
     without = np.where(most, 128, video).astype(np.uint8)

@@ -77,6 +77,6 @@ def test_weights_are_written_and_read_again(tmp_path: Path) -> None:
     read = place_networks.opened(tmp_path / "a.safetensors")
     assert torch.allclose(read.out.weight, net.out.weight, atol=1e-3)
     with pytest.raises(BadInput, match="place_texture"):
-        place_networks.opened(place_networks.OWN)
+        place_networks.opened(place_networks.SENSITIVITY_WEIGHTS)
     with pytest.raises(BadInput, match="no such file"):
         place_networks.opened(tmp_path / "none.safetensors")

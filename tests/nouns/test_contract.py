@@ -44,7 +44,7 @@ def test_cost_and_guarantee_are_known_before_data(mechanism: Mechanism) -> None:
     assert isinstance(mechanism.guarantee(SHAPE), Guarantee)
     assert isinstance(mechanism.event(SHAPE), DpEvent)
     assert explain(mechanism.guarantee(SHAPE))
-    error = mechanism.expected_error(SHAPE)
+    error = mechanism.plan(SHAPE).expected_error
     assert (error is None) == isinstance(mechanism, Heuristic)
     assert error is None or error >= 0
 

@@ -105,17 +105,17 @@ def test_the_power_of_a_gaussian_and_of_revealed_batches_is_that_of_their_curves
 
 def test_training_at_epsilon_8_is_judged_by_its_own_curve() -> None:
     method = DpSgd(epsilon=8.0, unit="subject", batch=8, epochs=4.0)
-    guarantee = method.guarantee(method.plan(48))
+    guarantee = method.guarantee(method.plan_run(48))
     assert guarantee.power is not None and 0.1 < guarantee.power < 0.3
     said = explain(guarantee)
     assert "100 %" not in said[1] and "would look similar" in said[0]
     shared = MaskDp(epsilon=1.0, unit="video", form="as_published", batch=8, epochs=4.0)
-    assert shared.guarantee(shared.plan(48)).noticed < 0.9
+    assert shared.guarantee(shared.plan_run(48)).noticed < 0.9
 
 
 def test_a_plan_of_few_people_says_that_its_delta_is_too_large() -> None:
     few = DpSgd(epsilon=1.0, delta=0.9, unit="subject")
-    assert "Delta 0.9 is not well below 1/12:" in " ".join(explain(few.guarantee(few.plan(12))))
+    assert "Delta 0.9 is not well below 1/12:" in " ".join(explain(few.guarantee(few.plan_run(12))))
 
 
 def test_the_label_names_the_bound_that_gave_the_epsilon(command: Any) -> None:

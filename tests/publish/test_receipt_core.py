@@ -29,7 +29,9 @@ from masquerade.io.video import write
 
 def publish(path, promise, shapes):
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    made = write_receipt(promise, shapes=shapes, noise=Noise(), output_sha256=digest)
+    made = write_receipt(
+        promise, promise.plan(shapes), shapes=shapes, noise=Noise(), output_sha256=digest
+    )
     receipt_path(path).write_text(made.to_json())
     assert check_receipt(path) == made, promise.name
     print(promise.name)

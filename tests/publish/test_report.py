@@ -21,7 +21,7 @@ from masquerade.io.video import write
 from masquerade.noise import Noise
 from masquerade.publish.learned import SUFFIX as PRIVATE_LIST
 from masquerade.publish.receipts import check_receipt
-from masquerade.receipt import receipt_path, write_receipt
+from masquerade.receipt import Receipt, receipt_path, write_receipt
 from masquerade.report import media, page, release_sections
 from masquerade.report.page import PagePart, Section
 from masquerade.report.release_sections import plainly
@@ -147,7 +147,10 @@ def test_a_page_never_says_that_a_heuristic_shows_nothing_of_the_original() -> N
         mechanism = catalog.example("mechanisms", name)
         shapes = ((4, 3),) if name == "gaussian_noise" else ((4, 32, 48, 3),)
         for noise in (Noise(), Noise(seed=1)):
-            made = write_receipt(mechanism, shapes=shapes, noise=noise, output_sha256="0" * 64)
+            plan = mechanism.plan(shapes)
+            made = write_receipt(
+                mechanism, plan, shapes=shapes, noise=noise, output_sha256="0" * 64
+            )
             said = " ".join(release_sections.cautions(made, is_film=True, is_signed=True))
             if made.is_rehearsal:
                 assert said.startswith("REHEARSAL: this film is the original under noise")
@@ -159,20 +162,24 @@ def test_a_page_never_says_that_a_heuristic_shows_nothing_of_the_original() -> N
                 assert release_sections.cautions(made, is_film=True, is_signed=False)
 
 
+def made_by(mechanism: Any, *, noise: Noise | None = None, **others: Any) -> Receipt:
+    """The receipt of a small film."""
+    shapes, noise = ((4, 32, 48, 3),), noise or Noise()
+    given = {"shapes": shapes, "noise": noise, "output_sha256": "0" * 64, **others}
+    return write_receipt(mechanism, mechanism.plan(shapes), **given)
+
+
 def test_a_sound_that_was_kept_is_not_public() -> None:
     pooled = catalog.example("mechanisms", "pooled_gaussian")
-    made = write_receipt(
-        pooled, shapes=((4, 32, 48, 3),), noise=Noise(), output_sha256="0" * 64, kept_sound=True
-    )
+    made = made_by(pooled, kept_sound=True)
     (said,) = release_sections.cautions(made, is_film=True, is_signed=True)
     assert said.startswith("SOUND: the sound")
 
 
 def test_of_several_cautions_none_is_lost_and_the_most_telling_is_first() -> None:
     pooled = catalog.example("mechanisms", "pooled_gaussian")
-    told: dict[str, Any] = {"shapes": ((4, 32, 48, 3),), "output_sha256": "0" * 64}
     for noise, first in ((Noise(), "DOUBTFUL"), (Noise(seed=1), "REHEARSAL")):
-        made = write_receipt(pooled, noise=noise, kept_sound=True, **told)
+        made = made_by(pooled, noise=noise, kept_sound=True)
         said = release_sections.cautions(made, is_film=True, is_signed=False, doubt="Looks raw.")
         words = [each.partition(":")[0] for each in said]
         assert words[0] == first and {"DOUBTFUL", "SOUND"} < set(words)
@@ -189,25 +196,14 @@ def test_of_several_cautions_none_is_lost_and_the_most_telling_is_first() -> Non
 )
 def test_a_proof_that_is_worth_little_is_not_green(epsilon: float, kind: str, said: str) -> None:
     words = {"epsilon": epsilon, "delta": 1e-4, "unit": "pixels", "pixels": 16}
-    made = write_receipt(
-        make_mechanism("cosine_gaussian", **words),
-        shapes=((4, 32, 48, 3),),
-        noise=Noise(),
-        output_sha256="0" * 64,
-    )
+    made = made_by(make_mechanism("cosine_gaussian", **words))
     cautions = release_sections.cautions(made, is_film=True, is_signed=True)
     section = release_sections.write_release_section("", made, is_film=True, cautions=cautions)
     assert page.stamps([section])[0] == kind and "".join(cautions).startswith(said)
 
 
 def test_times_that_were_kept_are_no_part_of_the_proof() -> None:
-    made = write_receipt(
-        catalog.example("mechanisms", "pooled_gaussian"),
-        shapes=((4, 32, 48, 3),),
-        noise=Noise(),
-        output_sha256="0" * 64,
-        kept_times=True,
-    )
+    made = made_by(catalog.example("mechanisms", "pooled_gaussian"), kept_times=True)
     _, (said,) = page.stamps(
         [release_sections.write_release_section("", made, is_film=True, cautions=())]
     )

@@ -193,7 +193,7 @@ def test_everybody_who_is_learned_from_is_charged_before_the_first_step(tmp_path
 
     done = trains(tmp_path / "m.safetensors", how, private=data, ledger=ledger, progress=tell)
     assert held == [1] * 4, "on disk at every step"
-    assert charges(ledger) == [dict.fromkeys("abcdef", how.event(how.plan(6)))]
+    assert charges(ledger) == [dict.fromkeys("abcdef", how.event(how.plan_run(6)))]
     assert done.receipt.ledger_sequence == 14 and list(ledger.book().settled) == [14]
     assert not ledger.strangers([done.receipt]) and not list(tmp_path.glob("*.private-run*"))
 

@@ -31,7 +31,7 @@ from masquerade.recipes.video_dprp.films import Kept, cropped
 from masquerade.recipes.video_dprp.results import Measured
 from masquerade.recipes.video_dprp.rows import Spec
 from masquerade.recordings import Video
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 from video_dprp_rows import CHOICES, SETTING
 
 torch = pytest.importorskip("torch")
@@ -60,7 +60,7 @@ class Films(Few):
 def _reckoned_once() -> Iterator[None]:
     """What a plan costs depends on its fields alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Plan, "epsilon", cache(Plan.epsilon))
+        patch.setattr(TrainingPlan, "epsilon", cache(TrainingPlan.epsilon))
         yield
 
 

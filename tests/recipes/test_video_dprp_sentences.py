@@ -169,5 +169,5 @@ def test_the_command_line_takes_a_world_and_prints_the_tables(
 
 def test_without_noise_nothing_is_promised() -> None:
     free = make_method("dp_sgd", epsilon=float("inf"), unit="video")
-    found = promises.of_training(free, free.plan(100))
+    found = promises.of_training(free, free.plan_run(100))
     assert found == RowPromise() and found.epsilon is None and "no privacy" in found.said

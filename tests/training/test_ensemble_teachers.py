@@ -321,11 +321,12 @@ def test_a_receipt_states_what_the_method_does_and_no_other_reach(
 ) -> None:
     method, path = replace(method, unit=unit), tmp_path / "m.safetensors"
     shapes = ((method.teachers, 3),)
-    said = method.stated(shapes)
+    said = method.plan(shapes)
     assert (said.guarantee, said.event) == (method.guarantee(3), method.event(3, method.met))
     path.write_bytes(b"a student")
     digest = hashlib.sha256(b"a student").hexdigest()
-    receipt = write_receipt(method, shapes=shapes, noise=Noise(), output_sha256=digest)
+    plan = method.plan(shapes)
+    receipt = write_receipt(method, plan, shapes=shapes, noise=Noise(), output_sha256=digest)
     path.with_name(path.name + SUFFIX).write_text(receipt.to_json())
     assert check_receipt(path).guarantee == method.guarantee(3)
     beside = path.with_name(path.name + SUFFIX)
@@ -339,4 +340,4 @@ def test_a_receipt_states_what_the_method_does_and_no_other_reach(
     with pytest.raises(BadInput, match="states another one"):
         check_receipt(path)
     with pytest.raises(ValueError, match="teachers"):
-        method.stated(((99, 1),))
+        method.plan(((99, 1),))

@@ -159,4 +159,4 @@ def test_lambda_fades_by_the_step_alone() -> None:
     assert fades.public_weight(0, 10) == 0.5 and fades.public_weight(5, 10) == pytest.approx(0.25)
     assert fades.public_weight(9, 10) < 0.02
     assert alone.public_weight(9, 10) == 0.5  # nothing would be left of it
-    assert fades.plan(1000).noise_multiplier == stays.plan(1000).noise_multiplier
+    assert fades.plan_run(1000).noise_multiplier == stays.plan_run(1000).noise_multiplier

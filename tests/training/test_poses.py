@@ -21,6 +21,7 @@ from masquerade.publish.models import make_method
 from masquerade.publish.receipts import check_receipt
 from masquerade.training import gradients, learner, loop, poses
 from masquerade.training.learner import Memory
+from masquerade.training.method import check_pairing
 from masquerade.training.model_file import load_model
 from masquerade.training.step import PrivateSum
 
@@ -107,13 +108,13 @@ def test_photos_have_records_and_no_masks_segments_or_classes() -> None:
         ({"class_weights": (1.0, 2.0)}, "Expected no class_weights with joints"),
     ):
         with pytest.raises(ValueError, match=said):
-            learner.check(make_method("dp_sgd", **(EXACT | fields)), network)
+            check_pairing(make_method("dp_sgd", **(EXACT | fields)), network)
     with pytest.raises(ValueError, match="Expected a method without masks for photos, got mask_dp"):
-        learner.check(make_method("mask_dp", **EXACT), network)
+        check_pairing(make_method("mask_dp", **EXACT), network)
     with pytest.raises(ValueError, match="Expected --unit video or --unit subject with videos"):
-        learner.check(make_method("dp_sgd", **EXACT), MvitSmall())
+        check_pairing(make_method("dp_sgd", **EXACT), MvitSmall())
     with pytest.raises(ValueError, match="Unknown part 'last_stage'"):
-        learner.check(
+        check_pairing(
             make_method("dp_sgd", **(EXACT | {"unit": "video", "part": "last_stage"})), MvitSmall()
         )
 

@@ -78,5 +78,5 @@ def _state(path: Path) -> Any:
 
 def test_a_receipt_says_that_the_last_continuation_is_covered() -> None:
     method = make_method("dp_sgd", epsilon=2.0, unit="video")
-    said = " ".join(explain(method.guarantee(method.plan(8))))
+    said = " ".join(explain(method.guarantee(method.plan_run(8))))
     assert "its last continuation alone, so that its checkpoints stay private" in said

@@ -76,7 +76,7 @@ def run(tail: Any, held: Rows | None = None) -> None:
         tail.to(held.targets.device),
         held,
         FREE,
-        FREE.plan(8),
+        FREE.plan_run(8),
         noise=Noise(seed=1),
         work=Workload(),
         progress=lambda done, total: None,

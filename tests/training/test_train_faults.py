@@ -66,7 +66,7 @@ def test_a_fault_costs_nobody_anything_and_a_dry_run_says_the_same(tmp_path: Pat
     before = len(ledger.entries())
     said = message_of(lambda: worn(tmp_path / "m.safetensors", NAN, ledger=ledger))
     how = make_method("dp_sgd", epsilon=2.0, unit="subject")
-    cost = bills.cost_of(how, [how.plan(6)], {})
+    cost = bills.cost_of(how, [how.plan_run(6)], {})
     assert message_of(lambda: bills.quote(ledger, NAN, cost, unit="subject")) == said
     assert len(ledger.entries()) == before and not list(tmp_path.glob("m*"))
 

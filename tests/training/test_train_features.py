@@ -25,7 +25,7 @@ from masquerade.receipt import along_path, receipt_path
 from masquerade.recordings import Video
 from masquerade.training import learner, loop
 from masquerade.training.feature_projective import FeatureProjective
-from masquerade.training.method import Method, planned
+from masquerade.training.method import Method, check_pairing, planned
 from masquerade.training.projected import Projected
 from masquerade.wording import explain
 
@@ -189,10 +189,10 @@ def test_under_a_ledger_one_psi_is_public_for_ever() -> None:
 
 
 def test_worn_sensors_have_no_such_methods() -> None:
-    from masquerade.training.worn import check_method
+    from masquerade.networks.lstm import EXAMPLE
 
     with pytest.raises(ValueError, match="without a public part"):
-        check_method(Projected(epsilon=8.0, unit="video"))
+        check_pairing(Projected(epsilon=8.0, unit="video"), EXAMPLE)
 
 
 def test_both_parts_have_their_own_rules() -> None:

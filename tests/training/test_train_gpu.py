@@ -20,7 +20,7 @@ from masquerade.noise.gpu import by_tensors, gaussian_cells
 from masquerade.training import gradients, loop, step
 from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.loop import Workload
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 
 torch = pytest.importorskip("torch")
@@ -32,9 +32,9 @@ METHOD = DpSgd(epsilon=8.0, unit="video")
 CLASSES, UNITS = 5, 12
 
 
-def planned(**fields: Any) -> Plan:
+def planned(**fields: Any) -> TrainingPlan:
     known = {"steps": 3, "clip_norm": 1.0, "noise_multiplier": 1.0, "delta": 1e-5}
-    return Plan(sampler=Poisson(units=UNITS, expected=6), **(known | fields))
+    return TrainingPlan(sampler=Poisson(units=UNITS, expected=6), **(known | fields))
 
 
 def sums(device: str = "cpu") -> dict[str, Any]:

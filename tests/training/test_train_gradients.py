@@ -18,7 +18,7 @@ from masquerade.networks import mvit_layers
 from masquerade.noise import Noise
 from masquerade.training import gradients, loop, step
 from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows, gathered, slots_of
 
 torch = pytest.importorskip("torch")
@@ -29,9 +29,9 @@ numbers = st.one_of(st.sampled_from(HUGE), st.floats(width=32, allow_nan=True))
 METHOD = DpSgd(epsilon=8.0, unit="subject")
 
 
-def planned(units: int = 8, expected: int = 8, **fields: Any) -> Plan:
+def planned(units: int = 8, expected: int = 8, **fields: Any) -> TrainingPlan:
     known = {"steps": 1, "clip_norm": 1.0, "noise_multiplier": 1.0, "delta": 1e-5}
-    return Plan(sampler=Poisson(units=units, expected=expected), **(known | fields))
+    return TrainingPlan(sampler=Poisson(units=units, expected=expected), **(known | fields))
 
 
 def norm(cells: dict[str, Any], grid: float) -> Fraction:
@@ -203,7 +203,7 @@ def drawn(count: int, *, seed: int = 9) -> Any:
 
 
 def cells_of(
-    tail: Any, rows: Rows, units: list[int], plan: Plan, physical: int = 4
+    tail: Any, rows: Rows, units: list[int], plan: TrainingPlan, physical: int = 4
 ) -> dict[str, Any]:
     loss = loop._loss(tail, METHOD, rows)
     work = loop.Workload(physical=physical)

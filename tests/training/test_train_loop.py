@@ -22,7 +22,7 @@ from masquerade.noise import Noise
 from masquerade.training import loop
 from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.loop import Workload
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 
 torch = pytest.importorskip("torch")
@@ -37,14 +37,14 @@ def method(epsilon: float = 8.0, **fields: Any) -> DpSgd:
 
 
 @cache
-def plan_of(epsilon: float) -> Plan:
-    return method(epsilon).plan(UNITS)
+def plan_of(epsilon: float) -> TrainingPlan:
+    return method(epsilon).plan_run(UNITS)
 
 
-def short(steps: int = 20, *, noise_multiplier: float = 1.0) -> Plan:
+def short(steps: int = 20, *, noise_multiplier: float = 1.0) -> TrainingPlan:
     """A plan of few steps, uncalibrated."""
     sampler = Poisson(units=UNITS, expected=60)
-    return Plan(
+    return TrainingPlan(
         sampler=sampler, steps=steps, clip_norm=1.0, noise_multiplier=noise_multiplier, delta=1e-5
     )
 
@@ -68,7 +68,9 @@ def tail(seed: int = 1) -> Any:
     return torch.nn.Linear(WIDTH, CLASSES)
 
 
-def run(net: Any, plan: Plan, how: DpSgd | None = None, **fields: Any) -> list[tuple[int, int]]:
+def run(
+    net: Any, plan: TrainingPlan, how: DpSgd | None = None, **fields: Any
+) -> list[tuple[int, int]]:
     told: list[tuple[int, int]] = []
     known = {"noise": Noise(), "work": Workload(physical=100)}
     loop.run(
@@ -90,7 +92,7 @@ def accuracy(net: Any) -> float:
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
 def test_a_toy_task_is_learned_without_privacy(optimiser: Any) -> None:
     how, net = method(math.inf, optimiser=optimiser), tail()
-    told = run(net, how.plan(UNITS), how)
+    told = run(net, how.plan_run(UNITS), how)
     assert told == [(number + 1, 30) for number in range(30)]
     assert accuracy(net) > 0.9
 
@@ -117,7 +119,7 @@ def test_weights_that_are_not_trained_stay() -> None:
 
 
 def test_a_plan_for_other_units_is_refused() -> None:
-    other = Plan(
+    other = TrainingPlan(
         sampler=Poisson(units=9, expected=3),
         steps=2,
         clip_norm=1.0,

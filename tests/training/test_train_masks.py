@@ -137,7 +137,7 @@ def test_complementary_masks_of_one_film_teach_nothing(tmp_path: Path, has_ledge
 def test_a_dry_run_refuses_the_masks_that_a_run_would(tmp_path: Path) -> None:
     ledger = enrolled(tmp_path, Few())
     method = make_method("public_part", epsilon=8.0, unit="video")
-    cost = bills.cost_of(method, [method.plan(8)], {})
+    cost = bills.cost_of(method, [method.plan_run(8)], {})
     quiet: dict[str, Any] = {"unit": "video"}
     with pytest.raises(ValueError, match="other ones for 4 recordings"):
         bills.quote(ledger, Halves(), cost, **quiet)

@@ -28,7 +28,7 @@ from masquerade.receipt import Receipt, write_receipt
 from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.mask_dp import MaskDp
 from masquerade.training.method import Method, with_public
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 from masquerade.wording import explain
 
 _ALL = [catalog.example("training", name) for name in catalog.names("training")]
@@ -45,13 +45,13 @@ each_private = pytest.mark.parametrize(
 def _reckoned_once() -> Iterator[None]:
     """What a plan costs depends on its fields alone; it is asked for again and again here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Plan, "epsilon", cache(Plan.epsilon))
+        patch.setattr(TrainingPlan, "epsilon", cache(TrainingPlan.epsilon))
         yield
 
 
 @cache
-def plan_of(method: Method) -> Plan:
-    return method.plan(UNITS)
+def plan_of(method: Method) -> TrainingPlan:
+    return method.plan_run(UNITS)
 
 
 @cache
@@ -63,9 +63,8 @@ def receipt_of(
     method: Method, noise: Noise | None = None, mask_sha256: str | None = None
 ) -> Receipt:
     promise = with_public(method, {"mask_sha256": mask_sha256} if mask_sha256 else {})
-    return write_receipt(
-        promise, shapes=((UNITS,),), noise=noise or Noise(), output_sha256="0" * 64
-    )
+    plan, noise = promise.plan(((UNITS,),)), noise or Noise()
+    return write_receipt(promise, plan, shapes=((UNITS,),), noise=noise, output_sha256="0" * 64)
 
 
 def made(method: Method, **fields: Any) -> Method:
@@ -179,7 +178,7 @@ def test_both_relations_are_printed_with_their_epsilon(method: Method) -> None:
 @each_method
 def test_without_an_epsilon_nothing_is_promised(method: Method) -> None:
     free = dataclasses.replace(method, epsilon=math.inf)
-    plan = free.plan(UNITS)
+    plan = free.plan_run(UNITS)
     guarantee = free.guarantee(plan)
     assert plan.noise_multiplier == 0 and isinstance(free.event(plan), NoGuaranteeDpEvent)
     assert guarantee.kind is Kind.NONE and guarantee.epsilon is guarantee.delta is None
@@ -219,9 +218,11 @@ def test_a_subject_is_another_unit_and_says_so(method: Method) -> None:
 
 
 def test_a_batch_is_never_larger_than_there_are_units() -> None:
-    plan = make_method("dp_sgd", epsilon=math.inf, unit="video", batch=50, epochs=2).plan(7)
+    plan = make_method("dp_sgd", epsilon=math.inf, unit="video", batch=50, epochs=2).plan_run(7)
     assert (plan.sampler.expected, plan.steps, plan.sampler.sampling_prob) == (7, 2, 1.0)
-    few = make_method("dp_sgd", epsilon=math.inf, unit="video", batch=50, epochs=0.001).plan(700)
+    few = make_method("dp_sgd", epsilon=math.inf, unit="video", batch=50, epochs=0.001).plan_run(
+        700
+    )
     assert few.steps == 1
 
 
@@ -293,7 +294,7 @@ def test_who_is_there_is_not_hidden_by_mask_dp(form: Any) -> None:
 
 def test_as_published_a_large_epsilon_is_met_or_refused_with_a_remedy() -> None:
     try:
-        assert MaskDp(epsilon=1000.0, unit="video", form="as_published").plan(UNITS)
+        assert MaskDp(epsilon=1000.0, unit="video", form="as_published").plan_run(UNITS)
     except ValueError as error:
         if "Expected" not in str(error):
             raise
@@ -301,7 +302,7 @@ def test_as_published_a_large_epsilon_is_met_or_refused_with_a_remedy() -> None:
 
 def test_as_published_without_an_epsilon_nothing_is_claimed() -> None:
     free = dataclasses.replace(PUBLISHED, epsilon=math.inf)
-    guarantee = free.guarantee(free.plan(UNITS))
+    guarantee = free.guarantee(free.plan_run(UNITS))
     assert guarantee.published_claim is None and "Gaussian" not in guarantee.numerics
 
 

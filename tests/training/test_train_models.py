@@ -27,7 +27,7 @@ from masquerade.publish.collections import split_of
 from masquerade.publish.receipts import check_receipt
 from masquerade.training import method
 from masquerade.training.model_file import load_model, said_of
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 
 torch = pytest.importorskip("torch")
 files = pytest.importorskip("safetensors.torch")
@@ -39,7 +39,7 @@ torch.set_num_threads(1)
 def _reckoned_once() -> Iterator[None]:
     """What a plan costs depends on its fields alone; it is asked for again and again here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Plan, "epsilon", cache(Plan.epsilon))
+        patch.setattr(TrainingPlan, "epsilon", cache(TrainingPlan.epsilon))
         patch.setattr(method, "calibrated", cache(method.calibrated))
         yield
 

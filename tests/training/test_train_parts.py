@@ -14,16 +14,16 @@ from masquerade.noise import Noise
 from masquerade.training import gradients, loop, step
 from masquerade.training import plan as plans
 from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.plan import Plan, Poisson, calibrated, public_batch
+from masquerade.training.plan import Poisson, TrainingPlan, calibrated, public_batch
 from masquerade.training.rows import Rows
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 
-def planned(units: int = 8, expected: int = 8, **fields: Any) -> Plan:
+def planned(units: int = 8, expected: int = 8, **fields: Any) -> TrainingPlan:
     known = {"steps": 1, "clip_norm": 1.0, "noise_multiplier": 1.0, "delta": 1e-5}
-    return Plan(sampler=Poisson(units=units, expected=expected), **(known | fields))
+    return TrainingPlan(sampler=Poisson(units=units, expected=expected), **(known | fields))
 
 
 class Spy(Noise):
@@ -111,7 +111,9 @@ def test_a_plan_costs_what_independent_code_says(
     relation: Relation, is_revealed: bool, truth: float
 ) -> None:
     sampler = Poisson(units=100, expected=1, is_revealed=is_revealed)
-    plan = Plan(sampler=sampler, steps=1000, clip_norm=0.3, noise_multiplier=4.0, delta=1e-5)
+    plan = TrainingPlan(
+        sampler=sampler, steps=1000, clip_norm=0.3, noise_multiplier=4.0, delta=1e-5
+    )
     assert plan.epsilon(relation) == truth
     assert plan.sigma == pytest.approx(1.2) and plan.grid <= plan.sigma * 2.0**-20
 
@@ -122,14 +124,14 @@ def test_a_calibrated_plan_keeps_its_target_and_wastes_little(
     relation: Relation, is_revealed: bool
 ) -> None:
     sampler = Poisson(units=200, expected=20, is_revealed=is_revealed)
-    bare = Plan(sampler=sampler, steps=50, clip_norm=1.0, noise_multiplier=0.0, delta=1e-5)
+    bare = TrainingPlan(sampler=sampler, steps=50, clip_norm=1.0, noise_multiplier=0.0, delta=1e-5)
     plan = calibrated(bare, 3.0, relation=relation)
     assert 2.99 <= plan.epsilon(relation) <= 3.0
     less = replace(plan, noise_multiplier=plan.noise_multiplier * 0.998)
     assert less.epsilon(relation) > 3.0
 
 
-FIVE = Plan(
+FIVE = TrainingPlan(
     sampler=Poisson(units=9, expected=1),
     steps=5,
     clip_norm=1.0,

@@ -17,7 +17,7 @@ from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.films import Films
 from masquerade.training.mask_dp import MaskDp
 from masquerade.training.method import Method
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 from masquerade.training.views import FILL, Private
 
@@ -47,9 +47,11 @@ def rows() -> Rows:
     return Rows(private=private, public=public, targets=targets, slots=slots)
 
 
-def plan(steps: int) -> Plan:
+def plan(steps: int) -> TrainingPlan:
     sampler = Poisson(units=UNITS, expected=4, is_revealed=True)
-    return Plan(sampler=sampler, steps=steps, clip_norm=CLIP, noise_multiplier=0.0, delta=1e-5)
+    return TrainingPlan(
+        sampler=sampler, steps=steps, clip_norm=CLIP, noise_multiplier=0.0, delta=1e-5
+    )
 
 
 def gradient(weights: np.ndarray, inputs: np.ndarray, target: int) -> np.ndarray:

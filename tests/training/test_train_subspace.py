@@ -15,7 +15,7 @@ from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.training import loop, subspace
 from masquerade.training.loop import Workload
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.projected import Projected
 from masquerade.training.rows import Rows
 from masquerade.training.step import ALONG, PrivateSum, noisy
@@ -33,8 +33,8 @@ def method(**fields: Any) -> Projected:
     return Projected(**(known | fields))
 
 
-def short(steps: int = 10, noise_multiplier: float = 1.0, expected: int = 30) -> Plan:
-    return Plan(
+def short(steps: int = 10, noise_multiplier: float = 1.0, expected: int = 30) -> TrainingPlan:
+    return TrainingPlan(
         sampler=Poisson(units=UNITS, expected=expected),
         steps=steps,
         clip_norm=1.0,
@@ -65,7 +65,7 @@ def tail(seed: int = 1) -> Any:
     return torch.nn.Linear(WIDTH, CLASSES)
 
 
-def run(net: Any, plan: Plan, how: Projected, **fields: Any) -> None:
+def run(net: Any, plan: TrainingPlan, how: Projected, **fields: Any) -> None:
     known = {"noise": Noise(), "work": Workload(physical=40), "progress": lambda *told: None}
     loop.run(net, fields.pop("rows", None) or rows(), how, plan, **(known | fields))
 

@@ -29,7 +29,7 @@ from masquerade.training.learner import Memory, Ways
 from masquerade.training.loop import Workload
 from masquerade.training.model_file import load_model
 from masquerade.training.partition import Stretch, windows_of
-from masquerade.training.plan import Plan, Poisson
+from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows, gathered
 from masquerade.training.worn import chosen
 
@@ -91,9 +91,11 @@ def rows_of(data: Any = PRIVATE, **fields: Any) -> Any:
         return reading.tail, reading.rows
 
 
-def planned(units: int, clip_norm: float = 1.0) -> Plan:
+def planned(units: int, clip_norm: float = 1.0) -> TrainingPlan:
     sampler = Poisson(units=units, expected=units)
-    return Plan(sampler=sampler, steps=1, clip_norm=clip_norm, noise_multiplier=1.0, delta=1e-5)
+    return TrainingPlan(
+        sampler=sampler, steps=1, clip_norm=clip_norm, noise_multiplier=1.0, delta=1e-5
+    )
 
 
 def gradients_of(tail: Any, rows: Rows) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class SeedSubtraction(Attack):
                 "Expected a receipt beside what was published: noise can only be drawn again by "
                 "who knows the mechanism."
             )
-        if mechanism.expected_error(case_shape(case.raw[0])) is None:
+        if mechanism.plan(case_shape(case.raw[0])).expected_error is None:
             raise BadInput(
                 f"Expected a mechanism with noise, got {mechanism.name}, which has none."
             )

@@ -39,7 +39,7 @@ from masquerade.training.feature_dp import FeatureDp
 from masquerade.training.featured import Featured
 from masquerade.training.learner import Tell
 from masquerade.training.method import Method, planned
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 from masquerade.training.projecting import Projecting
 from masquerade.training.rows import Rows, gathered
 
@@ -124,7 +124,9 @@ class FilmJudge:
         is_replaced: whether a film that is out is exchanged for the next one, or absent.
     """
 
-    def __init__(self, tail: nn.Module, films: Rows, plan: Plan, *, is_replaced: bool) -> None:
+    def __init__(
+        self, tail: nn.Module, films: Rows, plan: TrainingPlan, *, is_replaced: bool
+    ) -> None:
         self._tail, self._plan = tail, plan
         everyone = np.arange(films.units)
         self._own = gathered(films, everyone)
@@ -255,7 +257,7 @@ class Sung:
         scores: by attack: "planted" (every update), and with films "updates" and "loss".
     """
 
-    plan: Plan
+    plan: TrainingPlan
     scores: dict[str, Scores]
 
 
@@ -355,7 +357,7 @@ def _sung(
     network: nn.Module,
     known: Rows,
     method: Method,
-    plan: Plan,
+    plan: TrainingPlan,
     flock: Flock,
     *,
     noise: Noise,
@@ -437,7 +439,7 @@ def _padded(films: Tensor, like: Tensor) -> Tensor:
 class _Watch:
     """Looks at every update, along the weights of planted canaries."""
 
-    def __init__(self, tail: Planted, method: Method, plan: Plan, flock: Flock) -> None:
+    def __init__(self, tail: Planted, method: Method, plan: TrainingPlan, flock: Flock) -> None:
         self._tail, self._plan, self._flock = tail, plan, flock
         self._is_shown = method.shares_batch
         self._ratio = Likelihood(

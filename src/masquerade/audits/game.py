@@ -8,14 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from masquerade import _check
 from masquerade.audits.bounds import clopper_pearson, coins_composed, gaussian_tradeoff
-from masquerade.guarantee import Accountant
+from masquerade.guarantee import Accountant, Guarantee
 from masquerade.mechanism import Mechanism, Shape, VideoMechanism, first_unit
 from masquerade.noise import Noise
 from masquerade.scores import Evidence, Scores
@@ -77,7 +77,7 @@ class MechanismGame(Game):
     sees: Literal["numbers", "video"] = "numbers"
 
     def __post_init__(self) -> None:
-        if self.mechanism.guarantee(self.input_shape).epsilon is None:
+        if self.guarantee.epsilon is None:
             raise ValueError(
                 f"Expected a mechanism with a numeric epsilon, got {self.mechanism.name}; there is "
                 "no claim to put to the test."
@@ -90,9 +90,14 @@ class MechanismGame(Game):
             return self.shape
         return _FRAMES if isinstance(self.mechanism, VideoMechanism) else _NUMBERS
 
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What the mechanism promises for such an input."""
+        return self.mechanism.plan(self.input_shape).guarantee
+
     def claim(self) -> Claim:
         """What the mechanism promises for a small input; a paper's form, what the paper claims."""
-        guarantee = self.mechanism.guarantee(self.input_shape)
+        guarantee = self.guarantee
         fields = self.mechanism.fields()
         is_published = guarantee.published_claim is not None
         return Claim(
@@ -115,7 +120,7 @@ class MechanismGame(Game):
         ]
         statistic, attack = getattr(self.mechanism, "statistic", None), "the optimal test"
         if self.sees == "video":
-            unit = self.mechanism.guarantee(self.input_shape).unit
+            unit = self.guarantee.unit
             attack = "the brightness of the unit in the released frames"
 
             def statistic(output: np.ndarray) -> float:
@@ -128,7 +133,7 @@ class MechanismGame(Game):
 
     def evidence(self, scores: Scores, *, confidence: float) -> Evidence:
         """The Gaussian bound for Gaussian mechanisms, the assumption-free one otherwise."""
-        accountant = self.mechanism.guarantee(self.input_shape).accountant
+        accountant = self.guarantee.accountant
         is_gaussian = accountant in _GAUSSIAN and self.sees == "numbers"
         bound = gaussian_tradeoff if is_gaussian else clopper_pearson
         return bound(scores, delta=self.claim().delta, confidence=confidence)

@@ -17,10 +17,9 @@ from masquerade.avatars.scene import Margins
 from masquerade.avatars.segment import PersonMasks
 from masquerade.avatars.study import MASKS, AvatarPlan, AvatarStudy
 from masquerade.avatars.watch import Watchman
-from masquerade.guarantee import Guarantee
 from masquerade.io.downloads import fetch
 from masquerade.io.streams import Spool
-from masquerade.mechanism import Frames, Heuristic, Shape, Shapes, as_video
+from masquerade.mechanism import Frames, Heuristic, Plan, Shape, Shapes, as_video
 from masquerade.noise import Noise
 from masquerade.stage import smpl
 from masquerade.vision.face_detector import Detector, Layout, load_detector
@@ -123,11 +122,13 @@ class Avatar(Heuristic):
         """People alone are replaced."""
         return True
 
-    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
-        """None, and what is kept is named."""
-        gait = "gait" if self.gait == "own" else "pace and phase of the gait"
-        return replace(
-            super().guarantee(shape),
+    def plan(self, shape: Shape | Shapes) -> Plan:
+        """No guarantee, and what is kept is named."""
+        plan, gait = super().plan(shape), "gait"
+        if self.gait != "own":
+            gait = "pace and phase of the gait"
+        guarantee = replace(
+            plan.guarantee,
             not_protected=(
                 f"pose, {gait}, timing, and when people come and go: avatars repeat them",
                 "the place: everything outside of the masks is as it was, bit by bit before it is "
@@ -139,6 +140,7 @@ class Avatar(Heuristic):
                 "anything else: nothing is proved about what can be recovered",
             ),
         )
+        return replace(plan, guarantee=guarantee)
 
     def fields(self) -> dict[str, Any]:
         """The public fields: where a private file goes is none, nor where your own files lie."""

@@ -120,7 +120,7 @@ class Audit:
             game = in_form(game, self.form)
         if isinstance(game, MechanismGame):
             game = dataclasses.replace(game, sees=self.sees)
-            is_published = game.mechanism.guarantee(game.input_shape).published_claim is not None
+            is_published = game.guarantee.published_claim is not None
             if is_published and self.sees == "video":
                 game = dataclasses.replace(game, trials=60_000)  # what refuting 8 takes
         claim = game.claim()

@@ -16,7 +16,7 @@ from masquerade.errors import BadInput
 from masquerade.guarantee import PROTECTS, UnitName, named_unit
 from masquerade.io import atomic
 from masquerade.io.video import read
-from masquerade.mechanisms.expected_view import Sight, expected
+from masquerade.mechanisms.expected_view import Sight, expect
 from masquerade.noise import Noise
 from masquerade.progress import waiting
 from masquerade.publish.recording import make_mechanism, release_value
@@ -145,7 +145,8 @@ class Preview:
             mechanism = make_mechanism(self.mechanism, epsilon=epsilon, **fields)
             done = release_value(film, mechanism, noise=Noise(seed=_SEED))
             assert isinstance(done.value, Video)
-            sight = expected(mechanism, Path("film.mp4"), (film.frames.shape,))
+            assert done.plan is not None  # whatever was released has one
+            sight = expect(done.plan, (film.frames.shape,), is_video=True)
             pictures.append(done.value.frames[middle])
             notes.append("grey: a release asks for --yes" if sight is Sight.GREY else "")
         label = f"unit {unit.value}" + (f", {self.pixels}" if sites else "")

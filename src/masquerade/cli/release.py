@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -120,7 +120,7 @@ class ReleaseFile:
         swept = atomic.sweep(self.target.parent)
         with progress.listening() as heard:
             done = release_file(source, self.target, mechanism, **self._how())
-        return _with_asides(self._answer(mechanism, done, swept), heard)
+        return _with_asides(self._answer(done, swept), heard)
 
     def _how(self) -> dict[str, Any]:
         """What every release here is made with."""
@@ -154,9 +154,11 @@ class ReleaseFile:
     def _dry(self, mechanism: Mechanism) -> DryRun:
         return DryRun(mechanism=mechanism, person_height=self.person_height, **self._how())
 
-    def _answer(self, mechanism: Mechanism, done: Release[Path], swept: int) -> Answer:
+    def _answer(self, done: Release[Path], swept: int) -> Answer:
         said = f"{done.value} stood there already with this receipt; nothing was spent."
-        sight = expected_view.expected(mechanism, self.source[0], done.receipt.shapes)
+        assert done.plan is not None  # whatever was published has one
+        is_film = is_video(self.source[0])
+        sight = expected_view.expect(done.plan, done.receipt.shapes, is_video=is_film)
         first, *others = explain(done.receipt.guarantee)
         return Answer(
             data={
@@ -198,9 +200,12 @@ class ReleaseFile:
         lines += planned.left_out
         lines += [f"FAILED {outcome.source}: {outcome.error}" for outcome in failed]
         receipts = {outcome.source: outcome.receipt for outcome in done if outcome.receipt}
-        sight_of = cache(partial(expected_view.expected_of, mechanism))  # many files have one shape
+        plan_of = cache(mechanism.plan)  # many files have one shape
         sights = {
-            file: sight_of(is_video(file), receipt.shapes) for file, receipt in receipts.items()
+            file: expected_view.expect(
+                plan_of(receipt.shapes), receipt.shapes, is_video=is_video(file)
+            )
+            for file, receipt in receipts.items()
         }
         lines += expected_view.tally(sights.values())
         lines += [

@@ -6,20 +6,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from tyro.conf import Positional
 
 from masquerade import _check, _json
 from masquerade._formatting import shown
+from masquerade._optional import Later
 from masquerade.cli.network_choice import NetworkName, Task, network_meant
 from masquerade.collection import Collection, Medium
 from masquerade.ledger import Ledger
-from masquerade.networks.lstm import LstmNetwork
 from masquerade.networks.network import Network
 from masquerade.noise import Noise
 from masquerade.progress import bars, teller
-from masquerade.publish import bills, models
+from masquerade.publish import bills
 from masquerade.publish.collections import guides_of, photos_of, signals_of, split_of
 from masquerade.publish.learned import learned_path
 from masquerade.publish.masks import MARGIN_PX, SEGMENTER, THRESHOLD, MaskedVideos, with_masks
@@ -29,20 +29,27 @@ from masquerade.publish.spine import final_name
 from masquerade.receipt import Release, along_path, receipt_path
 from masquerade.recordings import Signal
 from masquerade.result import Answer
-from masquerade.training import grid, learner, teach, worn
+from masquerade.training import grid
 from masquerade.training.ensemble import Ensemble
-from masquerade.training.learner import Memory
-from masquerade.training.loop import Precision, Workload
 from masquerade.training.masked import Masked
-from masquerade.training.method import Method, planned, with_public
+from masquerade.training.method import Method, Precision, check_pairing, planned, with_public
 from masquerade.training.model_file import said_of
 from masquerade.training.units import count_units
 from masquerade.wording import explain
 
-_OF_NETWORKS = (  # flags
-    *("weights", "from_scratch", "keep_head"),
-    *("smoothing", "lstm_window", "lstm_hidden"),
-)
+if TYPE_CHECKING:
+    from masquerade.networks import lstm
+    from masquerade.publish import models
+    from masquerade.training import learner, loop, teach, worn
+    from masquerade.training import learner as memory
+else:  # what a run costs needs none of them
+    models, lstm = Later("masquerade.publish.models"), Later("masquerade.networks.lstm")
+    learner, loop = Later("masquerade.training.learner"), Later("masquerade.training.loop")
+    memory, worn = Later("masquerade.training.learner"), Later("masquerade.training.worn")
+    teach = Later("masquerade.training.teach")
+
+
+_OF_NETWORKS = tuple("weights from_scratch keep_head smoothing lstm_window lstm_hidden".split())
 
 
 class _Meant(NamedTuple):
@@ -137,7 +144,7 @@ class Train:
         if isinstance(method, Ensemble):
             return self._teach(method, data)
         meant = self._meant(data, method)
-        learner.check(method, meant.network, self.precision)
+        check_pairing(method, meant.network, self.precision)
         if self.grid is not None and self.ledger is None:
             raise ValueError(
                 "Expected --ledger with --grid: every run is paid for, and whoever chooses between "
@@ -187,7 +194,7 @@ class Train:
         if self.network != "lstm":
             self._refuse("network", why="votes, whose student is an LSTM")
         self._refuse("task", "smoothing", why="votes, which are about signals")
-        self._refuse("weights", "from_scratch", "keep_head", why=LstmNetwork.IN_WORDS)
+        self._refuse("weights", "from_scratch", "keep_head", why=lstm.LstmNetwork.IN_WORDS)
         self._refuse("lstm_window", "lstm_hidden", why="votes: choose --windows and --hidden")
         self._refuse("precision", "checkpoint_every", why="votes, which know nothing of it")
         self._refuse("masks", "mask_threshold", "mask_margin", why="votes, which use none")
@@ -274,7 +281,7 @@ class Train:
     def _preview(self, methods: list[Method], meant: _Meant) -> Answer:
         """What the runs would promise; under a ledger, raise if they cannot be afforded."""
         for method in methods:
-            learner.check(method, meant.network, self.precision)
+            check_pairing(method, meant.network, self.precision)
         private, unit = meant.private, str(methods[0].unit)
         units = count_units(private, unit)
         plans = [planned(method, units) for method in methods]
@@ -288,7 +295,7 @@ class Train:
         marks = ({"class_source": source} if (source := private.class_source) else {}) | first.marks
         runs = []
         for method, plan in zip(methods, plans, strict=True):
-            promise = with_public(method, marks).stated(((units,),)).guarantee
+            promise = with_public(method, marks).plan(((units,),)).guarantee
             lines += [
                 f"{units} units of the split {private.part_name}, "
                 f"{plan.sampler.expected} in a batch on average, {plan.steps} steps, "
@@ -360,13 +367,13 @@ class Train:
 
     def _ways(self, checkpoint: Path | None) -> learner.Ways:
         return learner.Ways(
-            memory=Memory(
+            memory=memory.Memory(
                 most_mb=self.cache_mb,
                 is_kept=self.keep_cache,
                 device=self.device,
                 precision=self.precision,
             ),
-            work=Workload(
+            work=loop.Workload(
                 physical=self.physical,
                 checkpoint=checkpoint,
                 every=max(1, self.checkpoint_every),

@@ -14,7 +14,7 @@ import numpy as np
 from masquerade.guarantee import Unit, UnitName
 from masquerade.io import devices
 from masquerade.io.devices import Array
-from masquerade.mechanism import Shape, Shapes, as_video
+from masquerade.mechanism import Shape, as_video
 from masquerade.mechanisms import expected_view as sight
 from masquerade.mechanisms import gaussian_video, precision, prior
 from masquerade.mechanisms.gaussian_video import Chunk, GaussianVideo, check_frames, even_chunks
@@ -78,7 +78,7 @@ class CosineGaussian(GaussianVideo):
         return self._chunks(shape, self.side(shape))
 
     def _chunks(self, shape: Shape, side: int) -> list[Chunk]:
-        if self.as_unit().name is UnitName.FRAME:
+        if self.protected_unit.name is UnitName.FRAME:
             return [Chunk(0, shape[0], shape)]
         _, rows, columns = prior.in_cells((shape[0], shape[1], shape[2]), side)
         most = _MOST_FRAMES if side == 1 else min(_MOST_LARGE, _MOST_FRAMES)
@@ -88,20 +88,20 @@ class CosineGaussian(GaussianVideo):
         """Sites along a side of a cell, from shape, unit and budget alone; 1 is no pooling."""
         return _side(self, as_video(shape))
 
-    def plan(self, chunk: Chunk) -> Precision:
-        """The precision of a chunk."""
+    def precision(self, chunk: Chunk) -> Precision:
+        """Of each frequency of a chunk."""
         return precision.plan(*self._task(chunk), self.side(chunk.shape))
 
     def _task(self, chunk: Chunk) -> tuple[Size, UnitName, int, float]:
         """Size, unit, sites and budget; a unit that touches all chunks shares it among them."""
-        unit = self.as_unit()
+        unit = self.protected_unit
         share = chunk.length / chunk.shape[0] if unit.name in _WHOLE else 1.0
         squared_mu = gaussian_mu(self.epsilon, self.delta) ** 2 * share
         return chunk.size, unit.name, _sites(unit, chunk.shape), squared_mu
 
     def distance(self, shape: Shape, unit: Unit) -> float:
         """Bound and four times the arithmetic's error, over the chunks that one unit can touch."""
-        plans = [self.plan(chunk) for chunk in self.chunks(shape)]
+        plans = [self.precision(chunk) for chunk in self.chunks(shape)]
         squares = [plan.squared_distance(unit.name, _sites(unit, shape)) for plan in plans]
         errors = [_error(plan) for plan in plans]
         touched = self._touched(unit, len(plans))
@@ -111,7 +111,7 @@ class CosineGaussian(GaussianVideo):
 
     def coordinates(self, shape: Shape, unit: Unit) -> int:
         """All that is released of the chunks that one unit can touch."""
-        plans = [self.plan(chunk) for chunk in self.chunks(shape)]
+        plans = [self.precision(chunk) for chunk in self.chunks(shape)]
         released = [sum(len(band.places) for band in plan.bands) for plan in plans]
         return max(1, self._touched(unit, len(plans)) * max(released))
 
@@ -120,40 +120,39 @@ class CosineGaussian(GaussianVideo):
             return number
         return min(unit.sites or 1, number) if unit.name is UnitName.PIXELS else 1
 
-    def expected_error(self, shape: Shape | Shapes) -> float:
-        """Root mean square error of a pixel's channel, if the video is as the prior expects."""
-        chunks = self.chunks(as_video(shape))
-        total = sum(self.plan(chunk).expected_error() for chunk in chunks)
-        return math.sqrt(total / math.prod(as_video(shape)))
+    def predict_quality(self, shape: Shape) -> tuple[float, float]:
+        """Root mean square error of a pixel's channel, and the variation that a best guess keeps.
 
-    def visible(self, shape: Shape | Shapes) -> float:
-        """Share of the variation within frames that the best guess keeps, by the prior."""
-        chunks, total = self.chunks(as_video(shape)), 0.0
-        for chunk in chunks:
-            band = self.plan(chunk).bands[0]
+        Both are those of a video that is as the prior expects.
+        """
+        error = share = 0.0
+        for chunk in self.chunks(shape):
+            made = self.precision(chunk)
+            band = made.bands[0]
             is_picture = band.places % math.prod(band.shape[1:]) > 0  # the first is brightness
-            total += chunk.length * sight.denoised(
+            error += made.expected_error()
+            share += chunk.length * sight.denoised(
                 chunk.size, band.spectrum * is_picture, band.clarity**2
             )
-        return total / as_video(shape)[0]
+        return math.sqrt(error / math.prod(shape)), share / shape[0]
 
     def looks_released(
         self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
     ) -> bool:
         """Whether little lies above the kept band; the local step and dark corners leave some."""
-        plan = self.plan(self.chunks(shape)[0])
+        plan = self.precision(self.chunks(shape)[0])
         sides = zip(shape[1:3], plan.size[1:], plan.bands[0].shape[1:], strict=True)
         bases = [
             transforms.enlarging_matrix(places, plan.side, "cubic")
             @ transforms.cosine_matrix(cells, kept).T
             for places, cells, kept in sides
         ]
-        most = max(sight.ENCODED, _STRAY * self.expected_error(shape))
+        most = max(sight.ENCODED, _STRAY * self.predict_quality(shape)[0])
         return sight.beyond(frames, *bases) <= most
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:
         """The coefficients that are released, each in units of its noise."""
-        plan = self.plan(chunk)
+        plan = self.precision(chunk)
         rows = [_matrices(plan.size, band, np.float64) for band in plan.bands]
         sums: list[Array] = [0.0] * len(rows)
         steps = (1, plan.side, plan.side)
@@ -175,11 +174,14 @@ class CosineGaussian(GaussianVideo):
         return devices.concat(vectors)
 
     def _is_local(self) -> bool:
-        return self.denoise == "local" and self.as_unit().name in (UnitName.VALUE, UnitName.PIXELS)
+        return self.denoise == "local" and self.protected_unit.name in (
+            UnitName.VALUE,
+            UnitName.PIXELS,
+        )
 
     def rebuild(self, measured: Array, chunk: Chunk, sigma: float, noise: Noise) -> Iterator[Array]:
         """Shrink, transform back, undo the window."""
-        plan = self.plan(chunk)
+        plan = self.precision(chunk)
         wanted = (0,) if self._is_local() else ()  # chroma gains nothing that one sees
         vector, estimates = devices.send(measured), []
         for c, band in enumerate(plan.bands):

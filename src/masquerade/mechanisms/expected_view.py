@@ -1,7 +1,7 @@
 """What a release will be good for, said before it is made: what there is to see, or noise alone.
 
 It follows from mechanism, unit, epsilon and size alone. The bounds between the words were chosen
-by looking at releases of generated clips beside `Mechanism.visible`; docs/video.md has the table.
+by looking at releases of generated clips beside `Plan.visible_share`; docs/video.md has the table.
 A number is noise alone if its noise is wider than the public range: a guess is as good. Where rows
 are protected one by one, means of many may be wanted, and ten times as much passes.
 
@@ -18,15 +18,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from masquerade._formatting import counted
 from masquerade.guarantee import WHOLE_FILE
-from masquerade.io import video
-from masquerade.mechanism import Mechanism, Shapes
+from masquerade.mechanism import Mechanism, Plan, Shapes
 from masquerade.mechanisms import prior
 from masquerade.mechanisms.prior import Size
 
@@ -104,16 +102,11 @@ class Sight(StrEnum):
 USELESS = (Sight.GREY, Sight.NOISE)  # not written unasked
 
 
-def expected(mechanism: Mechanism, path: Path, shapes: Shapes) -> Sight | None:
+def expect(plan: Plan, shapes: Shapes, *, is_video: bool) -> Sight | None:
     """What to expect of a release; None where there is nothing to say."""
-    return expected_of(mechanism, video.is_video(path), shapes)
-
-
-def expected_of(mechanism: Mechanism, is_video: bool, shapes: Shapes) -> Sight | None:
-    """The same by what the file is: equal for all files of one shape."""
     if not is_video:
-        return Sight.NOISE if _is_noise(mechanism, shapes) else None
-    share = mechanism.visible(shapes)
+        return Sight.NOISE if _is_noise(plan, shapes) else None
+    share = plan.visible_share
     if share is None:
         return None
     if share < _SHAPES:
@@ -121,15 +114,15 @@ def expected_of(mechanism: Mechanism, is_video: bool, shapes: Shapes) -> Sight |
     return Sight.SHAPES if share < _SCENE else Sight.SCENE
 
 
-def _is_noise(mechanism: Mechanism, shapes: Shapes) -> bool:
-    is_whole = mechanism.guarantee(shapes).unit.name in WHOLE_FILE
+def _is_noise(plan: Plan, shapes: Shapes) -> bool:
+    is_whole = plan.guarantee.unit.name in WHOLE_FILE
     is_averaged = not is_whole and max(shape[0] for shape in shapes) > 1
-    return _ranges_off(mechanism, shapes) > (_WIDEST_AVERAGED if is_averaged else _WIDEST)
+    return _ranges_off(plan) > (_WIDEST_AVERAGED if is_averaged else _WIDEST)
 
 
-def _ranges_off(mechanism: Mechanism, shapes: Shapes) -> float:
+def _ranges_off(plan: Plan) -> float:
     """The noise's standard deviation on a number, in public ranges; 0 where nobody can say."""
-    unit, error = mechanism.guarantee(shapes).unit, mechanism.expected_error(shapes)
+    unit, error = plan.guarantee.unit, plan.expected_error
     if error is None or unit.low is None or unit.high is None:
         return 0.0
     return error / (unit.high - unit.low)
@@ -150,28 +143,27 @@ def tally(sights: Iterable[Sight | None]) -> list[str]:
     ]
 
 
-def refuse_useless(mechanism: Mechanism, is_video: bool, shapes: Shapes) -> None:
+def refuse_useless(mechanism: Mechanism, plan: Plan, shapes: Shapes, *, is_video: bool) -> None:
     """Stop before anything is spent on what would be grey, or noise alone.
 
     Raises:
         ValueError: if that is to be expected.
     """
-    sight = expected_of(mechanism, is_video, shapes)
+    sight = expect(plan, shapes, is_video=is_video)
     if sight not in USELESS:
         return
-    unit = mechanism.guarantee(shapes).unit
     if sight is Sight.NOISE:
         rule = "numbers that mean something"
-        why = f"noise {_ranges_off(mechanism, shapes):.3g} times as wide as the public range"
+        why = f"noise {_ranges_off(plan):.3g} times as wide as the public range"
         remedy = _remedy(mechanism, shapes)
     else:
         rule = "a release in which something can be seen"
-        why = f"about {100 * (mechanism.visible(shapes) or 0.0):.2g} % of the picture is left"
+        why = f"about {100 * (plan.visible_share or 0.0):.2g} % of the picture is left"
         remedy = "Choose a smaller unit or a larger epsilon"
     raise ValueError(
-        f"Expected {rule}, got {sight.value}: {why} for the unit {unit}. Nothing was written or "
-        f"spent. {remedy} and try --dry-run, or write it all the same with --yes (in Python, "
-        "accept_grey=True)."
+        f"Expected {rule}, got {sight.value}: {why} for the unit {plan.guarantee.unit}. Nothing "
+        f"was written or spent. {remedy} and try --dry-run, or write it all the same with --yes "
+        "(in Python, accept_grey=True)."
     )
 
 
@@ -179,7 +171,7 @@ def _remedy(mechanism: Any, shapes: Shapes) -> str:
     """Units and epsilons that would leave something of numbers."""
 
     def leaves_something(**changes: Any) -> bool:
-        return not _is_noise(replace(mechanism, **changes), shapes)
+        return not _is_noise(replace(mechanism, **changes).plan(shapes), shapes)
 
     known, found = {each.name for each in fields(mechanism)}, list[str]()
     if {"unit", "pixels"} <= known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -25,12 +26,14 @@ from masquerade.guarantee import (
 from masquerade.mechanism import (
     Frames,
     Mechanism,
+    Plan,
     Shape,
     Shapes,
     Value,
     arrays_of,
     as_shapes,
     first_unit,
+    shapes_of,
 )
 from masquerade.mechanisms import expected_view as sight
 from masquerade.noise import Noise, Scale, rounded_bound, scale_for, to_grid
@@ -76,10 +79,11 @@ class GaussianNoise(Mechanism):
     def __post_init__(self) -> None:
         _check.positive(epsilon=self.epsilon)
         _check.delta(delta=self.delta)
-        self.as_unit()
+        _ = self.protected_unit  # refused here, or right
         sensitivity.refuse_add_remove(_check.choice(Relation, relation=self.relation))
 
-    def as_unit(self) -> Unit:
+    @cached_property
+    def protected_unit(self) -> Unit:
         """The unit, with the range that values are clamped to."""
         low, high = self.low, self.high
         if low is None and high is None:
@@ -88,13 +92,14 @@ class GaussianNoise(Mechanism):
             raise ValueError("Expected both ends of the value range or neither; give low and high.")
         return chosen_unit(self.unit, self.pixels, low=low, high=high, among=_UNITS)
 
+    @lru_cache(maxsize=64)  # noqa: B019
     def scale(self, shape: Shape | Shapes) -> Scale:
         """The noise, from the zero-out bound of one unit: half the range in n numbers."""
-        unit = self.as_unit()
-        touched = sensitivity.changed_coordinates(unit, as_shapes(shape))
+        unit, shapes = self.protected_unit, as_shapes(shape)
+        touched = sensitivity.changed_coordinates(unit, shapes)
         distance = 2.0 if Relation(self.relation) is Relation.REPLACE_ONE else 1.0
         mu = gaussian_mu(self.epsilon, self.delta) / distance
-        scale = scale_for(self._half_range() * math.sqrt(touched), mu=mu, coordinates=touched)
+        scale = scale_for(self._zero_out(touched), mu=mu, coordinates=touched)
         if max(abs(unit.low or 0.0), abs(unit.high or 0.0)) >= scale.grid * 2.0**51:
             raise ValueError(
                 f"Expected a range near zero, got {unit.low:g} to {unit.high:g} with noise of "
@@ -102,43 +107,33 @@ class GaussianNoise(Mechanism):
             )
         return scale
 
-    def _half_range(self) -> float:
-        unit = self.as_unit()
-        return ((unit.high or 0.0) - (unit.low or 0.0)) / 2
-
-    def expected_error(self, shape: Shape | Shapes) -> float:
-        """The noise's standard deviation; the same for every number."""
-        return self.scale(shape).sigma
-
-    def visible(self, shape: Shape | Shapes) -> float | None:
-        """Share of what is shown that is the picture, for a video or a picture in colour."""
-        several = as_shapes(shape)
-        is_video = len(several) == 1 and len(several[0]) == 4 and several[0][-1] == 3
-        return sight.raw(self.scale(shape).sigma ** 2) if is_video else None
-
-    def event(self, shape: Shape | Shapes) -> DpEvent:
-        """One Gaussian, in multiples of the chosen unit's bound."""
-        return self._event(shape, self.as_unit())
+    def _zero_out(self, touched: int) -> float:
+        """How far numbers can be from the middle of the range, as many together."""
+        unit = self.protected_unit
+        return ((unit.high or 0.0) - (unit.low or 0.0)) / 2 * math.sqrt(touched)
 
     def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
         """The same noise as another unit of the file feels it; a shard has no meaning here."""
-        return None if unit.name is UnitName.SHARD else self._event(shape, unit)
+        return None if unit.name is UnitName.SHARD else self._event(as_shapes(shape), unit)
 
-    def _event(self, shape: Shape | Shapes, unit: Unit) -> DpEvent:
-        scale = self.scale(shape)
-        touched = sensitivity.changed_coordinates(unit, as_shapes(shape))
-        bound = rounded_bound(self._half_range() * math.sqrt(touched), scale.grid, touched)
+    def _event(self, shapes: Shapes, unit: Unit) -> DpEvent:
+        """One Gaussian, in multiples of a unit's bound."""
+        scale, touched = self.scale(shapes), sensitivity.changed_coordinates(unit, shapes)
+        bound = rounded_bound(self._zero_out(touched), scale.grid, touched)
         return GaussianDpEvent(math.nextafter(scale.sigma / bound, 0.0))
 
-    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
-        """The target, met exactly up to rounding."""
-        unit, frames = self.as_unit(), max(one[0] for one in as_shapes(shape))
-        return Guarantee(
+    def plan(self, shape: Shape | Shapes) -> Plan:
+        """The target, met exactly up to rounding; the noise is the same on every number."""
+        unit, shapes = self.protected_unit, as_shapes(shape)
+        sigma, event = self.scale(shapes).sigma, self._event(shapes, unit)
+        frames = max(one[0] for one in shapes) if unit.name is UnitName.FRAME else 1
+        is_video = len(shapes) == 1 and len(shapes[0]) == 4 and shapes[0][-1] == 3
+        guarantee = Guarantee(
             kind=Kind.FORMAL,
             unit=unit,
             relation=Relation(self.relation),
             released=NOISY_NUMBERS,
-            epsilon=epsilon(self.event(shape), delta=self.delta, relation=self.relation),
+            epsilon=epsilon(event, delta=self.delta, relation=self.relation),
             delta=self.delta,
             accountant=Accountant.ANALYTIC_GAUSSIAN,
             assumed_public=(
@@ -148,8 +143,10 @@ class GaussianNoise(Mechanism):
             not_protected=_not_protected(unit),
             numerics="Gaussian rounded to a grid, exactly sampled; ChaCha20, so computational",
             composition="this release alone; every further release of the same data adds to it",
-            caveats=delta_caveat(self.delta, frames if unit.name is UnitName.FRAME else 1),
+            caveats=delta_caveat(self.delta, frames),
         )
+        share = sight.raw(sigma**2) if is_video else None
+        return Plan(guarantee=guarantee, event=event, expected_error=sigma, visible_share=share)
 
     def check(self, value: Value) -> None:
         """Numbers, finite ones, and 8-bit ones where no range is given."""
@@ -170,7 +167,7 @@ class GaussianNoise(Mechanism):
     def apply(self, value: Value, noise: Noise) -> Value:
         """The noisy value: arrays as float64, a `Signal` as float32, a `Video` as uint8."""
         self.check(value)
-        scale = self.scale(tuple(array.shape for array in arrays_of(value)))
+        scale = self.scale(shapes_of(value))
         noisy = tuple(self._noisy(array, scale, noise) for array in arrays_of(value))
         if isinstance(value, Signal):
             return Signal(values=noisy[0].astype(np.float32), rate_hz=value.rate_hz)
@@ -181,13 +178,13 @@ class GaussianNoise(Mechanism):
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """The same for a video, frame by frame: rounded and clipped to 8 bits afterwards."""
-        scale = self.scale(shape)
+        scale = self.scale((shape,))
         for frame in frames:
             noisy = self._noisy(frame, scale, noise)
             yield np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
 
     def _noisy(self, array: np.ndarray, scale: Scale, noise: Noise) -> np.ndarray:
-        unit = self.as_unit()
+        unit = self.protected_unit
         clamped = np.clip(array.astype(np.float64), unit.low, unit.high)
         noisy = to_grid(clamped, scale.grid)
         noisy += noise.gaussian(scale.sigma, array.shape, grid=scale.grid)
@@ -195,7 +192,7 @@ class GaussianNoise(Mechanism):
 
     def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """One unit at the top of the range, against the bottom (or the middle, for zero_out)."""
-        unit = self.as_unit()
+        unit = self.protected_unit
         low, high = unit.low or 0.0, unit.high or 0.0
         start = low if Relation(self.relation) is Relation.REPLACE_ONE else (low + high) / 2
         value = np.full(shape, start)
@@ -205,7 +202,7 @@ class GaussianNoise(Mechanism):
 
     def statistic(self, output: np.ndarray) -> float:
         """The optimal test between the worst case's two inputs: the sum over the unit."""
-        return float(np.sum(first_unit(np.asarray(output, dtype=np.float64), self.as_unit())))
+        return float(np.sum(first_unit(np.asarray(output, dtype=np.float64), self.protected_unit)))
 
 
 def _not_protected(unit: Unit) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, Un
 from masquerade.io import devices
 from masquerade.io.devices import Array, batch_frames, fetch, gather, is_cpu, replayed
 from masquerade.io.streams import ahead
-from masquerade.mechanism import Frames, Shape, Shapes, VideoMechanism, as_video, first_unit
+from masquerade.mechanism import Frames, Plan, Shape, Shapes, VideoMechanism, as_video, first_unit
 from masquerade.mechanisms.prior import Size
 from masquerade.noise import Noise, Scale, rounded_bound, scale_for
 from masquerade.tradeoff import gaussian_mu
@@ -152,9 +152,10 @@ class GaussianVideo(VideoMechanism):
     def __post_init__(self) -> None:
         _check.positive(epsilon=self.epsilon)
         _check.delta(delta=self.delta)
-        self.as_unit()
+        _ = self.protected_unit  # refused here, or right
 
-    def as_unit(self) -> Unit:
+    @cached_property
+    def protected_unit(self) -> Unit:
         """The unit, in 8-bit video."""
         return chosen_unit(self.unit, self.pixels, low=0.0, high=255.0, among=_UNITS)
 
@@ -195,13 +196,14 @@ class GaussianVideo(VideoMechanism):
     def released(self) -> str:
         """What leaves the house, in words."""
 
-    def scale(self, shape: Shape | Shapes) -> Scale:
-        """The noise, from half the distance: the bound of a unit that is blank."""
-        return _scale(self, as_video(shape))
+    @abstractmethod
+    def predict_quality(self, shape: Shape) -> tuple[float, float]:
+        """The plan's expected error and visible share, by the public prior."""
 
-    def calibrated(self, shape: Shape) -> Scale:
-        """The noise that the target asks for."""
-        unit = self.as_unit()
+    @lru_cache(maxsize=64)  # noqa: B019
+    def scale(self, shape: Shape) -> Scale:
+        """The noise that the target asks for, from half the distance: that to a blank unit."""
+        unit = self.protected_unit
         return scale_for(
             self.distance(shape, unit) / 2,
             mu=gaussian_mu(self.epsilon, self.delta) / 2,
@@ -319,47 +321,42 @@ class GaussianVideo(VideoMechanism):
             [fetch(self.measure(itertools.islice(stream, chunk.length), chunk)) for chunk in chunks]
         )
 
-    def event(self, shape: Shape | Shapes) -> DpEvent:
-        """One Gaussian, in multiples of the chosen unit's bound."""
-        return self._event(as_video(shape), self.as_unit())
-
     def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
         """The same noise as another unit of the file feels it; a shard has no meaning here."""
         return None if unit.name is UnitName.SHARD else self._event(as_video(shape), unit)
 
     def _event(self, shape: Shape, unit: Unit) -> DpEvent:
+        """One Gaussian, in multiples of a unit's bound."""
         multiplier = self.scale(shape).sigma / self.bound(shape, unit)
         return GaussianDpEvent(math.nextafter(multiplier, 0.0))
 
-    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
+    def plan(self, shape: Shape | Shapes) -> Plan:
         """The target, met up to rounding."""
-        unit, frames = self.as_unit(), as_video(shape)[0]
-        return Guarantee(
+        unit, shape = self.protected_unit, as_video(shape)
+        event = self._event(shape, unit)
+        guarantee = Guarantee(
             kind=Kind.FORMAL,
             unit=unit,
             relation=Relation.REPLACE_ONE,
             released=self.released,
-            epsilon=epsilon(self.event(shape), delta=self.delta, relation=Relation.REPLACE_ONE),
+            epsilon=epsilon(event, delta=self.delta, relation=Relation.REPLACE_ONE),
             delta=self.delta,
             accountant=Accountant.ANALYTIC_GAUSSIAN,
             assumed_public=PUBLIC,
             not_protected=not_protected(unit),
             numerics=NUMERICS,
             composition="this release alone; every further release of the same footage adds to it",
-            caveats=delta_caveat(self.delta, frames if unit.name is UnitName.FRAME else 1),
+            caveats=delta_caveat(self.delta, shape[0] if unit.name is UnitName.FRAME else 1),
         )
+        error, share = self.predict_quality(shape)
+        return Plan(guarantee=guarantee, event=event, expected_error=error, visible_share=share)
 
     def worst_case(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """A black video, and the same with one unit white."""
         value = np.zeros(as_video(shape), np.uint8)
         neighbour = value.copy()
-        first_unit(neighbour, self.as_unit())[...] = 255
+        first_unit(neighbour, self.protected_unit)[...] = 255
         return value, neighbour
-
-
-@lru_cache(maxsize=64)
-def _scale(mechanism: GaussianVideo, shape: Shape) -> Scale:
-    return mechanism.calibrated(shape)
 
 
 PUBLIC = (

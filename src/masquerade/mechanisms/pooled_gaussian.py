@@ -15,7 +15,7 @@ from masquerade.accounting import sensitivity
 from masquerade.guarantee import Unit, UnitName
 from masquerade.io import devices
 from masquerade.io.devices import Array
-from masquerade.mechanism import Shape, Shapes, as_video
+from masquerade.mechanism import Shape
 from masquerade.mechanisms import expected_view as sight
 from masquerade.mechanisms import gaussian_video, prior
 from masquerade.mechanisms.gaussian_video import Chunk, GaussianVideo, check_frames
@@ -69,7 +69,7 @@ class PooledGaussian(GaussianVideo):
 
     def steps(self, shape: Shape) -> Size:
         """Length, height and width of a block, from shape, unit and budget alone."""
-        block, length = _usual(self.as_unit(), shape[0])
+        block, length = _usual(self.protected_unit, shape[0])
         side = self.block or block
         return min(self.length or length, shape[0]), side, side
 
@@ -105,28 +105,25 @@ class PooledGaussian(GaussianVideo):
             case _:
                 return 3 * area * layers
 
-    def expected_error(self, shape: Shape | Shapes) -> float:
-        """Root mean square error of a pixel's channel, if the video is as the prior expects."""
-        size, low, level = self._expected(as_video(shape))
+    def predict_quality(self, shape: Shape) -> tuple[float, float]:
+        """Root mean square error of a pixel's channel, and the variation that a best guess keeps.
+
+        Both are those of a video that is as the prior expects.
+        """
+        steps = self.steps(shape)
+        size = min(shape[0], self._together(shape)), shape[1], shape[2]
+        low = _low(size, gaussian_video.grid(size, steps))
+        level = (self.scale(shape).sigma / 2) ** 2 / math.prod(steps)  # of the noise of a mean
         error = 0.0
         for share in prior.COLOURS:
             error += share * prior.energy(size)[0]
             error -= float(np.sum((share * low) ** 2 / (share * low + level)))
-        return math.sqrt(max(error, 0.0) / (3 * math.prod(size)))
-
-    def visible(self, shape: Shape | Shapes) -> float:
-        """Share of the variation within frames that the best guess keeps, by the prior."""
-        size, low, level = self._expected(as_video(shape))
         picture = low.copy()
         picture[:, 0, 0] = 0.0  # brightness
-        return sight.denoised(size, picture, 1 / level)
-
-    def _expected(self, video: Shape) -> tuple[Size, np.ndarray, float]:
-        """Size of a chunk, the prior at the frequencies of its block means, and their noise."""
-        steps = self.steps(video)
-        size = min(video[0], self._together(video)), video[1], video[2]
-        low = _low(size, gaussian_video.grid(size, steps))
-        return size, low, (self.scale(video).sigma / 2) ** 2 / math.prod(steps)
+        return (
+            math.sqrt(max(error, 0.0) / (3 * math.prod(size))),
+            sight.denoised(size, picture, 1 / level),
+        )
 
     def looks_released(
         self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]
@@ -134,7 +131,7 @@ class PooledGaussian(GaussianVideo):
         """Whether frames go straight from the middle of a block to the next."""
         _, block, _ = self.steps(shape)
         bases = (transforms.enlarging_matrix(places, block, "linear") for places in shape[1:3])
-        most = max(sight.ENCODED, _STRAY * self.expected_error(shape))
+        most = max(sight.ENCODED, _STRAY * self.predict_quality(shape)[0])
         return sight.beyond(frames, *bases) <= most
 
     def measure(self, frames: Iterator[Array], chunk: Chunk) -> Array:

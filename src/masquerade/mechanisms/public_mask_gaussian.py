@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from masquerade.accounting.compose import epsilon as epsilon_of
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, chosen_unit
-from masquerade.mechanism import Frames, Shape, Shapes, VideoMechanism, as_video, first_unit
+from masquerade.mechanism import Frames, Plan, Shape, Shapes, VideoMechanism, as_video, first_unit
 from masquerade.mechanisms import expected_view as sight
 from masquerade.mechanisms.gaussian_video import PUBLIC, not_protected
 from masquerade.mechanisms.given_masks import read_masks
@@ -88,9 +89,10 @@ class PublicMaskGaussian(VideoMechanism):
         for level in self.levels or ():
             _check.at_least(1.0, "Level 1 has the least noise, which is proved.", levels=level)
             _check.at_most(_MOST_LEVEL, levels=level)
-        self.as_unit()
+        _ = self.protected_unit  # refused here, or right
 
-    def as_unit(self) -> Unit:
+    @cached_property
+    def protected_unit(self) -> Unit:
         """The unit, in 8-bit video."""
         return chosen_unit(self.unit, self.pixels, low=0.0, high=255.0, among=_UNITS)
 
@@ -104,9 +106,10 @@ class PublicMaskGaussian(VideoMechanism):
         found = self.mask_sha256 if self.mask is None else _hash(Path(self.mask))
         return {**super().fields(), "mask": None, "mask_sha256": found}
 
+    @lru_cache(maxsize=64)  # noqa: B019
     def scale(self, shape: Shape | Shapes) -> Scale:
         """The least noise inside the mask, from half the distance of two neighbours."""
-        touched = self._touched(shape, self.as_unit())
+        touched = self._touched(shape, self.protected_unit)
         bound = _HALF * math.sqrt(touched)
         if self.epsilon is not None:
             mu = gaussian_mu(self.epsilon, self.delta) / 2
@@ -115,49 +118,45 @@ class PublicMaskGaussian(VideoMechanism):
         grid = min(1.0, grid_for(sigma))
         return Scale(sigma=sigma, grid=grid, sensitivity=rounded_bound(bound, grid, touched))
 
-    def expected_error(self, shape: Shape | Shapes) -> float:
-        """The noise's standard deviation where the mask is 1."""
-        return self.scale(shape).sigma
-
-    def visible(self, shape: Shape | Shapes) -> float | None:
-        """Share of what is shown that is the picture; unknown where a part is shown as it is."""
-        return None if self.is_masked else sight.raw(self.scale(shape).sigma ** 2)
-
-    def event(self, shape: Shape | Shapes) -> DpEvent:
-        """One Gaussian, in multiples of the chosen unit's bound."""
-        return self._event(shape, self.as_unit())
-
     def event_for(self, shape: Shape | Shapes, unit: Unit) -> DpEvent | None:
         """As another unit feels it; none where a mask leaves something without noise."""
         if self.is_masked or unit.name is UnitName.SHARD:
             return None
-        return self._event(shape, unit)
+        return self._event(as_video(shape), unit)
 
-    def _event(self, shape: Shape | Shapes, unit: Unit) -> DpEvent:
+    def _event(self, shape: Shape, unit: Unit) -> DpEvent:
+        """One Gaussian, in multiples of a unit's bound."""
         scale, touched = self.scale(shape), self._touched(shape, unit)
         bound = rounded_bound(_HALF * math.sqrt(touched), scale.grid, touched)
         return GaussianDpEvent(math.nextafter(scale.sigma / bound, 0.0))
 
-    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
-        """What is proved for what lies inside the mask, however large epsilon is."""
-        unit, frames = self.as_unit(), as_video(shape)[0]
+    def plan(self, shape: Shape | Shapes) -> Plan:
+        """What is proved for what lies inside the mask, however large epsilon is.
+
+        The expected error is that where the mask is 1; what is left to see is unknown where a part
+        is shown as it is.
+        """
+        unit, shape = self.protected_unit, as_video(shape)
+        sigma, event = self.scale(shape).sigma, self._event(shape, unit)
         where = "every pixel inside a public mask with noise, and all others as they are"
         public = (*PUBLIC, "the mask, settled without looking at the video") * self.is_masked
         bare = "everything outside the mask, which is published as it is, and the mask itself"
-        return Guarantee(
+        guarantee = Guarantee(
             kind=Kind.FORMAL_RELAXED if self.is_masked else Kind.FORMAL,
             unit=unit,
             relation=Relation.REPLACE_ONE,
             released=where if self.is_masked else "every pixel of the video, with noise",
-            epsilon=epsilon_of(self.event(shape), delta=self.delta, relation=Relation.REPLACE_ONE),
+            epsilon=epsilon_of(event, delta=self.delta, relation=Relation.REPLACE_ONE),
             delta=self.delta,
             accountant=Accountant.ANALYTIC_GAUSSIAN,
             assumed_public=public or PUBLIC,
             not_protected=((bare,) if self.is_masked else ()) + not_protected(unit),
             numerics="Gaussian rounded to a grid, exactly sampled; ChaCha20, so computational",
             composition="this release alone; every further release of the same footage adds to it",
-            caveats=delta_caveat(self.delta, frames if unit.name is UnitName.FRAME else 1),
+            caveats=delta_caveat(self.delta, shape[0] if unit.name is UnitName.FRAME else 1),
         )
+        share = None if self.is_masked else sight.raw(sigma**2)
+        return Plan(guarantee=guarantee, event=event, expected_error=sigma, visible_share=share)
 
     def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
         """Noise inside the mask, rounded and clipped to 8 bits afterwards."""
@@ -210,11 +209,11 @@ class PublicMaskGaussian(VideoMechanism):
         value = np.zeros(as_video(shape), np.uint8)
         neighbour = value.copy()
         if not self.is_masked or self.mask is None:
-            first_unit(neighbour, self.as_unit())[...] = 255
+            first_unit(neighbour, self.protected_unit)[...] = 255
             return value, neighbour
         masks = itertools.islice(self._masks(shape), shape[0])
         inside = np.stack([np.broadcast_to(mask == 1, shape[1:3]) for mask in masks])
-        return value, _whitened(neighbour, inside, self.as_unit())
+        return value, _whitened(neighbour, inside, self.protected_unit)
 
     def _masks(self, shape: Shape) -> Iterator[np.ndarray]:
         """The mask of each frame; it must fit the video."""

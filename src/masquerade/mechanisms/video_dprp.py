@@ -20,7 +20,7 @@ from masquerade.accounting.published import video_dprp as published
 from masquerade.events import ComposedDpEvent, DpEvent, NonPrivateDpEvent, RevealedSampledDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Unit, UnitName
 from masquerade.io.devices import Array, batch_frames, concat, fetch, send
-from masquerade.mechanism import Shape, Shapes, as_video
+from masquerade.mechanism import Plan, Shape, Shapes, as_video
 from masquerade.mechanisms import expected_view as sight
 from masquerade.mechanisms import random_projection
 from masquerade.mechanisms.gaussian_video import Chunk, GaussianVideo, even_chunks, gather_frames
@@ -157,7 +157,7 @@ class VideoDprp(GaussianVideo):
         return weights[0] * (rows + 4 * error), weights[1] * squares
 
     def _weights(self, shape: Shape) -> tuple[float, float]:
-        rows, squares = random_projection.distances(shape, self.as_unit(), self._radius(shape))
+        rows, squares = random_projection.distances(shape, self.protected_unit, self._radius(shape))
         return math.sqrt(self.split) / rows, math.sqrt(1 - self.split) / squares
 
     def _printed_weight(self, shape: Shape) -> float:
@@ -171,9 +171,10 @@ class VideoDprp(GaussianVideo):
         extra = {"truncated": k * (k + 1) // 2, "as_published": k * k}.get(self.form, 0)
         return random_projection.rows_touched(shape, unit)[0] * k + extra
 
-    def calibrated(self, shape: Shape) -> Scale:
+    @lru_cache(maxsize=64)  # noqa: B019
+    def scale(self, shape: Shape) -> Scale:
         """The noise that the target asks for; for as_published, what the paper prints."""
-        unit = self.as_unit()
+        unit = self.protected_unit
         half, coordinates = self.distance(shape, unit) / 2, self.coordinates(shape, unit)
         if self.form == "as_published":
             sigma = self._paper(shape).sigma_1()
@@ -211,17 +212,21 @@ class VideoDprp(GaussianVideo):
         failing = [RevealedSampledDpEvent(tail, NonPrivateDpEvent()) for tail in self._tails()]
         return ComposedDpEvent([gaussian, *failing]) if failing else gaussian
 
-    def guarantee(self, shape: Shape | Shapes) -> Guarantee:
+    def plan(self, shape: Shape | Shapes) -> Plan:
         """The target; for as_published, the paper's claim and what really holds."""
-        made = super().guarantee(shape)
+        plan, video = super().plan(shape), as_video(shape)
         if not self._tails():
-            return made
-        made = dataclasses.replace(made, accountant=Accountant.GAUSSIAN_RANDOM_PROJECTION)
+            return plan
+        made = dataclasses.replace(plan.guarantee, accountant=Accountant.GAUSSIAN_RANDOM_PROJECTION)
         if self.form == "gaussian":
-            least, event = made.epsilon or 0.0, self.event(shape)
-            power = power_of(event, relation=made.relation, epsilon=least, delta=self.delta)
-            return dataclasses.replace(made, power=power)
-        video = as_video(shape)
+            least = made.epsilon or 0.0
+            power = power_of(plan.event, relation=made.relation, epsilon=least, delta=self.delta)
+            made = dataclasses.replace(made, power=power)
+        else:
+            made = self._as_published(made, video)
+        return dataclasses.replace(plan, guarantee=made)
+
+    def _as_published(self, made: Guarantee, video: Shape) -> Guarantee:
         paper = self._paper(video)
         whole, alone = (
             "; ".join(
@@ -231,7 +236,7 @@ class VideoDprp(GaussianVideo):
         )
         return dataclasses.replace(
             made,
-            epsilon=self._epsilon(video, self.as_unit()),
+            epsilon=self._epsilon(video, self.protected_unit),
             published_claim=(
                 f"CLAIMED, NOT VALID: epsilon {self.epsilon:g} and delta {self.delta:g} for one "
                 f"frame, with noise of {paper.sigma_1():.4f} on the projection, calibrated to "
@@ -277,18 +282,12 @@ class VideoDprp(GaussianVideo):
         on_grid = apart - 2 * half  # is not stretched by R
         return min(bound, _true_epsilon(self._paper(shape), own + on_grid, rounding))
 
-    def expected_error(self, shape: Shape | Shapes) -> float:
-        """Standard deviation of the noise on each projected number."""
-        return self.scale(shape).sigma
-
-    def visible(self, shape: Shape | Shapes) -> float:
-        """Share of what is shown that is the picture: hardly ever more than columns allow."""
-        video = as_video(shape)
-        kept, sigma = self.k(video) / math.prod(video[1:]), self.scale(video).sigma
-        if self.form == "truncated":
-            sigma /= self._weights(video)[0]
+    def predict_quality(self, shape: Shape) -> tuple[float, float]:
+        """Noise on each projected number, and what is left: hardly more than columns allow."""
+        kept, sigma = self.k(shape) / math.prod(shape[1:]), self.scale(shape).sigma
+        shown = sigma / self._weights(shape)[0] if self.form == "truncated" else sigma
         stretch = 1.0 if self.form in ("orthonormal", "truncated") else kept  # of R, squared
-        return sight.raw(sigma**2 * stretch, projected=kept)
+        return sigma, sight.raw(shown**2 * stretch, projected=kept)
 
     def looks_released(
         self, frames: Sequence[np.ndarray], shape: Shape, public_seeds: tuple[int, ...]

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._torch import torch
+from masquerade._optional import Later
 from masquerade.collection import Medium
-from masquerade.networks import mvit_layers
-from masquerade.networks.network import Network
+from masquerade.networks.network import FILM_PARTS, Network
 from masquerade.recordings import Signal
+
+if TYPE_CHECKING:
+    from masquerade._torch import torch
+    from masquerade.networks import mvit_layers as mvit
+else:  # what a run costs needs no network
+    torch = Later("torch", extra="train")
+    mvit = Later("masquerade.networks.mvit_layers", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,19 +48,19 @@ class FilmNetwork(Network):
     @property
     def length(self) -> int:
         """Frames of a film."""
-        return mvit_layers.NORMALISATION[self.name].frames
+        return mvit.NORMALISATION[self.name].frames
 
     @property
     def tokens(self) -> tuple[int, ...]:
         """Along frames, height and width: one a stride of the first layer."""
-        seen = mvit_layers.NORMALISATION[self.name]
+        seen = mvit.NORMALISATION[self.name]
         sizes = seen.frames, seen.size_px, seen.size_px
-        return tuple(size // step for size, step in zip(sizes, mvit_layers.STRIDE, strict=True))
+        return tuple(size // step for size, step in zip(sizes, mvit.STRIDE, strict=True))
 
     def check(self, part: str, precision: str) -> None:
         """Every part that it has can be trained, in either precision."""
-        if part not in mvit_layers.PARTS:
-            raise ValueError(_check.unknown("part", part, mvit_layers.PARTS))
+        if part not in FILM_PARTS:
+            raise ValueError(_check.unknown("part", part, FILM_PARTS))
 
     def make(self, classes: int, *, seed: int, public: Sequence[Signal] = ()) -> Any:
         """Public or random weights; a head of zeros unless it is kept."""
@@ -67,27 +73,27 @@ class FilmNetwork(Network):
 
     def _begun(self, classes: int) -> Any:
         if self.has_own_weights:
-            return mvit_layers.pretrained(self.name, classes=classes)
+            return mvit.pretrained(self.name, classes=classes)
         if self.weights is None and not self.from_scratch:
             raise ValueError(
                 f"Expected --weights FILE with public weights of {self.name} (Kinetics-400), "
                 "or --from-scratch, got neither."
             )
-        net = mvit_layers.make(self.name, classes=classes)
+        net = mvit.make(self.name, classes=classes)
         if self.weights is not None:
-            mvit_layers.load_weights(net, self.weights)
+            mvit.load_weights(net, self.weights)
         return net
 
     def split(self, net: Any, part: str) -> tuple[Any, Any]:
         """Cut before the first module that is trained."""
-        return mvit_layers.split(net, part)
+        return mvit.split(net, part)
 
     def prepare(self, segments: np.ndarray) -> Any:
         """Films (N, T, H, W, 3) uint8 as (N, 3, T, size, size) float32."""
-        return mvit_layers.prepare(segments, self.name)
+        return mvit.prepare(segments, self.name)
 
     def load(self, path: Path, said: Mapping[str, Any]) -> Any:
         """With the head that was trained."""
-        net = mvit_layers.make(self.name, classes=len(said["activities"]))
-        mvit_layers.load_weights(net, path, keep_head=True)
+        net = mvit.make(self.name, classes=len(said["activities"]))
+        mvit.load_weights(net, path, keep_head=True)
         return net.eval()

@@ -31,7 +31,7 @@ from masquerade import _check
 from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.networks import weight_files
-from masquerade.networks.network import shipped
+from masquerade.networks.network import FILM_PARTS, shipped
 from masquerade.networks.weight_files import HEAD
 
 if TYPE_CHECKING:
@@ -195,7 +195,6 @@ def _without_class(q: Tensor) -> Tensor:
     return functional.pad(q[:, :, 1:], (0, 0, 1, 0))
 
 
-PARTS = ("head", "last_norms", "norms", "all")
 load_weights = weight_files.load_weights
 save_weights = weight_files.save_weights
 STRIDE = (2, 4, 4)  # of the first layer: frames and pixels from one token to the next
@@ -339,8 +338,8 @@ def trainable(net: MViT, part: str) -> tuple[str, ...]:
         part: the head; with the norms of the last two blocks and the final one
             [schneider2024, Sec. 13]; with every norm; or all.
     """
-    if part not in PARTS:
-        raise ValueError(_check.unknown("part", part, PARTS))
+    if part not in FILM_PARTS:
+        raise ValueError(_check.unknown("part", part, FILM_PARTS))
     every = tuple(name for name, _ in net.named_parameters())
     if part == "all":
         return every

@@ -22,7 +22,7 @@ def person_square(joints: np.ndarray, side_px: int) -> np.ndarray:
     """Squares around joints (T, J, 2): middle and side (T, 3), as shares of a frame's side.
 
     Example:
-        >>> around(np.array([[[10.0, 20.0], [30.0, 60.0]]]), 100).round(2).tolist()
+        >>> person_square(np.array([[[10.0, 20.0], [30.0, 60.0]]]), 100).round(2).tolist()
         [[0.2, 0.4, 0.56]]
     """
     low, high = np.nanmin(joints, axis=1), np.nanmax(joints, axis=1)  # (T, 2)
@@ -80,7 +80,7 @@ def pose_square(box: Box, *, enlarged: float = AROUND) -> CropRegion:
     """What is shown of a person in a box (x, y, width, height): some more, in the crop's shape.
 
     Example:
-        >>> around((100, 100, 30, 80), enlarged=1.0).width
+        >>> pose_square((100, 100, 30, 80), enlarged=1.0).width
         60.0
     """
     x, y, width, height = box

@@ -37,21 +37,21 @@ _METHODS = (  # canaries know these
 
 def games() -> dict[str, str]:
     """The names that can be played, and the room of each."""
-    found = {name: "audit" for name in catalog.names("audits")}
+    found = {name: "audits" for name in catalog.names("audits")}
     formal = (
         name
         for name in catalog.names("mechanisms")
         if not catalog.is_a("mechanisms", name, "Heuristic")
     )
-    return found | {name: "release" for name in formal}
+    return found | {name: "mechanisms" for name in formal}
 
 
 def find_game(name: str) -> Game:
-    """The game of that name: an entry of the audit room, or a mechanism's own worst case."""
+    """The game of that name: one of `masquerade.audits`, or a mechanism's own worst case."""
     if name not in games():
         raise ValueError(_check.unknown("game", name, (*games(), *_METHODS)))
     example = catalog.example(games()[name], name)
-    if games()[name] == "audit":
+    if games()[name] == "audits":
         game: Game = example
         return game
     trials = 4_000 if isinstance(example, VideoMechanism) else 10_000  # of which each costs more

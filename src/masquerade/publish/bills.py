@@ -38,7 +38,7 @@ from masquerade.training import views
 from masquerade.training.ensemble import Ensemble
 from masquerade.training.featured import Featured
 from masquerade.training.method import Method
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 from masquerade.training.units import owner_of, private_item, units_of
 
 
@@ -116,9 +116,9 @@ def bill_of(
     with_sound: bool = False,
 ) -> NoBill | RecordingBill:
     """The ledger's, or one of nothing."""
-    refuse_rehearsal(ledger, noise)
     if ledger is None:
         return NoBill()
+    refuse_rehearsal(ledger, noise)
     return RecordingBill(ledger=ledger, content=content, mechanism=mechanism, with_sound=with_sound)
 
 
@@ -280,7 +280,7 @@ def bill_for(ledger: Ledger | None, target: Path, noise: Noise) -> NoRunBill:
 
 def cost_of(
     method: Method,
-    plans: Sequence[Plan],
+    plans: Sequence[TrainingPlan],
     fields: dict[str, Any],
     *,
     owed: Sequence[DpEvent] = (),

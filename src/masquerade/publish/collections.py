@@ -1,8 +1,5 @@
-"""Public recordings beside the private ones, for methods that are guided by some.
-
-Which part of a data set a command means.
-
-A collection of which only the recordings change on their way: it has its parts and labels.
+"""Collections as commands mean them: data sets by name, their parts, files looked into, and what is
+wrapped around a collection of which only the recordings change on their way.
 """
 
 from __future__ import annotations
@@ -10,15 +7,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from masquerade import catalog
 from masquerade.collection import About, Collection, Count, Labels, Medium, PublishedCounts
 from masquerade.errors import BadInput
 from masquerade.io.video import MAX_PIXELS, probe, read
 from masquerade.recordings import Signal, Video
-from masquerade.training.method import Method
-from masquerade.training.projecting import Projecting
+
+if TYPE_CHECKING:
+    from masquerade.training.method import Method
 
 _CALLED = {  # parts of photos, the first that there is; MPII's publisher keeps its test's joints
     "train": ("train", "training"),
@@ -189,6 +187,19 @@ def _names(given: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.strip() for word in given.split(",") if word.strip()))
 
 
+def guides_of(data: Collection[Any], method: Method) -> Collection[Any] | Sequence[Signal]:
+    """Public recordings beside the private ones, where a method needs some."""
+    if not method.HAS_SUBSPACE:
+        return ()
+    if "public" not in data.parts:
+        raise ValueError(
+            f"Expected a data set with a public part for {method.name}, which finds its subspace "
+            f"by public recordings, got {data.ABOUT.title}; use dp_sgd or feature_dp, or train in "
+            "Python with public= recordings of your own."
+        )
+    return data.part("public")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WrappedVideos(Collection[Video]):
     """A collection of which only the recordings themselves change on their way.
@@ -248,19 +259,6 @@ class WrappedVideos(Collection[Video]):
 
     def _find(self) -> Sequence[Labels]:
         return self.unmasked.labels
-
-
-def guides_of(data: Collection[Any], method: Method) -> Collection[Any] | Sequence[Signal]:
-    """Public recordings beside the private ones, where a method needs some."""
-    if not isinstance(method, Projecting):
-        return ()
-    if "public" not in data.parts:
-        raise ValueError(
-            f"Expected a data set with a public part for {method.name}, which finds its subspace "
-            f"by public recordings, got {data.ABOUT.title}; use dp_sgd or feature_dp, or train in "
-            "Python with public= recordings of your own."
-        )
-    return data.part("public")
 
 
 def probe_file(path: Path | str, *, max_pixels: int = MAX_PIXELS) -> probe.Contents:

@@ -18,15 +18,15 @@ from typing import Any
 from masquerade import _json
 from masquerade import ledger as ledgers
 from masquerade._formatting import about_bytes, about_seconds, counted
-from masquerade.guarantee import UnitName
+from masquerade.guarantee import Unit, UnitName
 from masquerade.io.video.probe import Counting
 from masquerade.ledger.content import Content
 from masquerade.mechanism import Mechanism, Shapes, Streams
 from masquerade.mechanisms import expected_view
 from masquerade.noise import Noise
-from masquerade.publish.bills import refuse_rehearsal
+from masquerade.publish.bills import bill_of, refuse_rehearsal
 from masquerade.publish.folder import Job, Outcome, Work, about_names, check_names, failed, plan
-from masquerade.publish.recording import Options, released
+from masquerade.publish.recording import Options, ReleasedFilm, ReleasedTable, released
 from masquerade.publish.sources import Film, Recording, find, glance
 from masquerade.publish.spine import Place, check_room, final_name, recognised
 from masquerade.result import Answer
@@ -163,15 +163,15 @@ class DryRun:
 
     def of_file(self, source: Path, target: Path) -> Answer:
         """What a release of one file would promise."""
-        found, stands = self._probed(source, target)
+        made, stands = self._probed(source, target)
         lines = ["Nothing was written."]
         if stands:
             lines.append("Its output stands there already; nothing would be spent.")
         elif self.ledger is not None:
             has_sound = self.options.saving.keep_sound
-            self.ledger.quote(found.content, self.mechanism, with_sound=has_sound)
+            self.ledger.quote(made.found.content, self.mechanism, with_sound=has_sound)
             lines.append(_AFFORDED)
-        answer = self._promise(source, target, found)
+        answer = self._promise(made)
         return replace(answer, lines=lines + answer.lines)
 
     def of_folder(self, source: Path, target: Path, work: Work) -> Answer:
@@ -217,9 +217,10 @@ class DryRun:
         refused = []
         for job in jobs:
             try:
-                found, stands = self._probed(job.source, job.target, is_in_folder=True)
-                charged = {} if self.ledger is None or stands else {job.source: found.content}
-                previews[job.source] = self._promise(job.source, job.target, found)
+                made, stands = self._probed(job.source, job.target, is_in_folder=True)
+                is_asked = self.ledger is not None and not stands
+                charged = {job.source: made.found.content} if is_asked else {}
+                previews[job.source] = self._promise(made)
                 asked |= charged
             except (ValueError, OSError, RuntimeError) as error:
                 refused.append(failed(job.source, error))
@@ -240,7 +241,7 @@ class DryRun:
 
     def _probed(
         self, source: Path, target: Path, *, is_in_folder: bool = False
-    ) -> tuple[Recording, bool]:
+    ) -> tuple[ReleasedFilm | ReleasedTable, bool]:
         """What is there, and whether its output stands already; refuses what a run would."""
         refuse_rehearsal(self.ledger, self.noise)
         target = final_name(target, self.noise)
@@ -255,22 +256,31 @@ class DryRun:
             found = find(source, heading=heading, limits=limits, is_charged=is_charged)
         made = released(found, self.mechanism, target, self.options)
         if place.stands:
-            recognised(made, place, made.bill(self.ledger, self.noise))
-        return found, place.stands
+            bill = bill_of(
+                self.ledger,
+                self.noise,
+                lambda: found.content,
+                self.mechanism,
+                with_sound=self.options.saving.keep_sound,
+            )
+            recognised(made, place, bill)
+        return made, place.stands
 
-    def _promise(self, source: Path, target: Path, found: Recording) -> Answer:
+    def _promise(self, made: ReleasedFilm | ReleasedTable) -> Answer:
         """Guarantee, what to expect, time and size, and how much of a person one unit covers."""
         mechanism, options, is_rehearsal = self.mechanism, self.options, self.noise.is_rehearsal
-        shapes = found.shapes
-        guarantee = mechanism.guarantee(shapes).as_released(
+        found, plan, shapes = made.found, made.plan, made.shapes
+        guarantee = plan.guarantee.as_released(
             with_sound=options.saving.keep_sound,
             with_times=isinstance(found, Film) and bool(found.contents.times),
             is_rehearsal=is_rehearsal,
         )
-        error = mechanism.expected_error(shapes)
+        error = plan.expected_error
         seconds = estimate_seconds(mechanism, shapes, is_charged=self.ledger is not None)
-        size = estimate_size(mechanism, shapes, suffix=target.suffix, is_exact=options.saving.exact)
-        sight = expected_view.expected(mechanism, source, shapes)
+        size = estimate_size(
+            mechanism, shapes, suffix=made.target.suffix, is_exact=options.saving.exact
+        )
+        sight = expected_view.expect(plan, shapes, is_video=isinstance(found, Film))
         first, *others = explain(guarantee)
         lines = [first, *expected_view.said(sight)]
         if sight in expected_view.USELESS and not options.accept_grey and not is_rehearsal:
@@ -298,7 +308,7 @@ class DryRun:
             "expected_bytes": size,
         }
         if self.person_height is not None:
-            data["person"], said = _person(self.person_height, shapes, mechanism)
+            data["person"], said = _person(self.person_height, shapes, guarantee.unit)
             lines += said
         return Answer(data=data, lines=lines)
 
@@ -311,13 +321,12 @@ def _counted(found: Recording) -> list[str]:
     return [_COUNTED[found.contents.counting].format(frames=frames)]
 
 
-def _person(height: int, shapes: Shapes, mechanism: Mechanism) -> tuple[dict[str, int], list[str]]:
+def _person(height: int, shapes: Shapes, unit: Unit) -> tuple[dict[str, int], list[str]]:
     """How many sites someone covers, beside what the unit covers."""
     if len(shapes) != 1 or len(shapes[0]) != 4:
         raise ValueError("Expected a video for --person-height, got numbers of another shape.")
     frames = shapes[0][0]
     sites = math.ceil(PERSON * height**2)
-    unit = mechanism.guarantee(shapes).unit
     lines = [
         f"A standing person {height} pixels tall covers about {sites} sites of a frame "
         f"({PERSON} of the height squared), {sites * frames} if seen in all {frames} frames."

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -24,7 +25,7 @@ from masquerade.guarantee import Kind
 from masquerade.io import atomic, signatures
 from masquerade.io.video import write as writer
 from masquerade.ledger import Ledger
-from masquerade.mechanism import Shapes
+from masquerade.mechanism import Plan, Shapes
 from masquerade.networks.network import Network, network_class
 from masquerade.noise import Noise
 from masquerade.publish.bills import NoRunBill, bill_for, cost_of, cost_of_votes
@@ -78,7 +79,7 @@ class FirstWeights:
         if before.get("origin") != "protected":
             return []
         shapes = tuple(tuple(shape) for shape in before["shapes"])
-        return [promise_from(before["mechanism"], before["fields"]).stated(shapes).event]
+        return [promise_from(before["mechanism"], before["fields"]).plan(shapes).event]
 
     def check_same(self) -> None:
         """Refuse a file that was changed since it was looked at."""
@@ -361,6 +362,11 @@ class _Model:
     def shapes(self) -> Shapes:
         return self.run.shapes
 
+    @cached_property
+    def plan(self) -> Plan:
+        """What is promised for these."""
+        return self.promise.plan(self.shapes)
+
     @property
     def along(self) -> tuple[str, ...]:
         """Public pictures to be looked at, where a method has some."""
@@ -370,16 +376,10 @@ class _Model:
     def _sheet(self) -> np.ndarray | None:
         return self.run.sheet if isinstance(self.run, Reading) else None
 
-    def write_with(
+    def write(
         self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
     ) -> Mapping[str, int]:
-        """Learn, and write the public pictures that were learned from."""
-        assert self._sheet is not None  # or nothing went along
-        self.write(stream, noise)
-        writer.write(others[SHEET], [self._sheet], suffix=".png", rate=Fraction(1))
-        return {}
-
-    def write(self, stream: BinaryIO, noise: Noise) -> None:
+        """Learn; beside the model are the public pictures that were learned from."""
         learned: dict[str, Any] = {"learned": public_part_of(self.of)}
         learned[FIRST_WEIGHTS] = self.first.origin or "random"
         run = self.run
@@ -392,6 +392,9 @@ class _Model:
             net = run.student(labels)
         names = outputs_of(self.of, self.network.KIND)
         stream.write(model_file.encoded(net, self.network, names, learned))
+        if self._sheet is not None:
+            writer.write(others[SHEET], [self._sheet], suffix=".png", rate=Fraction(1))
+        return {}
 
 
 def refuse_standing(target: Path) -> None:

@@ -24,7 +24,7 @@ from masquerade.errors import BadInput
 from masquerade.guarantee import WHOLE_FILE, Unit, UnitName
 from masquerade.io import atomic, video
 from masquerade.ledger import Ledger, words
-from masquerade.mechanism import Mechanism, Shapes, VideoMechanism
+from masquerade.mechanism import Mechanism, Plan, Shapes, VideoMechanism
 from masquerade.publish.audits import audit_game
 from masquerade.publish.receipts import Checked, promise_of, published_files, read_checked
 from masquerade.publish.sources import Numbers, find
@@ -154,12 +154,12 @@ def section(receipt: Receipt, *, name: str = "") -> Section | None:
     mechanism, shapes = promise_of(receipt), receipt.shapes
     if _frames(mechanism, shapes) > _LONG and promised.unit.name in WHOLE_FILE:
         return None  # which takes minutes
-    measured = _left(mechanism, shapes)
+    plan = mechanism.plan(shapes)
+    measured, is_seen = _left(plan), plan.visible_share is not None
     if measured is None or "epsilon" not in mechanism.fields():
         return None
-    is_seen = mechanism.visible(shapes) is not None
     most = math.inf if is_seen else _OFF * measured  # what is further off would flatten the rest
-    curves = _curves_report_frontier(mechanism, shapes, most)
+    curves = _curves_report_frontier(mechanism, shapes, most, is_seen=is_seen)
     if not curves:
         return None
     label = "left of the picture, %" if is_seen else "a number is off by about"
@@ -171,9 +171,10 @@ def section(receipt: Receipt, *, name: str = "") -> Section | None:
     return Section(title=title, body=body, part=PagePart.FRONTIER)
 
 
-def _curves_report_frontier(mechanism: Any, shapes: Shapes, most: float) -> list[plots.ChoiceCurve]:
+def _curves_report_frontier(
+    mechanism: Any, shapes: Shapes, most: float, *, is_seen: bool
+) -> list[plots.ChoiceCurve]:
     """The release's own unit first, then others whose curves are not the same."""
-    is_seen = mechanism.visible(shapes) is not None
     changes = _OF_FILMS if is_seen else _OF_NUMBERS
     has_others = {"unit", "pixels"} <= set(mechanism.fields())
     has_others = has_others and _frames(mechanism, shapes) <= _VERY_LONG
@@ -193,16 +194,16 @@ def _curves_report_frontier(mechanism: Any, shapes: Shapes, most: float) -> list
 
 def _curve(mechanism: Any, shapes: Shapes, most: float, *, says: str) -> plots.ChoiceCurve | None:
     """One mechanism at several epsilons, where it is no further off than ``most``."""
-    points = []
+    points, unit = [], ""
     few = _frames(mechanism, shapes) > _LONG
     for epsilon in _EPSILONS[2::2] if few else _EPSILONS:
-        one = replace(mechanism, epsilon=epsilon)
-        left = _left(one, shapes)
+        plan = replace(mechanism, epsilon=epsilon).plan(shapes)
+        left, unit = _left(plan), _named(plan.guarantee.unit)
         if left is not None and left <= most:
-            points.append((100 * one.guarantee(shapes).noticed, left))
+            points.append((100 * plan.guarantee.noticed, left))
     if len(points) < 2:
         return None
-    name = f"protected: {_named(mechanism.guarantee(shapes).unit)}{says}"
+    name = f"protected: {unit}{says}"
     noticed, left_of = zip(*points, strict=True)
     return plots.ChoiceCurve(name=name, noticed=noticed, left=left_of)
 
@@ -219,10 +220,9 @@ def _frames(mechanism: Mechanism, shapes: Shapes) -> int:
     return shapes[0][0] if isinstance(mechanism, VideoMechanism) else 1
 
 
-def _left(mechanism: Mechanism, shapes: Shapes) -> float | None:
+def _left(plan: Plan) -> float | None:
     """Share of a picture's variation, or the noise on a number."""
-    share = mechanism.visible(shapes)
-    return mechanism.expected_error(shapes) if share is None else 100 * share
+    return plan.expected_error if plan.visible_share is None else 100 * plan.visible_share
 
 
 def _named(unit: Unit) -> str:

@@ -329,21 +329,21 @@ def sign_receipt(path: Path | str, key: Path | str) -> str:
 def _compared_with_mechanism(receipt: Receipt) -> Receipt:
     """The receipt, in the words of this version, if it promises what the mechanism does."""
     try:
-        stated = promise_of(receipt).stated(receipt.shapes)
+        plan = promise_of(receipt).plan(receipt.shapes)
     except ImportError:
         raise
     except Exception as error:  # its fields may be anything
         raise BadInput(f"Expected a mechanism and fields that we know; {error}") from error
     is_rehearsal = receipt.is_rehearsal
     try:
-        guarantee = stated.guarantee.as_released(
+        guarantee = plan.guarantee.as_released(
             with_sound=receipt.kept_sound,
             with_times=receipt.kept_times,
             is_rehearsal=is_rehearsal,
         )
     except ValueError as error:
         raise BadInput(f"Expected a release that can have been made; {error}") from error
-    event = NoGuaranteeDpEvent("rehearsal") if is_rehearsal else stated.event
+    event = NoGuaranteeDpEvent("rehearsal") if is_rehearsal else plan.event
     is_ours = receipt.code_version == __version__
     is_same = _alike(event_to_json(receipt.dp_event), event_to_json(event))
     if not is_same or not _covers(receipt.guarantee, guarantee, is_ours=is_ours):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from abc import abstractmethod
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +22,7 @@ from masquerade.ledger.content import Content
 from masquerade.mechanism import (
     Heuristic,
     Mechanism,
+    Plan,
     Shapes,
     Streams,
     Studies,
@@ -42,7 +44,7 @@ from masquerade.publish.sources import (
     Unchanged,
     find,
 )
-from masquerade.publish.spine import Bill, IfStanding, placed, publish
+from masquerade.publish.spine import IfStanding, placed, publish
 from masquerade.receipt import Release, along_path, canonical_sha256, receipt_path, write_receipt
 from masquerade.recordings import Photo, Video
 from masquerade.wording import REPLACED
@@ -113,10 +115,12 @@ def release_value(
         ValueError: if nothing but noise would be left, and that is not accepted.
     """
     noise, shapes = noise or Noise(), shapes_of(value)
-    mechanism.guarantee(shapes)
+    plan = mechanism.plan(shapes)
     mechanism.check(value)
     if not (accept_grey or noise.is_rehearsal):
-        expected_view.refuse_useless(mechanism, isinstance(value, Video | Photo), shapes)
+        expected_view.refuse_useless(
+            mechanism, plan, shapes, is_video=isinstance(value, Video | Photo)
+        )
     bill = bill_of(ledger, noise, partial(Content.of, value), mechanism)
     bill.reserve()
     try:
@@ -127,11 +131,11 @@ def release_value(
         raise
     digest = canonical_sha256(published)
     receipt = write_receipt(
-        mechanism, shapes=shapes, noise=noise, output_sha256=digest, **bill.charged
+        mechanism, plan, shapes=shapes, noise=noise, output_sha256=digest, **bill.charged
     )
     if late := bill.settle(receipt):
         raise late
-    return Release(value=published, receipt=receipt)
+    return Release(value=published, receipt=receipt, plan=plan)
 
 
 def release_file(
@@ -164,15 +168,10 @@ def release_file(
         FileExistsError: if the target stands there without a receipt of this very release.
         ValueError: if nothing but noise would be left, and ``options`` do not accept that.
     """
-    atomic.sweep(Path(target).parent)
-    return release_swept(
-        Path(source),
-        Path(target),
-        mechanism,
-        noise=noise or Noise(),
-        ledger=ledger,
-        options=options or Options(),
-    )
+    source, target = Path(source), Path(target)
+    noise, options = noise or Noise(), options or Options()
+    atomic.sweep(target.parent)
+    return release_swept(source, target, mechanism, noise=noise, ledger=ledger, options=options)
 
 
 def release_swept(
@@ -186,21 +185,19 @@ def release_swept(
 ) -> Release[Path]:
     """The same where somebody has swept: if each of many did it, each would look at all others."""
     with placed(target, noise=noise, source=source, if_standing=options.if_standing) as place:
-        found = find(
-            source,
-            heading=options.heading,
-            limits=options.limits,
-            is_charged=ledger is not None,
-        )
+        heading, limits, is_charged = options.heading, options.limits, ledger is not None
+        found = find(source, heading=heading, limits=limits, is_charged=is_charged)
         made = released(found, mechanism, place.target, options)
         if not (place.stands or options.accept_grey or noise.is_rehearsal):
-            expected_view.refuse_useless(mechanism, isinstance(found, Film), found.shapes)
-        bill = made.bill(ledger, noise)
+            is_video = isinstance(found, Film)
+            expected_view.refuse_useless(mechanism, made.plan, found.shapes, is_video=is_video)
+        has_sound = options.saving.keep_sound
+        bill = bill_of(ledger, noise, lambda: found.content, mechanism, with_sound=has_sound)
         with devices.on(options.device):
             return publish(made, place, noise=noise, bill=bill)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class _Made:
     """A recording under a mechanism, for `doors.publish`; what cannot be written is refused.
 
@@ -214,18 +211,19 @@ class _Made:
     promise: Mechanism
     target: Path
     options: Options
+    shapes: Shapes = field(init=False)  # public, of what is released
+    plan: Plan = field(init=False)
+    saved: dict[str, Any] = field(init=False)  # what the receipt says of the saving
+    along: tuple[str, ...] = field(default=(), init=False)  # companions of a film, by suffixes
 
-    @property
-    def shapes(self) -> Shapes:
-        """The public shapes of what is released."""
-        return self.found.shapes
+    def __post_init__(self) -> None:
+        saving, self.shapes = self.options.saving, self.found.shapes
+        self.saved = {"is_exact": saving.exact, "kept_sound": saving.keep_sound}
+        self._check()
 
-    def bill(self, ledger: ledgers.Ledger | None, noise: Noise) -> Bill:
-        """Who pays for it."""
-        has_sound = self.options.saving.keep_sound
-        return bill_of(
-            ledger, noise, lambda: self.found.content, self.promise, with_sound=has_sound
-        )
+    @abstractmethod
+    def _check(self) -> None:
+        """Plan it, and refuse what cannot be written."""
 
     def _refuse_unhidden(self, got: str) -> None:
         """Stop a heuristic that hides nobody, before its output has a name; nothing was spent."""
@@ -240,49 +238,47 @@ class _Made:
                 "Python, Options(accept_unhidden=True)); else choose another mechanism, or cut it."
             )
 
-    @property
-    def saved(self) -> Mapping[str, Any]:
-        """What the receipt says of the saving."""
-        return {"is_exact": self.options.saving.exact, "kept_sound": self.options.saving.keep_sound}
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class ReleasedTable(_Made):
     """An array file under a mechanism: all at once."""
 
     found: Numbers
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         """The mechanism takes the values, and the target's format can hold them."""
         if self.options.saving.keep_sound:
             raise ValueError("Expected a video to keep the sound of, got an array file.")
-        self.promise.guarantee(self.shapes)
+        self.plan = self.promise.plan(self.shapes)
         self.promise.check(self.found.value)
         arrays.writer(self.target, self.found.table)
 
-    def write(self, stream: BinaryIO, noise: Noise) -> None:
+    def write(
+        self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
+    ) -> Mapping[str, int]:
         """Release all numbers, then write them."""
         numbers = arrays_of(self.promise.apply(self.found.value, noise))
         if all(map(np.array_equal, numbers, arrays_of(self.found.value))):
             self._refuse_unhidden(_LEFT)
         arrays.writer(self.target, replace(self.found.table, arrays=numbers))(stream)
+        return {}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class ReleasedFilm(_Made):
-    """A video under a mechanism: decoded, released and encoded frame by frame.
-
-    Memory does not grow with the length.
-    """
+    """A video under a mechanism: decoded, released and encoded frame by frame, however long."""
 
     found: Film
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         """The mechanism works frame by frame, and the target's format can hold them."""
         mechanism, path, target = self.promise, self.found.path, self.target
         if not isinstance(mechanism, Streams):
             raise ValueError(f"Expected a mechanism for videos, got {mechanism.name}.")
-        _check_export(mechanism, path, target)
+        if isinstance(mechanism, Studies):
+            self.along = mechanism.ALONG
+        self.saved["kept_times"] = bool(self.found.contents.times)
+        self._check_export(path)
         if target.suffix.lower() not in video.WRITABLE:
             raise ValueError(
                 f"Expected a video to become a video, got {target.name}; choose one of "
@@ -290,13 +286,24 @@ class ReleasedFilm(_Made):
             )
         if self.options.saving.keep_sound:
             audio.check(path, suffix=target.suffix)
-        guarantee = mechanism.guarantee(self.shapes)
+        self.plan = mechanism.plan(self.shapes)
         if self.options.saving.keep_sound:
-            guarantee.with_sound()
+            self.plan.guarantee.with_sound()
         mechanism.check(np.empty((1, *self.shapes[0][1:]), np.uint8))
         self.film.check()
 
-    @property
+    def _check_export(self, source: Path) -> None:
+        """What a mechanism writes for its owner must not stand where the public output goes."""
+        export = getattr(self.promise, "export", None)
+        others = [along_path(self.target, suffix) for suffix in self.along]
+        taken = (source, self.target, receipt_path(self.target), *others)
+        if export is not None and Path(export).resolve() in [path.resolve() for path in taken]:
+            raise ValueError(
+                f"Expected a place of its own for the private export, got {export}, which is the "
+                "input, the output or what goes with it; choose another name."
+            )
+
+    @cached_property
     def film(self) -> write.Outline:
         """What is written, in public words."""
         contents = self.found.contents
@@ -312,44 +319,44 @@ class ReleasedFilm(_Made):
             exact=self.options.saving.exact,
         )
 
-    @property
-    def saved(self) -> Mapping[str, Any]:
-        """The same, and whether frames keep times of their own."""
-        return {**super().saved, "kept_times": bool(self.found.contents.times)}
-
-    @property
-    def along(self) -> tuple[str, ...]:
-        """What the mechanism publishes with a film, by suffixes."""
-        return self.promise.ALONG if isinstance(self.promise, Studies) else ()
-
-    def write(self, stream: BinaryIO, noise: Noise) -> None:
-        """Read, release and write as one stream, on three threads."""
-        assert isinstance(self.promise, Streams)  # or it had not been made
-        with devices.one_thread(), bars(is_shown=self.options.is_watched) as progress:
-            self._release(self.promise, Unchanged(self.found), stream, noise, progress)
-
-    def write_with(
+    def write(
         self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
     ) -> Mapping[str, int]:
-        """Read it twice: to look at all of it, then to release and write it."""
-        assert isinstance(self.promise, Studies)  # or nothing went along
+        """Read, release and write as one stream, on three threads.
+
+        A mechanism that has companions reads it once more before, to look at all of it.
+        """
+        with devices.one_thread(), bars(is_shown=self.options.is_watched) as progress:
+            if others:
+                return self._release_studied(stream, others, noise, progress)
+            assert isinstance(self.promise, Streams)  # or it had not been made
+            self._release(self.promise, Unchanged(self.found), stream, noise, progress)
+            return {}
+
+    def _release_studied(
+        self,
+        stream: BinaryIO,
+        others: Mapping[str, BinaryIO],
+        noise: Noise,
+        progress: Progress,
+    ) -> Mapping[str, int]:
+        assert isinstance(self.promise, Studies)  # or there were no others
         contents, first = self.found.contents, Unchanged(self.found, is_marked=True)
         again = Unchanged(self.found, is_marked=True)
-        with devices.one_thread(), bars(is_shown=self.options.is_watched) as progress:
-            with contextlib.closing(self._read(first)) as frames:
-                looked_at = progress.track(frames, total=contents.frames, description="looking")
-                studied = self.promise.studied(
-                    iter(looked_at), contents.shape, rate_hz=float(contents.rate), noise=noise
-                )
-                with contextlib.closing(studied):
-                    first.check(rest=frames)
-                    self._release(studied, again, stream, noise, progress)
-                    again.check_same(first)
-                    if studied.counted.get(REPLACED) == 0:
-                        self._refuse_unhidden(_NO_AVATAR)
-                    for suffix, other in others.items():
-                        studied.write_along(suffix, other)
-                    return studied.counted
+        with contextlib.closing(self._read(first)) as frames:
+            looked_at = progress.track(frames, total=contents.frames, description="looking")
+            studied = self.promise.studied(
+                iter(looked_at), contents.shape, rate_hz=float(contents.rate), noise=noise
+            )
+            with contextlib.closing(studied):
+                first.check(rest=frames)
+                self._release(studied, again, stream, noise, progress)
+                again.check_same(first)
+                if studied.counted.get(REPLACED) == 0:
+                    self._refuse_unhidden(_NO_AVATAR)
+                for suffix, other in others.items():
+                    studied.write_along(suffix, other)
+                return studied.counted
 
     def _read(self, same: Unchanged) -> Generator[np.ndarray, None, None]:
         return streams.ahead(same.frames(), room=streams.room_for(self.film.frame_bytes))
@@ -382,19 +389,7 @@ def released(
     found: Recording, mechanism: Mechanism, target: Path, options: Options
 ) -> ReleasedFilm | ReleasedTable:
     """What a mechanism makes of a recording; refuses what cannot be released or written."""
+    given: dict[str, Any] = {"promise": mechanism, "target": target, "options": options}
     if isinstance(found, Film):
-        return ReleasedFilm(found=found, promise=mechanism, target=target, options=options)
-    return ReleasedTable(found=found, promise=mechanism, target=target, options=options)
-
-
-def _check_export(mechanism: Mechanism, source: Path, target: Path) -> None:
-    """What a mechanism writes for its owner must not stand where the public output goes."""
-    export = getattr(mechanism, "export", None)
-    along = mechanism.ALONG if isinstance(mechanism, Studies) else ()
-    others = [along_path(target, suffix) for suffix in along]
-    taken = (source, target, receipt_path(target), *others)
-    if export is not None and Path(export).resolve() in [path.resolve() for path in taken]:
-        raise ValueError(
-            f"Expected a place of its own for the private export, got {export}, which is the "
-            "input, the output or what goes with it; choose another name."
-        )
+        return ReleasedFilm(found=found, **given)
+    return ReleasedTable(found=found, **given)

@@ -1,6 +1,6 @@
-"""The frames of a film as they were when it was probed, and whether they come out like that.
+"""Private files, probed: readable, whole, of a public shape, and read when they are needed.
 
-Private files, probed: readable, whole, of a public shape, and read when they are needed.
+Frames of a film that is read again are those that were probed, or it is an error.
 """
 
 from __future__ import annotations
@@ -132,12 +132,12 @@ class Numbers:
 
     table: arrays.ArrayFile
 
-    @property
+    @cached_property
     def value(self) -> Value:
         """One array, or all of a .npz jointly."""
         return self.table.arrays if self.table.names else self.table.arrays[0]
 
-    @property
+    @cached_property
     def shapes(self) -> Shapes:
         """Of every array: public, of what would be released."""
         return shapes_of(self.value)

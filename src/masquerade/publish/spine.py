@@ -1,22 +1,17 @@
-"""The one way out: whatever is published takes these steps, in this order.
+"""The one spine: whatever is published takes these steps, in this order.
 
 place    where it goes, what may be refused beforehand, whether it stands already
-probe    what it is in public words: its shape, and so its guarantee and its event
+plan     what it is in public words: its shape, and so its guarantee and its event, computed once
 reserve  what it costs, under a bill: the spend is on disk before anything else happens
-stage    write it under a temporary name beside its target
+write    it and its companions, such as masks, under temporary names beside its target
 receipt  what was done and what is promised, tied to the bytes, and signed
 settle   the bill, for this output and no other
-name     the receipt first, then its signature and what goes along with the output, then the output
+name     the receipt first, then its signature and the companions, then the output
 
 A crash anywhere leaves the budget spent and nothing half-published; no output ever stands without
 its receipt and its recorded spend. Recordings, folders of them, models and students differ in what
-they write, and in nothing else.
-
-Files that are published with an output and have its name, such as masks: all of them or none.
-
-They are staged like the output and named after the receipt and before the output, so that whoever
-sees the output sees all. The receipt holds their SHA-256: what a stopped run has left is known by
-it, and nothing else that stands under such a name is ever replaced or removed.
+they write, and in nothing else. The receipt holds the SHA-256 of companions: what a stopped run has
+left is known by it, and nothing else that stands under such a name is ever replaced or removed.
 """
 
 from __future__ import annotations
@@ -28,101 +23,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol
 
 from masquerade.errors import BadInput
 from masquerade.io import atomic, signatures
 from masquerade.io.interrupts import Stops, heard
 from masquerade.io.signatures import Signing
-from masquerade.mechanism import Shapes
+from masquerade.mechanism import Plan, Shapes
 from masquerade.noise import Noise
 from masquerade.publish.receipts import read_checked
 from masquerade.receipt import Promise, Receipt, Release, along_path, receipt_path, write_receipt
-
-
-class Writes(Protocol):
-    """What writes one file alone."""
-
-    def write(self, stream: BinaryIO, noise: Noise) -> None:
-        """Do the work, and write what may be seen."""
-
-
-@runtime_checkable
-class Accompanied(Protocol):
-    """What may be published together with other files, such as masks; all or none of them."""
-
-    @property
-    def along(self) -> tuple[str, ...]:
-        """The suffixes of the others, which have the output's name; none: it goes alone."""
-
-    def write_with(
-        self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
-    ) -> Mapping[str, int]:
-        """Do the work and write all of them; what the receipt states in numbers."""
-
-
-@contextlib.contextmanager
-def staged(thing: Writes, target: Path) -> Iterator[dict[str, atomic.Part]]:
-    """New files beside the output, by their suffixes; what stands there is never replaced."""
-    with contextlib.ExitStack() as stack:
-        yield {
-            suffix: stack.enter_context(atomic.staged(along_path(target, suffix), replaces=False))
-            for suffix in _suffixes(thing)
-        }
-
-
-def _suffixes(thing: Writes) -> tuple[str, ...]:
-    return thing.along if isinstance(thing, Accompanied) else ()
-
-
-def write(
-    thing: Writes, output: atomic.Part, others: Mapping[str, atomic.Part], noise: Noise
-) -> dict[str, Any]:
-    """Do the work; what the receipt says of the files that go along."""
-    if not others or not isinstance(thing, Accompanied):
-        thing.write(output.stream, noise)
-        return {}
-    streams = {suffix: part.stream for suffix, part in others.items()}
-    counted = thing.write_with(output.stream, streams, noise)
-    return {
-        "along": {suffix: part.seal() for suffix, part in others.items()},
-        "counted": dict(counted),
-    }
-
-
-def refuse_strangers(thing: Writes, target: Path) -> None:
-    """A file that would go along has its place free, or a run of ours has left it there.
-
-    Raises:
-        FileExistsError: if it is another's.
-    """
-    ours = left(target)
-    for suffix in _suffixes(thing):
-        path = along_path(target, suffix)
-        if path in (target, receipt_path(target)):
-            raise ValueError(f"Expected another name for the output than {target}; it is taken.")
-        if (path.exists() or path.is_symlink()) and path not in ours:
-            raise FileExistsError(
-                f"{path} stands there and is no output of this release, so it is not replaced. "
-                "Move it away, or choose another name."
-            )
-
-
-def left(target: Path) -> list[Path]:
-    """The files beside an output that its receipt names, if they are the very ones."""
-    try:
-        receipt = Receipt.from_json(receipt_path(target).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    found = {along_path(target, suffix): digest for suffix, digest in receipt.along.items()}
-    return [path for path, digest in found.items() if _sha256(path) == digest]
-
-
-def _sha256(path: Path) -> str | None:
-    if path.is_symlink() or not path.is_file():
-        return None
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class IfStanding(StrEnum):
@@ -145,11 +55,21 @@ class Publishable(Protocol):
         """The public numbers that, with its fields, decide what is promised."""
 
     @property
+    def plan(self) -> Plan:
+        """What is promised for these."""
+
+    @property
     def saved(self) -> Mapping[str, Any]:
         """How it is written, as the receipt has it; empty where there is no choice."""
 
-    def write(self, stream: BinaryIO, noise: Noise) -> None:
-        """Do the work, and write what may be seen."""
+    @property
+    def along(self) -> tuple[str, ...]:
+        """The suffixes of its companions, which have the output's name; none: it goes alone."""
+
+    def write(
+        self, stream: BinaryIO, others: Mapping[str, BinaryIO], noise: Noise
+    ) -> Mapping[str, int]:
+        """Do the work, and write what may be seen; what the receipt states in numbers."""
 
 
 class Bill(Protocol):
@@ -242,36 +162,54 @@ def placed(
 
 
 def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Release[Path]:
-    """Reserve, stage, receipt, settle, name; or recognise what stands there already."""
-    target, old = place.target, stamp(place.target)
+    """Reserve, write, receipt, settle, name; or recognise what stands there already."""
+    target, plan, old = place.target, thing.plan, stamp(place.target)
     if place.stands:
         done = recognised(thing, place, bill)
-        return _settled(done, bill.settle(done.receipt))  # a crash may have come before it
-    refuse_strangers(thing, target)
+        if late := bill.settle(done.receipt):  # a crash may have come before it
+            raise _unsettled(target, late) from late
+        return done
+    if thing.along:
+        _refuse_strange_companions(thing.along, target)
     signing = Signing() if noise.is_rehearsal else signatures.find()
     try:
         bill.reserve()
         if not place.replaces:  # a run was stopped before its output had its name
             _forget_receipt(target)
-        with (
-            atomic.keep_closed(None),  # it is paid for
-            atomic.staged(target, replaces=place.replaces) as output,
-            staged(thing, target) as others,
-        ):
-            told = write(thing, output, others, noise)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(atomic.keep_closed(None))  # it is paid for
+            output = stack.enter_context(atomic.staged(target, replaces=place.replaces))
+            others = {
+                suffix: stack.enter_context(
+                    atomic.staged(along_path(target, suffix), replaces=False)
+                )
+                for suffix in thing.along
+            }
+            streams = {suffix: part.stream for suffix, part in others.items()}
+            numbers = thing.write(output.stream, streams, noise)
             receipt = write_receipt(
                 thing.promise,
+                plan,
                 shapes=thing.shapes,
                 noise=noise,
+                along={suffix: part.seal() for suffix, part in others.items()},
+                counted=dict(numbers),
                 output_sha256=output.seal(),
-                **told,
                 **thing.saved,
                 **bill.charged,
             )
-            with _staged_receipt(receipt, place, signing) as (beside, *signed):
-                place.stops.raise_lost()
-                late = bill.settle(receipt)
-                place.name(output, beside, [*signed, *others.values()])
+            beside, data = receipt_path(target), receipt.to_json().encode()
+            written = {beside: data}  # and, if there is a key, the signature of these very bytes
+            if signing.key is not None:
+                written[signatures.beside(beside)] = signatures.sign(data, signing.key)
+            papers = []
+            for path, text in written.items():
+                papers.append(stack.enter_context(atomic.staged(path, replaces=place.replaces)))
+                papers[-1].stream.write(text)
+                papers[-1].seal()
+            place.stops.raise_lost()
+            late = bill.settle(receipt)
+            place.name(output, papers[0], [*papers[1:], *others.values()])
     except Exception as error:
         if bill.charged:
             error.add_note(bill.spent)
@@ -284,27 +222,11 @@ def publish(thing: Publishable, place: Place, *, noise: Noise, bill: Bill) -> Re
         receipt=receipt,
         signed_by=signing.key_sha256,
         signing_notes=signing.notes,
+        plan=plan,
     )
-    return _settled(done, late)
-
-
-@contextlib.contextmanager
-def _staged_receipt(
-    receipt: Receipt, place: Place, signing: Signing
-) -> Iterator[list[atomic.Part]]:
-    """The receipt beside its output and, if there is a key, the signature of its very bytes."""
-    path, data = receipt_path(place.target), receipt.to_json().encode()
-    written = {path: data}
-    if signing.key is not None:
-        written[signatures.beside(path)] = signatures.sign(data, signing.key)
-    with contextlib.ExitStack() as stack:
-        parts = []
-        for each, held in written.items():
-            part = stack.enter_context(atomic.staged(each, replaces=place.replaces))
-            part.stream.write(held)
-            part.seal()
-            parts.append(part)
-        yield parts
+    if late:
+        raise _unsettled(target, late) from late
+    return done
 
 
 def recognised(thing: Publishable, place: Place, bill: Bill) -> Release[Path]:
@@ -335,16 +257,14 @@ def recognised(thing: Publishable, place: Place, bill: Bill) -> Release[Path]:
             f"file it was made from. --resume to keep it. {remedy}"
         )
     signed_by = signed.key_sha256 if signed is not None and signed.is_verified else None
-    return Release(value=target, receipt=receipt, stood=True, signed_by=signed_by)
+    return Release(value=target, receipt=receipt, stood=True, signed_by=signed_by, plan=thing.plan)
 
 
-def _settled(done: Release[Path], late: Exception | None) -> Release[Path]:
-    if late is None:
-        return done
-    raise type(late)(
-        f"{done.value} stands and its spend is recorded, but that it stands could not be: {late} "
+def _unsettled(target: Path, late: Exception) -> Exception:
+    return type(late)(
+        f"{target} stands and its spend is recorded, but that it stands could not be: {late} "
         "Run the same command again to settle it; nothing more is spent."
-    ) from late
+    )
 
 
 def _left(target: Path, old: tuple[int, int] | None) -> str:
@@ -425,8 +345,42 @@ def _refuse_stranger(target: Path) -> None:
 
 def _forget_receipt(target: Path) -> None:
     """Remove what goes with an output: the files that its receipt names, signature, receipt."""
-    for path in left(target):
+    for path in _own_companions(target):
         path.unlink(missing_ok=True)
     beside = receipt_path(target)
     signatures.beside(beside).unlink(missing_ok=True)
     beside.unlink(missing_ok=True)
+
+
+def _refuse_strange_companions(suffixes: Sequence[str], target: Path) -> None:
+    """A companion has its place free, or a run of ours has left it there.
+
+    Raises:
+        FileExistsError: if it is another's.
+    """
+    ours = _own_companions(target)
+    for suffix in suffixes:
+        path = along_path(target, suffix)
+        if path in (target, receipt_path(target)):
+            raise ValueError(f"Expected another name for the output than {target}; it is taken.")
+        if (path.exists() or path.is_symlink()) and path not in ours:
+            raise FileExistsError(
+                f"{path} stands there and is no output of this release, so it is not replaced. "
+                "Move it away, or choose another name."
+            )
+
+
+def _own_companions(target: Path) -> list[Path]:
+    """The files beside an output that its receipt names, if they are the very ones."""
+    try:
+        receipt = Receipt.from_json(receipt_path(target).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    found = []
+    for suffix, digest in receipt.along.items():
+        path = along_path(target, suffix)
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as stream:
+                is_own = hashlib.file_digest(stream, "sha256").hexdigest() == digest
+            found += [path] * is_own
+    return found

@@ -20,7 +20,7 @@ from masquerade.training import learner, loop
 from masquerade.training.films import Films
 from masquerade.training.learner import Memory
 from masquerade.training.method import Method
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 from masquerade.training.rows import Rows
 
 # 20 frames, so that three segments of 16 differ (they begin at frames 0, 2 and 4) and yet show all
@@ -92,7 +92,7 @@ def middle(slots: np.ndarray, segments: int) -> np.ndarray:
     return slots if segments == slots.shape[1] else slots[:, [slots.shape[1] // 2]]
 
 
-def taught(net: Any, rows: Rows, method: Method, plan: Plan, *, physical: int = 64) -> Any:
+def taught(net: Any, rows: Rows, method: Method, plan: TrainingPlan, *, physical: int = 64) -> Any:
     """The part of a network that a method trains, after it has learned.
 
     ``physical`` units are computed at once.

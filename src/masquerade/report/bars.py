@@ -51,7 +51,7 @@ def draw_bars(
 
     Example:
         >>> one = Bars(name="DP", values=np.array([0.5, 0.9]), spreads=np.array([0.1, 0.0]))
-        >>> drawn = svg([one], ["walk", "run"], Axes(title="t", x_label="", y_label="share"))
+        >>> drawn = draw_bars([one], ["walk", "run"], Axes(title="t", x_label="", y_label="share"))
         >>> drawn.count('class="bar"'), drawn.count('class="whisker"')
         (2, 1)
     """
@@ -159,7 +159,8 @@ def draw_intervals(spans: list[DrawnSpan], *, says: str, chance: float | None = 
     """Draw one line a figure; a dashed line marks what guessing gets.
 
     Example:
-        >>> drawn = svg([DrawnSpan(name="after", value=0.5, low=0.4, high=0.6)], says="named")
+        >>> span = DrawnSpan(name="after", value=0.5, low=0.4, high=0.6)
+        >>> drawn = draw_intervals([span], says="named")
         >>> drawn.count("<circle"), "50 % (40 to 60)" in drawn
         (1, True)
     """

@@ -161,7 +161,7 @@ def draw_series(series: dict[str, np.ndarray]) -> str:
         series: (T,) under "before" and "published"; values that are not finite are left out.
 
     Example:
-        >>> drawn = svg({"published": np.arange(100.0)})
+        >>> drawn = draw_series({"published": np.arange(100.0)})
         >>> drawn.count("<polyline")
         2
     """
@@ -252,7 +252,7 @@ def draw_frontier(dots: Sequence[Dot], axes: Axes) -> str:
     Example:
         >>> one = Dot(name="blur", given_away=40, low=38, high=42, kept=70)
         >>> two = Dot(name="noise", given_away=33, low=32, high=35, kept=20, is_proved=True)
-        >>> drawn = svg([one, two], Axes(title="t", x_label="attack", y_label="use"))
+        >>> drawn = draw_frontier([one, two], Axes(title="t", x_label="attack", y_label="use"))
         >>> drawn.count("<circle"), drawn.count('class="frontier"')
         (4, 1)
     """
@@ -348,7 +348,7 @@ def draw_choice(curves: Sequence[ChoiceCurve], *, this: tuple[float, float], y_l
 
     Example:
         >>> one = ChoiceCurve(name="one frame", noticed=(1.0, 31.0), left=(2.0, 40.0))
-        >>> drawn = svg([one], this=(31.0, 40.0), y_label="left to see, %")
+        >>> drawn = draw_choice([one], this=(31.0, 40.0), y_label="left to see, %")
         >>> drawn.count("<polyline"), drawn.count('class="this"')
         (1, 1)
     """

@@ -12,7 +12,7 @@ from masquerade._formatting import shown
 from masquerade.accounting.power import power_of
 from masquerade.events import DpEvent
 from masquerade.guarantee import Guarantee, Kind, Relation, Unit, UnitName
-from masquerade.mechanism import Shapes, Stated
+from masquerade.mechanism import Plan, Shapes
 from masquerade.training import votes
 from masquerade.training.method import Promised, check_seed
 from masquerade.training.partition import By
@@ -145,12 +145,12 @@ class Ensemble(Promised):
         """All labels, for an accountant that reads it under ``relation``."""
         return self.ballot(reach).event(relation)
 
-    def stated(self, shapes: Shapes) -> Stated:
+    def plan(self, shapes: Shapes) -> Plan:
         """What a receipt with these public shapes, teachers and reach, must say."""
         teachers, reach = shapes[0]
         if teachers != self.teachers:
             raise ValueError(f"it has {self.teachers} teachers, not {teachers}")
-        return Stated(guarantee=self.guarantee(reach), event=self.event(reach, self.met))
+        return Plan(guarantee=self.guarantee(reach), event=self.event(reach, self.met))
 
     def guarantee(self, reach: int) -> Guarantee:
         """What is promised for the labels, and so for the student."""

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from masquerade import _check
 from masquerade.guarantee import Relation
 from masquerade.training.method import Method
-from masquerade.training.plan import Plan, as_claimed
+from masquerade.training.plan import TrainingPlan, as_claimed
 from masquerade.training.views import Psi
 
 
@@ -69,14 +69,14 @@ class Featured(Method):
         """Psi."""
         return "features"
 
-    def plan(self, units: int) -> Plan:
+    def plan_run(self, units: int) -> TrainingPlan:
         """As every method; as published, with the noise behind which the paper prints epsilon."""
-        secret = super().plan(units)
+        secret = super().plan_run(units)
         if not self.shares_batch or secret.noise_multiplier == 0:
             return secret
         return as_claimed(secret, self.epsilon)
 
-    def _public(self, plan: Plan) -> tuple[str, ...]:
+    def _public(self, plan: TrainingPlan) -> tuple[str, ...]:
         return (
             *super()._public(plan),
             f"psi: {self.made_public().said}. Look at them: everything in them is treated as "
@@ -92,7 +92,7 @@ class Featured(Method):
             "labels, and joints where there are some",
         )
 
-    def _caveats(self, plan: Plan) -> tuple[str, ...]:
+    def _caveats(self, plan: TrainingPlan) -> tuple[str, ...]:
         warning = self.made_public().warning
         return (*super()._caveats(plan), *((warning,) if warning else ()))
 

@@ -27,17 +27,23 @@ import numpy as np
 from masquerade import _check
 from masquerade._torch import torch
 from masquerade.collection import Collection, Medium
-from masquerade.guarantee import UnitName
 from masquerade.mechanism import Shapes
 from masquerade.networks.network import Network
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
-from masquerade.training import loop, poses, worn
+from masquerade.training import loop, worn
 from masquerade.training.films import Films
 from masquerade.training.guide import set_aside
-from masquerade.training.loop import Precision
-from masquerade.training.method import Method, Promised, WithPublic, planned, with_public
-from masquerade.training.plan import Plan
+from masquerade.training.method import (
+    Method,
+    Precision,
+    Promised,
+    WithPublic,
+    check_pairing,
+    planned,
+    with_public,
+)
+from masquerade.training.plan import TrainingPlan
 from masquerade.training.poses import Poses
 from masquerade.training.rows import Rows, is_unknown, slots_of
 from masquerade.training.units import Apart, outputs_of, owner_of, private_item, units_of
@@ -128,7 +134,7 @@ class Ways:
     work: loop.Workload = field(default_factory=loop.Workload)
 
     @property
-    def precision(self) -> loop.Precision:
+    def precision(self) -> Precision:
         """The lower one of both."""
         return self.work.precision if self.memory.precision == "float32" else self.memory.precision
 
@@ -152,7 +158,7 @@ class Reading:
     """
 
     method: Method
-    plan: Plan
+    plan: TrainingPlan
     rows: Rows
     units: tuple[int, ...]
     marks: Mapping[str, str]
@@ -186,17 +192,6 @@ class Reading:
         return self.net
 
 
-def check(method: Method, network: Network, precision: loop.Precision = "float32") -> None:
-    """Refuse a network that cannot be trained so, before anything is read."""
-    if network.KIND is Medium.SIGNALS:
-        worn.check_method(method)
-    elif network.KIND is Medium.PHOTOS:
-        poses.check_method(method)
-    elif method.unit == UnitName.RECORD:
-        raise ValueError("Expected --unit video or --unit subject with videos, got --unit record.")
-    network.check(method.part, precision)
-
-
 @contextlib.contextmanager
 def read(
     collection: Collection[Any],
@@ -224,7 +219,7 @@ def read(
         raise ValueError(
             f"Expected class_weights for {len(names)} classes, got {len(method.class_weights)}."
         )
-    check(method, network, ways.precision)
+    check_pairing(method, network, ways.precision)
     known = worn.public_signals(public, network) if network.KIND is Medium.SIGNALS else ()
     reader = _reader(method, network, names, known)
     net = network.make(len(names), seed=method.public_seed, public=known)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -29,8 +29,8 @@ from masquerade.noise import Noise
 from masquerade.training import gradients, step
 from masquerade.training.coupling import refuse_coupling
 from masquerade.training.guide import Guide
-from masquerade.training.method import Method
-from masquerade.training.plan import Plan, public_batch
+from masquerade.training.method import Method, Precision
+from masquerade.training.plan import TrainingPlan, public_batch
 from masquerade.training.projecting import Projecting
 from masquerade.training.rows import Rows, gathered
 from masquerade.training.step import NamedTensors, PrivateSum
@@ -86,7 +86,7 @@ def resume(
 
 
 def identity(
-    plan: Plan, method: Method, tail: nn.Module, trunk: nn.Module | None
+    plan: TrainingPlan, method: Method, tail: nn.Module, trunk: nn.Module | None
 ) -> dict[str, Any]:
     """What makes a run this run: its plan, its method, and the network but for what is trained."""
     frozen, shapes = hashlib.sha256(), {}
@@ -103,7 +103,6 @@ def identity(
     return found
 
 
-Precision = Literal["float32", "bfloat16"]
 _LATE, _FALL = 0.8, 0.1  # of the steps, and of the rate after them, where it falls in a step
 
 
@@ -155,7 +154,7 @@ def run(
     tail: nn.Module,
     rows: Rows,
     method: Method,
-    plan: Plan,
+    plan: TrainingPlan,
     *,
     noise: Noise,
     work: Workload,
@@ -255,7 +254,7 @@ def _gradient(
     weights: Mapping[str, Tensor],
     rows: Rows,
     method: Method,
-    plan: Plan,
+    plan: TrainingPlan,
     number: int,
     *,
     noise: Noise,
@@ -287,7 +286,7 @@ def private_sum(
     tail: nn.Module,
     rows: Rows,
     method: Method,
-    plan: Plan,
+    plan: TrainingPlan,
     weights: Mapping[str, Tensor],
     work: Workload,
 ) -> PrivateSum:
@@ -300,7 +299,7 @@ def _private_sum(
     loss: gradients.Loss,
     weights: Mapping[str, Tensor],
     rows: Rows,
-    plan: Plan,
+    plan: TrainingPlan,
     work: Workload,
     guide: Guide | None = None,
 ) -> PrivateSum:

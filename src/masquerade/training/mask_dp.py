@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from masquerade.training.masked import Masked
-from masquerade.training.plan import Plan, as_claimed
+from masquerade.training.plan import TrainingPlan, as_claimed
 
 _VIEW = "whole"
 
@@ -64,9 +64,9 @@ class MaskDp(Masked):
         """As published, nothing, unless a momentum is given."""
         return 0.0 if self.shares_batch and self.momentum is None else super().carried
 
-    def plan(self, units: int) -> Plan:
+    def plan_run(self, units: int) -> TrainingPlan:
         """As every method; as published, with the noise behind which the paper prints epsilon."""
-        secret = super().plan(units)
+        secret = super().plan_run(units)
         if self.form == "independent" or secret.noise_multiplier == 0:
             return secret
         return as_claimed(secret, self.epsilon)

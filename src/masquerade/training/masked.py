@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from masquerade import _check
 from masquerade.guarantee import Relation
 from masquerade.training.method import Method
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 from masquerade.training.views import BORDER_PX
 
 
@@ -44,7 +44,7 @@ class Masked(Method):
         """The other side of the mask than the private one."""
         return "people" if self.private == "background" else "background"
 
-    def _public(self, plan: Plan) -> tuple[str, ...]:
+    def _public(self, plan: TrainingPlan) -> tuple[str, ...]:
         side = "people" if self.private == "background" else "everything but people"
         return (
             *super()._public(plan),

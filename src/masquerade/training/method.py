@@ -21,6 +21,7 @@ from masquerade import _check, _json, catalog
 from masquerade._formatting import shown
 from masquerade.accounting import epsilon as epsilon_of
 from masquerade.accounting.power import power_of
+from masquerade.collection import Medium
 from masquerade.events import ComposedDpEvent, DpEvent, NoGuaranteeDpEvent
 from masquerade.guarantee import (
     Accountant,
@@ -32,8 +33,9 @@ from masquerade.guarantee import (
     named_unit,
     require_alike,
 )
-from masquerade.mechanism import Shapes, Stated
-from masquerade.training.plan import Plan, Poisson, calibrated
+from masquerade.mechanism import Plan, Shapes
+from masquerade.networks.network import Network
+from masquerade.training.plan import Poisson, TrainingPlan, calibrated
 from masquerade.wording import delta_caveat
 
 FIRST_WEIGHTS = "first_weights"
@@ -112,7 +114,7 @@ class Promised(ABC):
         return self.fields() == {name: fields[name] for name in fields if name not in OF_PUBLIC}
 
     @abstractmethod
-    def stated(self, shapes: Shapes) -> Stated:
+    def plan(self, shapes: Shapes) -> Plan:
         """What a receipt with these public numbers must say."""
 
 
@@ -138,14 +140,14 @@ class WithPublic:
         """The method's, and what is public."""
         return self.method.fields() | dict(self.marks)
 
-    def stated(self, shapes: Shapes) -> Stated:
+    def plan(self, shapes: Shapes) -> Plan:
         """The method's, with what is taken as public, and with what the first weights have cost."""
-        stated = self.method.stated(shapes)
+        plan = self.method.plan(shapes)
         said = [str(self.marks[name]) for name in _SAID if name in self.marks]
-        public = (*stated.guarantee.assumed_public, *said)
-        stated = replace(stated, guarantee=replace(stated.guarantee, assumed_public=public))
+        public = (*plan.guarantee.assumed_public, *said)
+        plan = replace(plan, guarantee=replace(plan.guarantee, assumed_public=public))
         first = self.marks.get(FIRST_WEIGHTS)
-        return stated if first is None else _after(first, stated)
+        return plan if first is None else _after(first, plan)
 
 
 def with_public(promise: Promised | WithPublic, marks: Mapping[str, Any]) -> Promised | WithPublic:
@@ -178,21 +180,21 @@ def promise_from(name: str, fields: Mapping[str, Any]) -> Promised | WithPublic:
     return with_public(method, {mark: fields[mark] for mark in OF_PUBLIC if mark in fields})
 
 
-def _after(first: Mapping[str, Any], stated: Stated) -> Stated:
+def _after(first: Mapping[str, Any], plan: Plan) -> Plan:
     """What is promised where a run began with these weights."""
     named = f"the first weights (SHA-256 {first['sha256']}), {ORIGINS[first['origin']]}"
-    guarantee = stated.guarantee
+    guarantee = plan.guarantee
     if first["origin"] == "unprotected":
         bare = replace(guarantee, caveats=_lasting(guarantee))
-        return Stated(
+        return Plan(
             guarantee=bare.without_proof(f"Nothing is promised: {named}."),
             event=NoGuaranteeDpEvent("first weights without a guarantee"),
         )
     if first["origin"] == "protected":
         shapes = tuple(tuple(shape) for shape in first["shapes"])
-        return _both(promise_from(first["mechanism"], first["fields"]).stated(shapes), stated)
+        return _both(promise_from(first["mechanism"], first["fields"]).plan(shapes), plan)
     public = (*guarantee.assumed_public, named)
-    return replace(stated, guarantee=replace(guarantee, assumed_public=public))
+    return replace(plan, guarantee=replace(guarantee, assumed_public=public))
 
 
 def _lasting(guarantee: Guarantee) -> tuple[str, ...]:
@@ -200,13 +202,13 @@ def _lasting(guarantee: Guarantee) -> tuple[str, ...]:
     return tuple(each for each in guarantee.caveats if not each.startswith(SAME_RUN))
 
 
-def _both(before: Stated, stated: Stated) -> Stated:
+def _both(before: Plan, plan: Plan) -> Plan:
     """A run that began with weights of another, as if both had learned from the same people."""
-    earlier, own = before.guarantee, stated.guarantee
+    earlier, own = before.guarantee, plan.guarantee
     if own.epsilon is None or own.delta is None:
-        return stated
+        return plan
     _, relation = require_alike((earlier, own))
-    event = ComposedDpEvent([before.event, stated.event])
+    event = ComposedDpEvent([before.event, plan.event])
     epsilon = epsilon_of(event, delta=own.delta, relation=relation)
     kinds, proofs = {earlier.kind, own.kind}, {earlier.accountant, own.accountant}
     guarantee = replace(
@@ -221,7 +223,7 @@ def _both(before: Stated, stated: Stated) -> Stated:
         caveats=tuple(dict.fromkeys((*_lasting(own), *_lasting(earlier)))),
         power=power_of(event, relation=relation, epsilon=epsilon, delta=own.delta),
     )
-    return Stated(guarantee=guarantee, event=event)
+    return Plan(guarantee=guarantee, event=event)
 
 
 def check_seed(seed: object) -> None:
@@ -239,6 +241,7 @@ _NUMERICS = (
     "summed as whole numbers; Gaussian noise exactly sampled on that grid, batches by 64-bit "
     "words, both from ChaCha20 keyed by the operating system (so the guarantee is computational)"
 )
+Precision = Literal["float32", "bfloat16"]  # of the forward pass
 _MOMENTUM = 0.9  # unless another is given
 
 
@@ -335,11 +338,11 @@ class Method(Promised):
         """What of each recording is used without noise: nothing, people or background."""
         return "nothing"
 
-    def plan(self, units: int) -> Plan:
+    def plan_run(self, units: int) -> TrainingPlan:
         """What a run over this many units does; known before any of them is read."""
         expected = min(self.batch, units)
         sampler = Poisson(units=units, expected=expected, is_revealed=self.shares_batch)
-        plan = Plan(
+        plan = TrainingPlan(
             sampler=sampler,
             steps=max(1, round(self.epochs * units / expected)),
             clip_norm=self.clip_norm,
@@ -350,13 +353,13 @@ class Method(Promised):
             return plan
         return calibrated(plan, self.epsilon, relation=self.met)
 
-    def event(self, plan: Plan) -> DpEvent:
+    def event(self, plan: TrainingPlan) -> DpEvent:
         """The run, for an accountant."""
         if plan.noise_multiplier == 0:
             return NoGuaranteeDpEvent(f"{self.name} without noise")
         return plan.event()
 
-    def guarantee(self, plan: Plan) -> Guarantee:
+    def guarantee(self, plan: TrainingPlan) -> Guarantee:
         """What is promised for the model."""
         is_private = plan.noise_multiplier > 0
         epsilon = plan.epsilon(self.met) if is_private else None
@@ -384,12 +387,12 @@ class Method(Promised):
             else power_of(plan.event(), relation=self.met, epsilon=epsilon, delta=self.delta),
         )
 
-    def stated(self, shapes: Shapes) -> Stated:
+    def plan(self, shapes: Shapes) -> Plan:
         """What a receipt with these public shapes, the number of units, must say."""
-        plan = planned(self, shapes[0][0])
-        return Stated(guarantee=self.guarantee(plan), event=self.event(plan))
+        run = planned(self, shapes[0][0])
+        return Plan(guarantee=self.guarantee(run), event=self.event(run))
 
-    def _public(self, plan: Plan) -> tuple[str, ...]:
+    def _public(self, plan: TrainingPlan) -> tuple[str, ...]:
         sampler = plan.sampler
         return (
             f"that there are {sampler.units} units, and that a batch has {sampler.expected} on "
@@ -408,7 +411,7 @@ class Method(Promised):
             )
         return ("a person who is in several recordings: choose --unit subject",)
 
-    def _caveats(self, plan: Plan) -> tuple[str, ...]:
+    def _caveats(self, plan: TrainingPlan) -> tuple[str, ...]:
         others = [r for r in (Relation.ZERO_OUT, Relation.REPLACE_ONE) if r is not self.met]
         said = [f"{SAME_RUN} {shown(plan.epsilon(r))} under {r.value}." for r in others]
         return (*said, *delta_caveat(self.delta, plan.sampler.units))
@@ -418,6 +421,40 @@ class Method(Promised):
 
 
 @lru_cache(maxsize=64)
-def planned(method: Method, units: int) -> Plan:
+def planned(method: Method, units: int) -> TrainingPlan:
     """A method's plan, reckoned once."""
-    return method.plan(units)
+    return method.plan_run(units)
+
+
+def check_pairing(method: Method, network: Network, precision: Precision = "float32") -> None:
+    """Refuse a network that cannot be trained so, before anything is read."""
+    if network.KIND is Medium.SIGNALS:
+        if method.HAS_PUBLIC or method.HAS_SUBSPACE or not method.HAS_PRIVATE:
+            raise ValueError(
+                f"Expected a method without a public part for worn sensors, got {method.name}; use "
+                "dp_sgd or multi_clip."
+            )
+    elif network.KIND is Medium.PHOTOS:
+        _check_photos(method)
+    elif method.unit == UnitName.RECORD:
+        raise ValueError("Expected --unit video or --unit subject with videos, got --unit record.")
+    network.check(method.part, precision)
+
+
+def _check_photos(method: Method) -> None:
+    """Refuse what photos do not have: masks, classes, several segments."""
+    if UnitName(str(method.unit)) not in (UnitName.RECORD, UnitName.SUBJECT):
+        raise ValueError(
+            f"Expected --unit record or --unit subject with photos, got --unit {method.unit}; a "
+            "record is one person in one photo."
+        )
+    if method.segments != 1:
+        raise ValueError(
+            f"Expected segments=1 with photos, which have one frame, got {method.segments}."
+        )
+    if method.class_weights:
+        raise ValueError("Expected no class_weights with joints, which are no classes, got some.")
+    if method.HAS_PUBLIC and hasattr(method, "private"):
+        raise ValueError(
+            f"Expected a method without masks for photos, got {method.name}; use dp_sgd."
+        )

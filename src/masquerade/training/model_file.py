@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.errors import BadInput
 from masquerade.networks.network import Network, network_of
 
-files = require("safetensors.torch", extra="train")
+files = Later("safetensors.torch", extra="train")
 
-safetensors = require("safetensors", extra="train")
+safetensors = Later("safetensors", extra="train")
 
 
 class Trained(NamedTuple):

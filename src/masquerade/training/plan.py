@@ -73,7 +73,7 @@ _LEAST = 1e-4  # epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """All that decides the privacy of a run; every field is public.
 
     Args:
@@ -115,7 +115,7 @@ class Plan:
         return up_decimals(epsilon(self.event(), delta=self.delta, relation=relation))
 
 
-def calibrated(plan: Plan, target: float, *, relation: Relation) -> Plan:
+def calibrated(plan: TrainingPlan, target: float, *, relation: Relation) -> TrainingPlan:
     """The plan with the least noise whose epsilon, for ``relation``, is at most ``target``.
 
     Epsilon is stated with four decimals, rounded up; a target is met as if it had four as well.
@@ -140,7 +140,7 @@ def calibrated(plan: Plan, target: float, *, relation: Relation) -> Plan:
     return plan
 
 
-def as_claimed(plan: Plan, target: float) -> Plan:
+def as_claimed(plan: TrainingPlan, target: float) -> TrainingPlan:
     """The plan with the noise behind which a paper that takes batches to be secret prints epsilon.
 
     What that noise gives is another number: the plan's own.

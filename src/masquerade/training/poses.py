@@ -15,7 +15,6 @@ import numpy as np
 
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
-from masquerade.guarantee import UnitName
 from masquerade.networks import picture_crops, simcc, tiny_vit_pose
 from masquerade.recordings import Photo
 from masquerade.training.featured import Featured
@@ -24,7 +23,6 @@ from masquerade.training.units import unnamed
 from masquerade.training.views import PublicPictures
 
 _BATCH = 16
-_UNITS = (UnitName.RECORD, UnitName.SUBJECT)
 
 
 class Poses:
@@ -68,25 +66,6 @@ def taught(photo: Photo, count: int) -> tuple[np.ndarray, np.ndarray]:
     return picture_crops.crop_pose(photo.image, region), picture_crops.targets_of(
         photo.joints, region, count
     )
-
-
-def check_method(method: Method) -> None:
-    """Refuse what photos do not have: masks, classes, several segments."""
-    if UnitName(str(method.unit)) not in _UNITS:
-        raise ValueError(
-            f"Expected --unit record or --unit subject with photos, got --unit {method.unit}; a "
-            "record is one person in one photo."
-        )
-    if method.segments != 1:
-        raise ValueError(
-            f"Expected segments=1 with photos, which have one frame, got {method.segments}."
-        )
-    if method.class_weights:
-        raise ValueError("Expected no class_weights with joints, which are no classes, got some.")
-    if method.HAS_PUBLIC and hasattr(method, "private"):
-        raise ValueError(
-            f"Expected a method without masks for photos, got {method.name}; use dp_sgd."
-        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

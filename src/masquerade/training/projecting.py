@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from masquerade import _check
 from masquerade.training.method import Method
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Projecting(Method):
                 f"directions={self.directions} of public_records={self.public_records}."
             )
 
-    def _public(self, plan: Plan) -> tuple[str, ...]:
+    def _public(self, plan: TrainingPlan) -> tuple[str, ...]:
         return (
             *super()._public(plan),
             f"{self.public_records} recordings beside the private ones, with their labels: their "

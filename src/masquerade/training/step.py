@@ -21,7 +21,7 @@ from masquerade.io.devices import Recorder
 from masquerade.noise import Noise
 from masquerade.training import gradients
 from masquerade.training.gradients import Tensors
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 from masquerade.training.rows import Rows, picked, taken
 from masquerade.training.subspace import Subspace
 
@@ -126,7 +126,7 @@ class PrivateSum:
         loss: gradients.Loss,
         weights: Mapping[str, Tensor],
         rows: Rows,
-        plan: Plan,
+        plan: TrainingPlan,
         *,
         physical: int,
         see: Callable[[Tensor], Tensor],
@@ -177,7 +177,7 @@ Projection: TypeAlias = Callable[[NamedTensors], NamedTensors]
 
 def noisy(
     cells: NamedTensors,
-    plan: Plan,
+    plan: TrainingPlan,
     noise: Noise,
     *,
     among: int | None = None,
@@ -206,7 +206,7 @@ def noisy(
     return found if project is None else project(found)
 
 
-def _drawn(plan: Plan, noise: Noise, like: Tensor) -> Tensor:
+def _drawn(plan: TrainingPlan, noise: Noise, like: Tensor) -> Tensor:
     """Noise for all weights at once, in cells, where they lie: the same numbers on any device."""
     if like.device.type == "cuda":
         return noise.gaussian_on(str(like.device), plan.sigma, len(like), grid=plan.grid)

@@ -54,15 +54,6 @@ class Wearers:
         return {"private": self._network.prepare(values)}, found.tolist()
 
 
-def check_method(method: Method) -> None:
-    """Refuse a method that wants pixels."""
-    if method.HAS_PUBLIC or method.HAS_SUBSPACE or not method.HAS_PRIVATE:
-        raise ValueError(
-            f"Expected a method without a public part for worn sensors, got {method.name}; use "
-            "dp_sgd or multi_clip."
-        )
-
-
 def public_signals(
     public: Collection[Any] | Sequence[Signal], network: Network
 ) -> Sequence[Signal]:

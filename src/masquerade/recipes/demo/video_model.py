@@ -49,7 +49,7 @@ def learned(told: bench.Told = bench.quiet) -> Chapter:
         found = run.measure(PLAN, _WANTED, WORLD, journal=bench.Journal(), told=told)
     about = f"Stage, {WORLD.world.subjects} people, another world than the public one"
     found = replace(found, about=about)
-    plan = PLAN.method(SHARED, EPSILON).plan(found.units)
+    plan = PLAN.method(SHARED, EPSILON).plan_run(found.units)
     shared = {relation.value: plan.epsilon(relation) for relation in RELATIONS}
     rows, said = _rows(found, shared), mask_dp.sentences(found)
     return Chapter(

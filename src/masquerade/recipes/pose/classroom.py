@@ -22,7 +22,7 @@ from masquerade.recipes.pose.rows import ALONE, FREE, PHOTOS_ONLY, PoseCell, wri
 from masquerade.training import loop
 from masquerade.training.featured import Featured
 from masquerade.training.method import Method, planned
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 from masquerade.training.rows import Rows
 from masquerade.training.views import Psi
 
@@ -119,7 +119,9 @@ class Classroom:
             psi="" if psi is None or one.method == PHOTOS_ONLY else psi.said,
         )
 
-    def _taught(self, one: AskedPose, rows: Rows, method: Method, plan: Plan, *, seed: int) -> Any:
+    def _taught(
+        self, one: AskedPose, rows: Rows, method: Method, plan: TrainingPlan, *, seed: int
+    ) -> Any:
         """One run; where a shared device has too little memory, again in smaller pieces."""
         physical = min(self._plan.physical or _PHYSICAL[self._plan.device], rows.units)
         while True:

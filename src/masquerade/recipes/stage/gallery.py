@@ -19,7 +19,7 @@ from masquerade.guarantee import Guarantee
 from masquerade.io import atomic
 from masquerade.io.video import write as writer
 from masquerade.mechanism import Mechanism
-from masquerade.mechanisms.expected_view import Sight, expected
+from masquerade.mechanisms.expected_view import Sight, expect
 from masquerade.publish.recording import make_mechanism, release_value
 from masquerade.quality import picture
 from masquerade.quality.picture import PictureQuality
@@ -134,7 +134,7 @@ def show(entry: Entry, video: Video, folder: Path) -> Shown:
         mechanism=mechanism,
         guarantee=done.receipt.guarantee,
         quality=picture.measure(video.frames, released.frames),
-        sight=expected(mechanism, Path("clip.mp4"), (video.frames.shape,)),
+        sight=expect(mechanism.plan(video.frames.shape), (video.frames.shape,), is_video=True),
     )
 
 

@@ -15,7 +15,7 @@ from masquerade.accounting.compose import epsilon as epsilon_of
 from masquerade.guarantee import Guarantee, Relation, Unit, UnitName
 from masquerade.mechanism import Mechanism, Shape
 from masquerade.training.method import Method
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 
 _FRAME, _VIDEO = Unit(name=UnitName.FRAME), Unit(name=UnitName.VIDEO)
 
@@ -108,7 +108,7 @@ def _finite(value: float) -> str:
     return shown(value) if math.isfinite(value) else "without bound"
 
 
-def of_training(method: Method, plan: Plan) -> RowPromise:
+def of_training(method: Method, plan: TrainingPlan) -> RowPromise:
     """What a run promises, under both relations; none without noise."""
     if plan.noise_multiplier == 0:
         return RowPromise()
@@ -128,6 +128,6 @@ def of_training(method: Method, plan: Plan) -> RowPromise:
 
 
 @lru_cache(maxsize=16)
-def _both(plan: Plan) -> tuple[float, float]:
+def _both(plan: TrainingPlan) -> tuple[float, float]:
     """Epsilon under zero_out and replace_one."""
     return plan.epsilon(Relation.ZERO_OUT), plan.epsilon(Relation.REPLACE_ONE)

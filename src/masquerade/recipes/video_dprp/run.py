@@ -28,7 +28,7 @@ from masquerade.recipes.video_dprp.promises import RowPromise
 from masquerade.recipes.video_dprp.results import ResultRow
 from masquerade.recipes.video_dprp.rows import SEGMENTS, Spec
 from masquerade.recordings import Video
-from masquerade.training.plan import Plan
+from masquerade.training.plan import TrainingPlan
 from masquerade.training.rows import Rows
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=16)
-def _steps(plan: VideoDprpTables, epsilon: float, units: int) -> Plan:
+def _steps(plan: VideoDprpTables, epsilon: float, units: int) -> TrainingPlan:
     """Steps and noise: the same for every method here, since each has a unit's norm bounded."""
-    found: Plan = plan.method(Spec(table=0, name="", epsilon=epsilon)).plan(units)
+    found: TrainingPlan = plan.method(Spec(table=0, name="", epsilon=epsilon)).plan_run(units)
     return found
 
 
 def learn(
-    plan: VideoDprpTables, spec: Spec, rows: Rows, steps: Plan, classes: int, seed: int
+    plan: VideoDprpTables, spec: Spec, rows: Rows, steps: TrainingPlan, classes: int, seed: int
 ) -> Any:
     """The trained part of a network, after it has learned."""
     net = copy.deepcopy(views.begun(plan, classes, seed))
