@@ -36,7 +36,7 @@ PEER = "import anny; anny.Anny(topology='notoes_collapse10pc')"
 def draw(first: int, count: int, *, with_numba: bool = True) -> int:
     """Frames drawn."""
     if not with_numba:
-        raster.numba, backdrop.HAS_NUMBA = None, False
+        raster.HAS_NUMBA, backdrop.HAS_NUMBA = False, False
     return sum(len(STAGE.film(number).frames) for number in range(first, first + count))
 
 

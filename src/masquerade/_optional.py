@@ -11,10 +11,11 @@ import runpy
 import shlex
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from masquerade.errors import BadInput, MissingExtra
 
@@ -53,7 +54,35 @@ class Later:
     def __getattr__(self, name: str) -> Any:
         if name == "__wrapped__":  # asked of us by those who look for functions, not of the module
             raise AttributeError(name)
-        return getattr(require(self._module, extra=self._extra), name)
+        module = sys.modules.get(self._module) or require(self._module, extra=self._extra)
+        found = getattr(module, name)
+        if isinstance(found, ModuleType):  # a part of a package is not asked for again
+            self.__dict__[name] = found
+        return found
+
+
+class Compiled:
+    """A loop that numba compiles when it is first called; as it stands where there is no numba.
+
+    Example:
+        >>> Compiled(lambda x: x + 1)(2)
+        3
+    """
+
+    def __init__(self, loop: Callable[..., Any]) -> None:
+        self._loop = loop
+
+    def __call__(self, *given: Any) -> Any:
+        return self._compiled(*given)
+
+    @cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        return import_module("numba").njit(cache=True)(self._loop) if has_numba() else self._loop
+
+
+def has_numba() -> bool:
+    """Whether numba can be imported; it is not, yet."""
+    return importlib.util.find_spec("numba") is not None
 
 
 def alone(module: str) -> None:
@@ -105,3 +134,22 @@ def function(path: Path, name: str, *, signature: str) -> Callable[..., Any]:
     if not callable(found):
         raise BadInput(f"Expected {path} to have a function {wanted}; it has none.")
     return found  # type: ignore[no-any-return]
+
+
+# What takes long to load is loaded when it is used: help and a promise need little of it.
+if TYPE_CHECKING:
+    import av
+    import mpmath
+    import scipy
+    import sqlalchemy as sql
+    import torch
+    from scipy import ndimage, optimize, spatial, special, stats
+else:
+    av, mpmath = Later("av"), Later("mpmath")
+    scipy, sql = Later("scipy"), Later("sqlalchemy")
+    torch = Later("torch", extra="train")
+    ndimage, optimize = Later("scipy.ndimage"), Later("scipy.optimize")
+    spatial, special, stats = Later("scipy.spatial"), Later("scipy.special"), Later("scipy.stats")
+
+__all__ = ["Compiled", "Later", "alone", "av", "has_numba", "mpmath", "ndimage", "optimize"]
+__all__ += ["require", "scipy", "spatial", "special", "sql", "stats", "torch"]

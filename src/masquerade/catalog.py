@@ -1,8 +1,7 @@
-"""The file is the registry: find entries by their files, without importing them.
+"""The entries of each room, listed in one light table: ``ENTRIES`` in the room's ``__init__.py``.
 
-A file of a room that assigns ``EXAMPLE`` at its top level is an entry; its name is the file's. So
-is a folder whose ``__init__.py`` does. Adding a mechanism, a method, an attack or a data set is one
-new file and no other edit.
+A line of it names a mechanism, a method, an attack or a data set, with its class, a sentence, and
+the fields of the smallest sensible instance. Adding one is a class and a line.
 
 Example:
     >>> "gaussian_noise" in names("mechanisms")
@@ -13,16 +12,13 @@ Example:
 
 from __future__ import annotations
 
-import ast
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from masquerade import _check
 
-_ROOT = Path(__file__).parent
 _KINDS = {
     "mechanisms": "mechanism",
     "accounting.published": "paper",
@@ -31,41 +27,61 @@ _KINDS = {
     "training": "method",
     "attacks": "attack",
 }
-_HOMES = {"mechanisms": ("mechanisms", "avatars", "places")}
+_ROOMS = (*_KINDS, "audits")
+
+
+class CatalogEntry(NamedTuple):
+    """One line of a room's table.
+
+    Args:
+        home: the module below masquerade and the class in it, as ``package.file:Class``.
+        summary: what it is, in a sentence.
+        fields: what its smallest sensible instance is made with.
+        has_proof: whether a mechanism is no heuristic.
+    """
+
+    home: str
+    summary: str
+    fields: Mapping[str, Any] = {}
+    has_proof: bool = True
 
 
 @cache
 def names(room: str) -> tuple[str, ...]:
     """The entries of a room ("mechanisms", "accounting.published", ...), in alphabetical order."""
-    if not _ROOT.joinpath(*room.split(".")).is_dir():
-        raise ValueError(f"Expected a room of masquerade, got room={room!r}.")
-    folders = [_ROOT.joinpath(*home.split(".")) for home in _HOMES.get(room, (room,))]
-    found = [path.stem for folder in folders for path in folder.glob("*.py") if _is_entry(path)]
-    found += [
-        path.parent.name
-        for folder in folders
-        for path in folder.glob("*/__init__.py")
-        if _is_entry(path)
-    ]
-    return tuple(sorted(found))
+    try:
+        return tuple(sorted(import_module(f"masquerade.{room}").ENTRIES))
+    except ModuleNotFoundError:
+        raise ValueError(f"Expected a room of masquerade, got room={room!r}.") from None
 
 
-def module_of(room: str, name: str) -> str:
-    """The module of an entry, or of another file of its room."""
-    homes = _HOMES.get(room, (room,))
-    found = (home for home in homes if _ROOT.joinpath(*home.split("."), f"{name}.py").is_file())
-    return f"masquerade.{next(found, room)}.{name}"
-
-
-def example(room: str, name: str) -> Any:
-    """The ``EXAMPLE`` of an entry: the smallest sensible instance.
+def find_entry(room: str, name: str) -> CatalogEntry:
+    """A line of a room's table.
 
     Raises:
         ValueError: if there is no such entry; the message lists those there are.
     """
     if name not in names(room):
         raise ValueError(_check.unknown(kind_of(room), name, names(room)))
-    return import_module(module_of(room, name)).EXAMPLE
+    found: CatalogEntry = import_module(f"masquerade.{room}").ENTRIES[name]
+    return found
+
+
+def load_class(room: str, name: str) -> type[Any]:
+    """The class of an entry.
+
+    Example:
+        >>> load_class("mechanisms", "blur").__name__
+        'Blur'
+    """
+    file, _, own = find_entry(room, name).home.partition(":")
+    found: type[Any] = getattr(import_module(f"masquerade.{file}"), own)
+    return found
+
+
+def example(room: str, name: str) -> Any:
+    """The smallest sensible instance of an entry."""
+    return load_class(room, name)(**find_entry(room, name).fields)
 
 
 def kind_of(room: str) -> str:
@@ -79,107 +95,33 @@ def kind_of(room: str) -> str:
 
 
 def is_a(room: str, name: str, base: str) -> bool:
-    """Whether an entry's file defines a class on ``base``, without importing it.
-
-    It may be on ``base`` by way of other classes, in the same file or in others of its room.
+    """Whether an entry's class is built on one of that name.
 
     Example:
-        >>> is_a("mechanisms", "gaussian_noise", "Heuristic")
-        False
-        >>> is_a("mechanisms", "alf", "Heuristic")  # which is a Redrawn, which is one
+        >>> is_a("mechanisms", "blur", "Heuristic")
         True
     """
-    waiting = [(name, own) for own in _parents(room, name)]
-    seen: set[tuple[str, str]] = set()
-    while waiting:
-        file, own = waiting.pop()
-        if (file, own) in seen:
-            continue
-        seen.add((file, own))
-        parents = _parents(room, file).get(own, [])
-        if base in parents:
-            return True
-        elsewhere = _taken(room, file)
-        waiting += [elsewhere.get(parent, (file, parent)) for parent in parents]
-    return False
+    return any(each.__name__ == base for each in load_class(room, name).__mro__)
 
 
 def name_of(entry: object) -> str:
-    """The name of an entry's instance: its file's, or its folder's."""
-    return type(entry).__module__.rpartition(".")[2]
+    """The name of an entry's instance; of a class that no table lists, its file's."""
+    return _class_name(type(entry).__module__, type(entry).__qualname__)
+
+
+@cache
+def _class_name(module: str, own: str) -> str:
+    home = f"{module.removeprefix('masquerade.')}:{own}"
+    listed = ((room, name) for room in _ROOMS for name in names(room))
+    found = (name for room, name in listed if find_entry(room, name).home == home)
+    return next(found, module.rpartition(".")[2])
 
 
 def summary(room: str, name: str) -> str:
-    """The first line of an entry's file, without importing it.
+    """What an entry is, in a sentence.
 
     Example:
         >>> summary("mechanisms", "blur")
         'Gaussian blur of frames, whole or inside given masks.'
     """
-    return _read(_path(room, name)).summary
-
-
-def assigned(tree: ast.Module) -> set[str]:
-    """The names that a file assigns at its top level."""
-    found: list[ast.expr] = []
-    for node in tree.body:
-        found += node.targets if isinstance(node, ast.Assign) else []
-        found += [node.target] if isinstance(node, ast.AnnAssign) else []
-    return {target.id for target in found if isinstance(target, ast.Name)}
-
-
-def _is_entry(path: Path) -> bool:
-    if "\nEXAMPLE" not in path.read_text(encoding="utf-8"):  # most files, which need no parsing
-        return False
-    return "EXAMPLE" in _read(path).assigned
-
-
-def _parents(room: str, file: str) -> dict[str, list[str]]:
-    """The classes of a room's file, and the names that each is built on."""
-    return _read(_path(room, file)).parents
-
-
-def _taken(room: str, file: str) -> dict[str, tuple[str, str]]:
-    """What a file takes from others of its room: its name here, their file and its name there."""
-    home = f"masquerade.{room}."
-    return {
-        name: (module.removeprefix(home), there)
-        for name, (module, there) in _read(_path(room, file)).imported.items()
-        if module.startswith(home)
-    }
-
-
-def _path(room: str, file: str) -> Path:
-    path = _ROOT.joinpath(*module_of(room, file).split(".")[1:])
-    alone = path.with_suffix(".py")
-    return alone if alone.is_file() else path / "__init__.py"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _File:
-    """What is asked of a file: its first line, and its top level's names, classes and imports."""
-
-    summary: str
-    assigned: set[str]
-    parents: dict[str, list[str]]
-    imported: dict[str, tuple[str, str]]
-
-
-@cache
-def _read(path: Path) -> _File:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return _File(
-        summary=(ast.get_docstring(tree) or "").partition("\n")[0],
-        assigned=assigned(tree),
-        parents={
-            node.name: [parent.id for parent in node.bases if isinstance(parent, ast.Name)]
-            for node in tree.body
-            if isinstance(node, ast.ClassDef)
-        },
-        imported={
-            one.asname or one.name: (node.module, one.name)
-            for node in tree.body
-            if isinstance(node, ast.ImportFrom) and node.module
-            for one in node.names
-        },
-    )
+    return find_entry(room, name).summary

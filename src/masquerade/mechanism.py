@@ -2,7 +2,7 @@
 
 A mechanism is a frozen dataclass in a file of its own. Its fields are public: they are the command
 line's flags and stand in the receipt. What it costs is known from the *shape* of the input alone,
-before any data is read. Its docstring has a ``Guarantee:`` block, its file an ``EXAMPLE``.
+before any data is read. Its docstring has a ``Guarantee:`` block, its room's table a line.
 
 A `VideoMechanism` takes a video frame by frame, so that long ones fit into memory. One that
 `Studies` takes it twice: it looks at all of it before the first frame is released. A `Heuristic` is

@@ -24,8 +24,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import scipy
-from scipy.special import erfcx, ndtr, ndtri
+
+from masquerade._optional import optimize, special
 
 _SQRT_HALF = math.sqrt(0.5)
 
@@ -39,7 +39,7 @@ def _room(epsilon: float, mu: float) -> float:
 
 
 def _root(curve: Callable[[float], np.ndarray], low: float, high: float, *, xtol: float) -> float:
-    return scipy.optimize.brentq(
+    return optimize.brentq(
         lambda at: float(curve(at)), low, high, xtol=xtol, rtol=1e-15, maxiter=500
     )
 
@@ -56,8 +56,8 @@ def gaussian_delta(epsilon: float, mu: float | np.ndarray) -> np.ndarray:
         a, b = mu / 2 - ratio, mu / 2 + ratio
         weight = np.exp(-a * a / 2) / 2
         # where a < 0 both terms share the weight: subtract before multiplying
-        both = weight * (erfcx(np.abs(a) * _SQRT_HALF) - erfcx(b * _SQRT_HALF))
-        value = np.where(a < 0, both, ndtr(a) - weight * erfcx(b * _SQRT_HALF))
+        both = weight * (special.erfcx(np.abs(a) * _SQRT_HALF) - special.erfcx(b * _SQRT_HALF))
+        value = np.where(a < 0, both, special.ndtr(a) - weight * special.erfcx(b * _SQRT_HALF))
     return np.asarray(np.clip(np.nan_to_num(value, nan=1.0), 0.0, 1.0))
 
 
@@ -98,7 +98,7 @@ def power(false_alarm: float, *, epsilon: float, delta: float, is_gaussian: bool
     (epsilon, delta)-DP mechanism obeys [dong2019, Prop. 2.5].
     """
     if is_gaussian:
-        return float(ndtr(ndtri(false_alarm) + gaussian_mu(epsilon, delta)))
+        return float(special.ndtr(special.ndtri(false_alarm) + gaussian_mu(epsilon, delta)))
     first = math.exp(min(epsilon, 700.0)) * false_alarm + delta
     second = 1 - math.exp(-epsilon) * (1 - false_alarm - delta)
     return min(1.0, first, second)

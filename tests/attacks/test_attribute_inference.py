@@ -20,7 +20,6 @@ from masquerade.attacks.looks import questions, told_at  # noqa: E402
 from masquerade.datasets.stage import Stage  # noqa: E402
 from masquerade.errors import BadInput  # noqa: E402
 from masquerade.recordings import Photo, Signal, Video  # noqa: E402
-from masquerade.vision import mobile_networks  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("private_features")
 
@@ -150,7 +149,7 @@ def test_a_network_that_has_seen_imagenet_looks_at_a_square_once(
         return images.reshape(len(images), -1, 3)[:, :40].mean(axis=2).astype(np.float32)
 
     monkeypatch.setattr(attribute_inference, "_imagenet", lambda: None)
-    monkeypatch.setattr(mobile_networks, "embed", embed)
+    monkeypatch.setattr(attribute_inference.efficientnet_lite, "embed", embed)
     known, targets = people(6, seed=0), people(4, seed=1)
     case = Case(known=known, targets=targets, raw=targets, release=lambda each: each)
     plan = AttributeInference(network="efficientnet_lite0", steps=2, pictures=2)

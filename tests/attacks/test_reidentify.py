@@ -13,7 +13,7 @@ from masquerade.attacks.attack import Case, Nothing, Recording, silent
 from masquerade.attacks.cues import WornCue
 from masquerade.attacks.known_people import Looks, enrolled
 from masquerade.attacks.rates import Discriminants, equal_error, hits
-from masquerade.attacks.reidentify import EXAMPLE, By, Reidentify
+from masquerade.attacks.reidentify import By, Reidentify
 from masquerade.datasets.watch import Watch
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Signal, Video
@@ -103,7 +103,7 @@ def test_features_that_never_change_are_no_way_to_tell_people_apart(rows: np.nda
 
 
 def test_people_are_recognised_by_worn_sensors_and_not_in_random_data() -> None:
-    (found,) = EXAMPLE.__class__(by="worn").run(worn_case(), told=silent)
+    (found,) = Reidentify(by="worn").run(worn_case(), told=silent)
     assert found.is_telling and found.verdict.startswith("Not stopped")
     assert found.ceiling[0].value > 0.9 and found.floor[0].value < 0.25
     assert found.published[2].value > 0.9 and found.published[0].count == 12

@@ -74,7 +74,7 @@ class Broken(torch.nn.Module):
 def test_the_network_that_comes_along_is_made_here_and_shows_means() -> None:
     assert learned_filter._COMES_ALONG["soften"].read_bytes() == onnx.soften()
     frames = some_video(2, 20, 31)
-    out = released(learned_filter.EXAMPLE, frames)
+    out = released(learned_filter.LearnedFilter(network="soften"), frames)
     wanted = [ndimage.uniform_filter(frame.astype(float), (5, 5, 0)) for frame in frames]
     assert np.abs(out - np.array(wanted))[:, 2:-2, 2:-2].max() <= 0.51
     assert not np.array_equal(out, frames)
@@ -207,7 +207,7 @@ def test_frames_are_taken_and_given_one_by_one() -> None:
             taken.append(number)
             yield frame
 
-    stream = learned_filter.EXAMPLE.stream(source(), (4, 6, 6, 3), Noise())
+    stream = learned_filter.LearnedFilter(network="soften").stream(source(), (4, 6, 6, 3), Noise())
     for number, _ in enumerate(stream):
         assert len(taken) == number + 1
 

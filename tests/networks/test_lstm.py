@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from masquerade.networks import lstm, lstm_stack
-from masquerade.networks.lstm import LSTM
+from masquerade.networks.lstm_gradients import LSTM
 from masquerade.networks.lstm_stack import Schedule, Stack
 
 torch = pytest.importorskip("torch")

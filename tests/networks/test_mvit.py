@@ -12,7 +12,7 @@ import pytest
 from conftest import Run, python
 from masquerade.errors import BadInput
 from masquerade.networks import mvit_layers, weight_files
-from masquerade.networks.network import FILM_PARTS
+from masquerade.networks.film_network import PARTS
 from masquerade.recipes import pretrain
 
 torch = pytest.importorskip("torch")
@@ -94,7 +94,7 @@ def test_nothing_in_a_network_is_random() -> None:
     assert torch.equal(net.eval()(values), net.train()(values))
 
 
-@pytest.mark.parametrize("part", FILM_PARTS)
+@pytest.mark.parametrize("part", PARTS)
 def test_trunk_and_tail_are_the_network(part: str) -> None:
     net, values = made(), films()
     with torch.no_grad():
@@ -116,9 +116,7 @@ def test_trunk_and_tail_are_the_network(part: str) -> None:
 
 
 def test_what_is_kept_of_a_film_is_small() -> None:
-    sizes = {
-        part: tuple(mvit_layers.split(made(), part)[0](films(1)).shape[1:]) for part in FILM_PARTS
-    }
+    sizes = {part: tuple(mvit_layers.split(made(), part)[0](films(1)).shape[1:]) for part in PARTS}
     assert sizes == {"head": (128,), "last_norms": (129, 128), "norms": (2049, 32), "all": SMALL}
 
 
@@ -167,7 +165,7 @@ def test_a_published_network_is_cut_in_two(name: str, part: str) -> None:
         assert torch.allclose(tail(trunk(values)), net(values), **ROUNDING)
 
 
-@pytest.mark.parametrize("part", FILM_PARTS)
+@pytest.mark.parametrize("part", PARTS)
 def test_gradients_of_all_records_at_once_are_those_of_one_after_the_other(part: str) -> None:
     net = made()
     with torch.no_grad():

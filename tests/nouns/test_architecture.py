@@ -20,8 +20,9 @@ FILES = sorted(ROOT.rglob("*.py"))
 BY_NAME = {  # may import what a string names, each for its reason
     "__init__.py": "public names, fetched when they are first used",
     "_optional.py": "packages of others, which its callers name, and a file of the user's own",
-    "catalog.py": "entries: files that nobody lists",
+    "catalog.py": "entries: classes that a table names",
     "cli/__init__.py": "the one verb that runs",
+    "cli/completion.py": "all verbs, whose flags a shell is told",
 }
 IMPORTERS = {"import_module", "__import__", "require", "find_spec"}  # of what a string names
 LOADERS = {  # of files, modules and code

@@ -134,32 +134,10 @@ def test_a_folder_is_an_entry_if_its_own_file_says_so() -> None:
 
 
 @each_mechanism
-def test_what_a_mechanism_is_can_be_read_from_files_alone(mechanism: Mechanism) -> None:
+def test_what_a_mechanism_is_is_known_by_its_name(mechanism: Mechanism) -> None:
     is_one = isinstance(mechanism, Heuristic)
     assert catalog.is_a("mechanisms", mechanism.name, "Heuristic") == is_one
-
-
-def test_a_class_counts_by_way_of_other_files_of_its_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = "from masquerade.place"
-    written = {
-        "far": "class Far(Base): ...",
-        "shared/__init__": "",
-        "shared/near": f"{home}.far import Far as Old\nclass Near(Old): ...",
-        "one": f"{home}.shared.near import Near\nclass _Half(Near): ...\nclass One(_Half): ...",
-        "circle": f"{home}.circle import Circle\nclass Circle(Circle, Other): ...",
-        "stranger": "from elsewhere.far import Far\nclass Stranger(Far): ...",
-    }
-    for name, text in written.items():
-        path = tmp_path / "place" / f"{name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    monkeypatch.setattr(catalog, "_ROOT", tmp_path)
-    found = {name: catalog.is_a("place", name, "Base") for name in ("far", "one", "circle")}
-    assert found == {"far": True, "one": True, "circle": False}
-    assert catalog.is_a("place", "circle", "Other")
-    assert not catalog.is_a("place", "stranger", "Base")
+    assert catalog.find_entry("mechanisms", mechanism.name).has_proof == (not is_one)
 
 
 def test_an_unknown_entry_is_refused_with_the_list() -> None:

@@ -23,6 +23,9 @@ FILES = {
     for block in BLOCKS
     if (found := re.match(r"# src/masquerade/(\w+/\w+\.py)\n", block))
 }
+LINES = re.findall(
+    r"of `(\w+)/__init__.py`:\n\n```text\n(.*?)```", (REPO / "docs/extend.md").read_text(), re.S
+)
 CONTRACTS = (
     "tests/nouns/test_contract.py",
     "tests/datasets/test_data_contract.py",
@@ -39,6 +42,11 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     shutil.copytree(ROOT, folder / "masquerade", copy_function=os.symlink, ignore=skipped)
     for name, block in FILES.items():
         (folder / "masquerade" / name).write_text(block)
+    for room, line in LINES:
+        table = folder / "masquerade" / room / "__init__.py"
+        listed = table.read_text()
+        table.unlink()
+        table.write_text(listed.replace("ENTRIES = {", f"ENTRIES = {{\n{line}"))
     return {**os.environ, "PYTHONPATH": str(folder)}
 
 

@@ -65,7 +65,7 @@ def test_where_torch_is_missing_the_line_that_installs_it_is_said() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"
         "from masquerade.errors import MissingExtra\n"
-        "try:\n    import masquerade.training.gradients\n"
+        "try:\n    import masquerade.networks.lstm_gradients\n"
         "except MissingExtra as error:\n    print(error)\n"
     )
     assert "torch is needed here" in (said := python(code)) and "masquerade[train]" in said

@@ -22,7 +22,7 @@ from masquerade import joints
 from masquerade.cli import main
 from masquerade.datasets.recording_files import read_picture
 from masquerade.datasets.stage import Stage
-from masquerade.datasets.watch import EXAMPLE as WATCH
+from masquerade.datasets.watch import Watch
 from masquerade.errors import BadInput
 from masquerade.io.video import write as writer
 from masquerade.publish.collections import photos_of
@@ -188,4 +188,4 @@ def test_parts_of_photos_are_found_under_the_names_that_publishers_use() -> None
     assert photos_of(stage, "test").part_name == "test"
     assert photos_of(stage.part("public"), "train").part_name == "public", "the flag stands"
     with pytest.raises(BadInput, match="Expected a data set of photos"):
-        photos_of(WATCH, "train")
+        photos_of(Watch(), "train")

@@ -53,7 +53,7 @@ def test_the_clip_shows_a_person_where_the_mask_says(walk: Video) -> None:
 def test_the_portrait_shows_a_face_that_a_real_detector_finds() -> None:
     near = world.portrait()
     assert 0.15 < mask_of(near).mean() < 0.6
-    blurred = face_blur.EXAMPLE.apply(near.frames[:4], Noise())
+    blurred = face_blur.FaceBlur().apply(near.frames[:4], Noise())
     changed = (blurred != near.frames[:4]).any(axis=3)
     assert changed.mean() > 0.03
     assert changed[mask_of(near)[:4]].mean() > 2 * changed[~mask_of(near)[:4]].mean()

@@ -266,12 +266,12 @@ def filmed(kind: str, number: int, world: WorldPlan, *, has_numba: bool) -> take
     take: Take = plan.take(world, number, kind=kind)
     with pytest.MonkeyPatch.context() as patch:
         if not has_numba:
-            patch.setattr(raster, "numba", None)
+            patch.setattr(raster, "HAS_NUMBA", False)
             patch.setattr(backdrop, "HAS_NUMBA", False)
         return takes.shoot(world, take, kind=kind)
 
 
-@pytest.mark.skipif(raster.numba is None, reason="needs numba beside numpy")
+@pytest.mark.skipif(not raster.HAS_NUMBA, reason="needs numba beside numpy")
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("kind", ["videos", "photos"])
 def test_numba_and_numpy_draw_the_same(kind: str, number: int) -> None:
@@ -284,7 +284,7 @@ def test_numba_and_numpy_draw_the_same(kind: str, number: int) -> None:
     assert np.array_equal(fast.visible, plain.visible)
 
 
-@pytest.mark.skipif(raster.numba is None, reason="needs numba beside numpy")
+@pytest.mark.skipif(not raster.HAS_NUMBA, reason="needs numba beside numpy")
 @pytest.mark.parametrize("seed", range(6))
 def test_any_triangles_are_drawn_the_same(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -292,8 +292,8 @@ def test_any_triangles_are_drawn_the_same(monkeypatch: pytest.MonkeyPatch, seed:
     faces = rng.integers(0, 120, (400, 3))
     behind = rng.uniform(1, 8, (30, 40)).astype(np.float32)
     buffers = []
-    for numba in (raster.numba, None):
-        monkeypatch.setattr(raster, "numba", numba)
+    for has in (True, False):
+        monkeypatch.setattr(raster, "HAS_NUMBA", has)
         buffer = raster.blank(behind)
         raster.draw(points, faces[:200], buffer)
         raster.draw(points, faces[200:], buffer, first=200)

@@ -15,7 +15,7 @@ from masquerade.networks.lstm import LstmNetwork
 from masquerade.networks.network import normalisation
 from masquerade.training import model_file, student
 from masquerade.training.partition import features
-from masquerade.training.pate import EXAMPLE
+from masquerade.training.pate import Pate
 from masquerade.training.worn import labelled_windows, public_windows
 
 torch = pytest.importorskip("torch")
@@ -48,7 +48,7 @@ def learns(
     return student.learn(
         windows,
         labels,
-        replace(EXAMPLE, **(ROUNDS | fields)),
+        replace(Pate(epsilon=2.0, unit="subject"), **(ROUNDS | fields)),
         classes=3,
         normalisation=KNOWN,
         progress=progress,
@@ -93,7 +93,7 @@ def test_only_sure_labels_of_other_windows_are_added(monkeypatch: pytest.MonkeyP
         student.learn(
             np.zeros((5, 4, 2)),
             np.array([-1, -1, -1, 1, 0]),
-            replace(EXAMPLE, unlabelled=who, confidence=0.9),
+            replace(Pate(epsilon=2.0, unit="subject"), unlabelled=who, confidence=0.9),
             classes=2,
             normalisation=KNOWN,
         )

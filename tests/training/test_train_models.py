@@ -18,7 +18,7 @@ from few_films import Few, trains
 from masquerade.datasets.folder import Folder
 from masquerade.datasets.hmdb51 import HMDB51
 from masquerade.datasets.stage import Stage
-from masquerade.datasets.watch import EXAMPLE as WATCH
+from masquerade.datasets.watch import Watch
 from masquerade.errors import BadInput
 from masquerade.events import event_to_json
 from masquerade.noise import Noise
@@ -182,7 +182,7 @@ def test_a_split_that_was_chosen_is_respected() -> None:
 
 
 def test_other_kinds_of_data_are_refused_unread() -> None:
-    for other in (Stage(kind="photos"), Stage(kind="signals"), WATCH):
+    for other in (Stage(kind="photos"), Stage(kind="signals"), Watch()):
         with pytest.raises(BadInput, match="Expected a data set of videos, got "):
             split_of(other, "train")
 

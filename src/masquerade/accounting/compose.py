@@ -22,10 +22,9 @@ import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import scipy
-from scipy.optimize import brentq
 
 from masquerade import _check
+from masquerade._optional import optimize, stats
 from masquerade.accounting.divergence import renyi_bound
 from masquerade.accounting.losses import (
     LEAST_TAIL,
@@ -56,7 +55,7 @@ def revealed_delta(
     epsilon: float, *, sampling_prob: float, steps: int, noise_multiplier: float, distance: float
 ) -> float:
     """Smallest delta at ``epsilon``, rounded up: the far tails of the binomial count in full."""
-    law = scipy.stats.binom(steps, sampling_prob)
+    law = stats.binom(steps, sampling_prob)
     mean, spread = steps * sampling_prob, math.sqrt(steps * sampling_prob * (1 - sampling_prob))
     first = max(0, math.floor(mean - 10 * spread - 40))
     last = min(steps, math.ceil(mean + 10 * spread + 40))
@@ -101,7 +100,7 @@ def revealed_epsilon(
         high *= 2
         if not math.isfinite(high):
             return math.inf
-    return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-14)) * (1 + 1e-9) + 2e-12
+    return float(optimize.brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-14)) * (1 + 1e-9) + 2e-12
 
 
 TOLERANCE = 1e-6
@@ -264,7 +263,7 @@ def optimal_composition(each: float, times: int, *, delta: float) -> float:
     The worst such mechanism is randomised response, whose loss is +-each.
     """
     counts = np.arange(times + 1)
-    chances = scipy.stats.binom.pmf(counts, times, 1 / (1 + math.exp(-each)))
+    chances = stats.binom.pmf(counts, times, 1 / (1 + math.exp(-each)))
     return least_epsilon(chances, (2.0 * counts - times) * each, delta=delta)
 
 
@@ -279,7 +278,7 @@ def least_epsilon(chances: np.ndarray, losses: np.ndarray, *, delta: float) -> f
         return 0.0
     if excess(high) > 0:
         return high
-    return min(float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-14)) * (1 + 1e-9), high)
+    return min(float(optimize.brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-14)) * (1 + 1e-9), high)
 
 
 def _chance_of_taking_part(parts: list[tuple[DpEvent, int]]) -> float:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 from masquerade import _check
+from masquerade._optional import optimize, special
 from masquerade.accounting.losses import Pair, UnsupportedEvent, distance_of, pair_of, parts_of
 from masquerade.events import (
     BoundedRangeDpEvent,
@@ -66,7 +65,7 @@ def renyi_bound(event: DpEvent, *, delta: float, relation: Relation) -> float:
         steps = [math.log(order - 1) for order in _ORDERS]
         low = steps[best - 1] if best > 0 else steps[0] - _FURTHER
         high = steps[best + 1] if best + 1 < len(steps) else steps[-1] + _FURTHER
-        near = minimize_scalar(
+        near = optimize.minimize_scalar(
             lambda step: at(1 + math.exp(step)), bounds=(low, high), options={"xatol": 1e-6}
         )
         found.append(float(near.fun))
@@ -97,7 +96,7 @@ def _single(event: DpEvent, order: float, relation: Relation) -> float:
             # log(1 - q + q exp(a (a-1) D^2 / (2 z^2))) / (a - 1), exact
             ratio = distance / inner.noise_multiplier
             exponent = order * (order - 1) * ratio * ratio / 2
-            mixed = logsumexp([0.0, exponent], b=[1 - q, q])
+            mixed = special.logsumexp([0.0, exponent], b=[1 - q, q])
             return max(float(mixed), 0.0) / (order - 1)
         case PoissonSampledDpEvent(event=GaussianDpEvent()) | MixtureOfGaussiansDpEvent():
             return _sampled(order, pair_of(event, relation), relation)
@@ -113,7 +112,7 @@ def _laplace(order: float, shift: float) -> float:
         return order * shift * shift / 2
     terms = [(order - 1) * shift, -order * shift]
     weights = [order / (2 * order - 1), (order - 1) / (2 * order - 1)]
-    return float(logsumexp(terms, b=weights)) / (order - 1) * (1 + 1e-9) + 1e-12
+    return float(special.logsumexp(terms, b=weights)) / (order - 1) * (1 + 1e-9) + 1e-12
 
 
 def _bounded_range(order: float, width: float) -> float:
@@ -155,6 +154,6 @@ def _sampled(order: float, pair: Pair, relation: Relation) -> float:
     second = log_mix(-1) if relation is Relation.REPLACE_ONE else plain
 
     def one_way(p: np.ndarray, r: np.ndarray) -> float:
-        return float(logsumexp(order * p - (order - 1) * r) + step) / (order - 1)
+        return float(special.logsumexp(order * p - (order - 1) * r) + step) / (order - 1)
 
     return max(one_way(first, second), one_way(second, first), 0.0) * (1 + 1e-9) + 1e-12

@@ -21,9 +21,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy
 
 from masquerade import _check
+from masquerade._optional import stats
 from masquerade.accounting.losses import UnsupportedEvent
 from masquerade.events import (
     ComposedDpEvent,
@@ -69,7 +69,7 @@ def _mixture(q: float, units: int, z: float) -> DpEvent:
     """How many of the units are drawn, as a mixture whose shifts are few."""
     if q >= 1:
         return group_event(GaussianDpEvent(z), units)
-    drawn, mean = scipy.stats.binom(units, q), units * q
+    drawn, mean = stats.binom(units, q), units * q
     # Bernstein: more than this from the mean is rarer than e^-92; the law itself says where
     far = _RARE_LOG / 3 + math.sqrt(_RARE_LOG**2 / 9 + 2 * _RARE_LOG * mean * (1 - q))
     near = np.arange(max(0, math.floor(mean - far)), min(units, math.ceil(mean + far)) + 1)

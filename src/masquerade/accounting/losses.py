@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from masquerade import events
+from masquerade._optional import special
 from masquerade.events import (
     DpEvent,
     GaussianDpEvent,
@@ -294,7 +294,7 @@ class Pair:
         return value, np.asarray(error), np.asarray(slope)
 
     def _ends(self, tail: float) -> tuple[float, float]:
-        reach = -float(ndtri(max(tail, LEAST_TAIL))) * self.deviation
+        reach = -float(special.ndtri(max(tail, LEAST_TAIL))) * self.deviation
         far = max(self.shifts)
         return -reach - (far if self.is_two_sided else 0.0), reach + far
 
@@ -364,7 +364,7 @@ class Pair:
 def _masses(edges: np.ndarray, shift: float, deviation: float) -> tuple[np.ndarray, np.ndarray]:
     """A Gaussian's mass between edges, and the tail that its rounding is measured by."""
     t = (edges - shift) / deviation
-    below, above = ndtr(t), ndtr(-t)
+    below, above = special.ndtr(t), special.ndtr(-t)
     is_left = t[1:] <= 0
     mass = np.where(is_left, np.diff(below), -np.diff(above))
     square = np.minimum(np.square(np.where(is_left, t[1:], t[:-1])), 1e4)  # tails round the more

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from masquerade._formatting import up_decimals
+from masquerade._optional import special
 from masquerade.accounting.compose import epsilon as epsilon_of
 from masquerade.accounting.compose import finer, gaussian_mu_of, is_not_private
 from masquerade.accounting.losses import TooFine, parts_of
@@ -63,7 +63,7 @@ def false_negative_rate(false_positive: float, event: DpEvent, *, relation: Rela
         return 0.0
     mu = gaussian_mu_of(event, relation=relation)
     if mu is not None:
-        return float(ndtr(-ndtri(false_positive) - mu)) * (1 - 1e-9)
+        return float(special.ndtr(-special.ndtri(false_positive) - mu)) * (1 - 1e-9)
     best = 0.0
     for epsilons, deltas in _finer_lines(event, relation):
         found = _above(false_positive, epsilons, deltas)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 
-import scipy
-from scipy.optimize import brentq
-
 from masquerade import _check
+from masquerade._optional import optimize, stats
 from masquerade.guarantee import WHOLE_FILE, Relation, Unit, UnitName
 
 
@@ -115,7 +113,7 @@ def fresh_projection_factor(columns: int, *, tail: float) -> float:
     """
     _check.count(columns=columns)
     _check.delta(tail=tail)
-    return math.sqrt(float(scipy.stats.chi2.isf(tail, columns)) / columns)
+    return math.sqrt(float(stats.chi2.isf(tail, columns)) / columns)
 
 
 def grid_projection_factor(columns: int, *, tail: float, rounding_tail: float) -> float:
@@ -128,7 +126,9 @@ def grid_projection_factor(columns: int, *, tail: float, rounding_tail: float) -
     _check.count(columns=columns)
     _check.delta(tail=tail, rounding_tail=rounding_tail)
     goal = 2 * math.log(1 / tail) / columns
-    y = float(brentq(lambda y: y - 1 - math.log(y) - goal, 1.0, 4.0 + 2 * goal, xtol=1e-14))
+    y = float(
+        optimize.brentq(lambda y: y - 1 - math.log(y) - goal, 1.0, 4.0 + 2 * goal, xtol=1e-14)
+    )
     return (math.sqrt(y) + grid_stretch(columns, rounding_tail=rounding_tail)) * (1 + 1e-12)
 
 

@@ -28,10 +28,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy
-from scipy.fft import irfft, rfft
-from scipy.optimize import brentq
 
+from masquerade._optional import optimize, scipy
 from masquerade.accounting.losses import LossLaw, TooFine
 
 MOST_POINTS = 2**22
@@ -82,7 +80,7 @@ class Sum:
             low, middle = middle, middle + 2
         if middle >= high:
             return most
-        return math.exp(float(brentq(excess, low, middle, xtol=0.02)))
+        return math.exp(float(optimize.brentq(excess, low, middle, xtol=0.02)))
 
     def _losses(self, law: LossLaw) -> np.ndarray:
         return (law.first + np.arange(len(law.chances))) * self.interval
@@ -122,7 +120,7 @@ class Sum:
             likeliest = int(np.argmax(tilted))
             stay, tilted[likeliest] = float(tilted[likeliest]), 0.0
             places = (np.arange(len(tilted)) - likeliest) % points
-            others = rfft(np.bincount(places, tilted, points)) / stay
+            others = scipy.fft.rfft(np.bincount(places, tilted, points)) / stay
             error = _PATH * math.log2(points) * float(tilted.sum()) / stay
             size = _log_size(others)
             angle = np.arctan2(others.imag, 1 + others.real)
@@ -140,7 +138,9 @@ class Sum:
             unsure = np.where(excess < 1, sizes * np.expm1(np.minimum(excess, 1.0)), most)
             unsure += 8 * _UNIT * (bulk + abs(log_stay)) * (sizes + unsure)
             unsure += _PATH * math.log2(points) * np.abs(spectrum)
-        chances = np.maximum(np.roll(irfft(spectrum, points), (origin - start) % points), 0.0)
+        chances = np.maximum(
+            np.roll(scipy.fft.irfft(spectrum, points), (origin - start) % points), 0.0
+        )
         chances += 2 * float(unsure.sum()) / points
         if is_kept:
             chances[(origin - start) % points] += math.exp(log_stay)

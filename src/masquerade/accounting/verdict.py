@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from scipy.optimize import brentq
-
 from masquerade import _check
 from masquerade._formatting import shown, shown_below, up_decimals
-from masquerade._optional import Later
+from masquerade._optional import Later, optimize
 from masquerade.accounting.calibrate import sampled_gaussian
 from masquerade.accounting.compose import epsilon
 from masquerade.guarantee import CLAIM_PREFIXES, Relation
@@ -72,7 +70,7 @@ def renyi_noise_multiplier(
     low, high = 0.3, 1.0
     while excess(high) > 0:
         low, high = high, high * 2
-    return float(brentq(excess, low, high, xtol=1e-7))
+    return float(optimize.brentq(excess, low, high, xtol=1e-7))
 
 
 @dataclass(frozen=True, kw_only=True)

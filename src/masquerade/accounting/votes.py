@@ -25,11 +25,10 @@ from functools import cache
 from typing import Literal, get_args
 
 import numpy as np
-import scipy
-from scipy.optimize import brentq
 
 from masquerade import _check, events
 from masquerade._formatting import up_decimals, up_significant
+from masquerade._optional import optimize, stats
 from masquerade.accounting.compose import epsilon as epsilon_of
 from masquerade.accounting.compose import least_epsilon, optimal_composition
 from masquerade.accounting.losses import distance_of
@@ -218,7 +217,7 @@ def _least_scale(epsilon: Callable[[float], float], target: float, start: float)
         low, high, step = high, high + step, 2 * step
     while excess(low) <= 0:
         low, high, step = low - step, low, 2 * step
-    root = float(brentq(excess, low, high, xtol=1e-9))
+    root = float(optimize.brentq(excess, low, high, xtol=1e-9))
     scale, step = up_significant(math.exp(root)), 1e-7
     while up_decimals(epsilon(scale)) > target:
         scale, step = up_significant(scale * (1 + step)), 2 * step
@@ -266,6 +265,6 @@ def _coins(margin: float, other: float, times: int, delta: float) -> float:
     loss = math.log(_wins(-margin) / _wins(-other))
     losses = wins * gain + (times - wins) * loss
     return max(
-        least_epsilon(scipy.stats.binom.pmf(wins, times, _wins(margin)), losses, delta=delta),
-        least_epsilon(scipy.stats.binom.pmf(wins, times, _wins(other)), -losses, delta=delta),
+        least_epsilon(stats.binom.pmf(wins, times, _wins(margin)), losses, delta=delta),
+        least_epsilon(stats.binom.pmf(wins, times, _wins(other)), -losses, delta=delta),
     )

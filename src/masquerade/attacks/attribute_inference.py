@@ -17,12 +17,12 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._torch import nn
+from masquerade._optional import Later, torch
 from masquerade.attacks.attack import Attack, Case, Nothing, Recording, Told, Whose
 from masquerade.attacks.looks import (
     LooksNetwork,
@@ -39,7 +39,12 @@ from masquerade.errors import BadInput
 from masquerade.io import devices, downloads
 from masquerade.networks import without_privacy
 from masquerade.scores import Attacked, Success
-from masquerade.vision import embedding_cache, mobile_networks
+from masquerade.vision import embedding_cache
+
+if TYPE_CHECKING:
+    from masquerade.vision import mobile_networks as efficientnet_lite
+else:
+    efficientnet_lite = Later("masquerade.vision.mobile_networks", extra="train")
 
 
 def average_precisions(scores: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -190,7 +195,7 @@ class _Exam:
     asked: list[LooksQuestion]
     seed: int
 
-    def taught(self, known: Pictures, what: str, told: Told) -> nn.Module:
+    def taught(self, known: Pictures, what: str, told: Told) -> torch.nn.Module:
         """A network that has learned to answer."""
         plan = self.look.plan
         school = LooksSchool(network=plan.network, steps=plan.steps, seed=self.seed)
@@ -198,7 +203,7 @@ class _Exam:
             self._inputs(known), self._right(known), told=partial(told, f"learning: {what}")
         )
 
-    def marks(self, net: nn.Module, seen: Pictures) -> tuple[Success, ...]:
+    def marks(self, net: torch.nn.Module, seen: Pictures) -> tuple[Success, ...]:
         """CMAP and F1, with their intervals over people."""
         out, right = without_privacy.predict(net, self._inputs(seen)), self._right(seen)
         whose = np.array(seen.whose)
@@ -240,7 +245,7 @@ class _Exam:
         return embedding_cache.remembered(
             seen.squares.transpose(0, 2, 3, 1),
             fingerprint=f"squares {downloads.find(network).sha256}",
-            make=lambda some: mobile_networks.embed(some, net=_imagenet()),
+            make=lambda some: efficientnet_lite.embed(some, net=_imagenet()),
         )
 
 
@@ -256,7 +261,7 @@ class PreparedAttack:
     """
 
     exam: _Exam
-    learned: nn.Module
+    learned: torch.nn.Module
     ceiling: tuple[Success, ...]
     floors: Mapping[str, tuple[Success, ...]]
 
@@ -295,9 +300,6 @@ def _cmap(scores: np.ndarray, right: np.ndarray, whole: np.ndarray) -> float:
     return float(np.nanmean(np.where(np.isnan(drawn), whole, drawn)))
 
 
-def _imagenet() -> nn.Module:
-    net: nn.Module = mobile_networks.load(downloads.fetch("efficientnet_lite0"))
+def _imagenet() -> torch.nn.Module:
+    net: torch.nn.Module = efficientnet_lite.load(downloads.fetch("efficientnet_lite0"))
     return net.to(devices.chosen())
-
-
-EXAMPLE = AttributeInference()

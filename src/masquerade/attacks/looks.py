@@ -21,12 +21,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from masquerade import _check
-from masquerade._torch import Tensor, nn, torch
+from masquerade._optional import torch
 from masquerade.attacks.attack import Recording
 from masquerade.errors import BadInput
 from masquerade.io import devices
 from masquerade.networks import without_privacy
-from masquerade.networks.convolutions import classifier
 from masquerade.networks.picture_crops import CROP_PX, crop_person, person_square
 from masquerade.networks.without_privacy import Course
 from masquerade.recordings import Attributes, Photo, Signal
@@ -214,7 +213,7 @@ def _squares(frames: np.ndarray, joints: np.ndarray | None) -> np.ndarray:
     return _as_bytes(_shrunk(pixels, torch.from_numpy(boxes).float()))
 
 
-def _shrunk(pixels: Tensor, boxes: Tensor) -> Tensor:
+def _shrunk(pixels: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
     """Squares, of frames that were made smaller first where one would skip pixels."""
     most = int(boxes[:, 2].max().item() * pixels.shape[-1] // CROP_PX)
     if most > 1:
@@ -222,7 +221,7 @@ def _shrunk(pixels: Tensor, boxes: Tensor) -> Tensor:
     return crop_person(pixels, boxes)
 
 
-def _as_bytes(values: Tensor) -> np.ndarray:
+def _as_bytes(values: torch.Tensor) -> np.ndarray:
     found: np.ndarray = values.round().clamp(0, 255).to(torch.uint8).numpy()
     return found
 
@@ -252,7 +251,7 @@ class LooksSchool:
 
     def taught(
         self, inputs: np.ndarray, answers: np.ndarray, *, told: Callable[[int, int], None]
-    ) -> nn.Module:
+    ) -> torch.nn.Module:
         """A network that has learned, on the processor.
 
         Args:
@@ -269,7 +268,7 @@ class LooksSchool:
 
     def _learned(
         self, inputs: np.ndarray, answers: np.ndarray, told: Callable[[int, int], None]
-    ) -> nn.Module:
+    ) -> torch.nn.Module:
         """On the chosen device; it comes back from there."""
         course = Course(
             epochs=math.ceil(self.steps / math.ceil(len(inputs) / _BATCH)),
@@ -292,19 +291,23 @@ class LooksSchool:
             )
         return net.cpu()
 
-    def _network(self, inputs: np.ndarray, answers: np.ndarray) -> nn.Module:
+    def _network(self, inputs: np.ndarray, answers: np.ndarray) -> torch.nn.Module:
         if self.network == "conv":
+            from masquerade.networks.convolutions import classifier
+
             return classifier(axes=2, channels=3, classes=answers.shape[1])
         size = inputs.shape[1]
-        return nn.Sequential(nn.LayerNorm(size), nn.Dropout(0.2), nn.Linear(size, answers.shape[1]))
+        return torch.nn.Sequential(
+            torch.nn.LayerNorm(size), torch.nn.Dropout(0.2), torch.nn.Linear(size, answers.shape[1])
+        )
 
 
-def _weights(net: nn.Module) -> np.ndarray:
+def _weights(net: torch.nn.Module) -> np.ndarray:
     """All weights, one after the other."""
     return np.concatenate([each.detach().numpy().ravel() for each in net.parameters()])
 
 
-def _filled(net: nn.Module, weights: np.ndarray) -> nn.Module:
+def _filled(net: torch.nn.Module, weights: np.ndarray) -> torch.nn.Module:
     """The network with those weights, ready to be asked."""
     start = 0
     with torch.no_grad():

@@ -177,6 +177,3 @@ def _resolved(guessed: Guessed) -> tuple[str, ...]:
         for rate in RATES
         if outside * rate < 1
     )
-
-
-EXAMPLE = Membership()

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import betaincinv
 
 from masquerade import _check
+from masquerade._optional import special
 from masquerade.attacks.attack import Learn, ModelCase, Told
 from masquerade.io.workers import WorkerPool
 from masquerade.scores import Success
@@ -239,8 +239,8 @@ def clopper_pearson(share: float, count: int) -> tuple[float, float]:
         ([0.1871, 0.8129], 0.0)
     """
     right = share * count
-    low = betaincinv(right, count - right + 1, _TAIL) if right > 0 else 0.0
-    high = betaincinv(right + 1, count - right, 1 - _TAIL) if right < count else 1.0
+    low = special.betaincinv(right, count - right + 1, _TAIL) if right > 0 else 0.0
+    high = special.betaincinv(right + 1, count - right, 1 - _TAIL) if right < count else 1.0
     return float(low), float(high)
 
 

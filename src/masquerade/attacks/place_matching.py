@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
+from masquerade._optional import Later
 from masquerade.attacks.attack import Recording, Told
 from masquerade.attacks.rates import Discriminants, Metric, bootstrap
 from masquerade.errors import BadInput
@@ -27,9 +27,11 @@ from masquerade.recordings import Photo, Video
 from masquerade.scores import Success
 from masquerade.vision import embedding_cache
 from masquerade.vision.flow import OpticalFlow, warped
-from masquerade.vision.place_features import PlaceFeatures
 
-cv2 = require("cv2", extra="vision")
+if TYPE_CHECKING:
+    from masquerade.vision.place_features import PlaceFeatures
+
+cv2 = Later("cv2", extra="vision")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

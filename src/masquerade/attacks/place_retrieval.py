@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from masquerade import _check
+from masquerade._optional import Later
 from masquerade.attacks.attack import Attack, Case, Told, Whose
 from masquerade.attacks.place_matching import Eyes, Looking, Match, Motion, PlacesAsked, Rule
 from masquerade.collection import Medium
 from masquerade.scores import Attacked
-from masquerade.vision import place_features
-from masquerade.vision.place_features import PlaceFeatures
+
+if TYPE_CHECKING:
+    from masquerade.vision import place_features
+else:
+    place_features = Later("masquerade.vision.place_features", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +74,7 @@ class PlaceRetrieval(Attack):
         return Looking(rule=self.rule, frames=self.frames, motion=self.motion, denoise=self.denoise)
 
     @property
-    def _networks(self) -> dict[str, PlaceFeatures]:
+    def _networks(self) -> dict[str, place_features.PlaceFeatures]:
         """The networks by name, the anchor among them."""
         lacking = [name for name in self.backbones if not place_features.has_weights(name)]
         if len(lacking) != len(self.weights):
@@ -81,7 +85,10 @@ class PlaceRetrieval(Attack):
             )
         files = dict(zip(lacking, self.weights, strict=True))
         names = dict.fromkeys((*self.backbones, self.anchor))
-        return {name: PlaceFeatures(backbone=name, weights=files.get(name)) for name in names}
+        return {
+            name: place_features.PlaceFeatures(backbone=name, weights=files.get(name))
+            for name in names
+        }
 
     def run(self, case: Case, *, told: Told) -> tuple[Attacked, ...]:
         """One answer for each network and attacker."""
@@ -148,6 +155,3 @@ class PlaceRetrieval(Attack):
         if is_adaptive:
             return f"{name} on {pictures}; has released recordings of other places and learned"
         return f"{name} on {pictures}; compares with raw pictures"
-
-
-EXAMPLE = PlaceRetrieval()

@@ -14,9 +14,9 @@ from functools import partial
 from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
-from scipy import ndimage
 
 from masquerade import _check
+from masquerade._optional import ndimage
 from masquerade.attacks.attack import Attack, Case, Nothing, Recording, Told, Whose
 from masquerade.attacks.rates import bootstrap
 from masquerade.collection import Medium
@@ -362,6 +362,3 @@ def _video(recording: Recording) -> Video:
     if not isinstance(recording, Video):
         raise BadInput(f"Expected videos, got {type(recording).__name__}s.")
     return recording
-
-
-EXAMPLE = Reconstruct()

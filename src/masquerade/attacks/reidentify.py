@@ -254,6 +254,3 @@ def _figures(gallery: KnownPeople, looks: Looks, seed: int) -> tuple[Success, ..
 def _listed(names: Sequence[str], most: int = 8) -> str:
     some = list(dict.fromkeys(names))
     return ", ".join(some[:most]) + (f" and {len(some) - most} more" if len(some) > most else "")
-
-
-EXAMPLE = Reidentify()

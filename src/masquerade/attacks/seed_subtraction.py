@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy import ndimage
 
 from masquerade import _check
+from masquerade._optional import ndimage
 from masquerade.attacks.attack import Attack, Case, Recording, Told, Whose
 from masquerade.attacks.rates import bootstrap
 from masquerade.collection import Medium
@@ -212,6 +212,3 @@ def _figure(shares: np.ndarray, seed: int) -> Success:
     return bootstrap(
         _MEASURE, lambda rows: float(shares[rows].mean()), names, of="recordings", seed=seed
     )
-
-
-EXAMPLE = SeedSubtraction()

@@ -13,6 +13,7 @@ from masquerade.audits.bounds import (
 )
 from masquerade.audits.game import Claim, Game, MechanismGame
 from masquerade.audits.one_run import one_run_coins, one_run_gaussian, one_run_poisson
+from masquerade.catalog import CatalogEntry
 
 __all__ = [
     "Claim",
@@ -26,3 +27,29 @@ __all__ = [
     "one_run_poisson",
     "poisson_tradeoff",
 ]
+
+ENTRIES = {
+    "confident_votes": CatalogEntry(
+        "audits.confident_votes:ConfidentVotes",
+        "Confident-GNMax: a noisy threshold for every query, noisy votes for those that pass.",
+    ),
+    "gnmax_votes": CatalogEntry(
+        "audits.gnmax_votes:GnmaxVotes", "GNMax: noisy vote histograms of a teacher ensemble."
+    ),
+    "gumbel_votes": CatalogEntry(
+        "audits.gumbel_votes:GumbelVotes",
+        "Gumbel-max: labels of a teacher ensemble by the exponential mechanism.",
+    ),
+    "mask_dp_batches": CatalogEntry(
+        "audits.mask_dp_batches:MaskDpBatches",
+        "MaskDP's batches: one shared batch shows who is in it; independent ones do not.",
+    ),
+    "tempdiff_votes": CatalogEntry(
+        "audits.tempdiff_votes:TempdiffVotes",
+        "TEMPDIFF's votes: LNMax labels at the paper's noise, against its printed epsilon.",
+    ),
+    "video_dprp_value": CatalogEntry(
+        "audits.video_dprp_value:VideoDprpValue",
+        "Video-DPRP's projection: one channel value of one pixel, seen through (P~, R).",
+    ),
+}

@@ -20,11 +20,9 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtri
-from scipy.stats import beta, binom
 
 from masquerade import _check
+from masquerade._optional import optimize, special, stats
 from masquerade.accounting.calibrate import sampled_gaussian
 from masquerade.accounting.compose import epsilon, least_epsilon
 from masquerade.accounting.power import tradeoff_curve
@@ -66,7 +64,7 @@ def upper_rate(errors: np.ndarray | int, trials: int, *, doubt: float) -> np.nda
         0.0295
     """
     counts = np.minimum(errors, trials - 1)
-    bound = beta.ppf(1 - doubt, counts + 1, trials - counts)
+    bound = stats.beta.ppf(1 - doubt, counts + 1, trials - counts)
     return np.where(np.asarray(errors) >= trials, 1.0, bound)
 
 
@@ -149,7 +147,7 @@ def gaussian_tradeoff(scores: Scores, *, delta: float, confidence: float = 0.95)
     """
     _check.delta(delta=delta)
     found = rates(scores, _separation, confidence=confidence, is_central=True)
-    mu = max(-2 * float(ndtri(sum(found) / 2)), 0.0)
+    mu = max(-2 * float(special.ndtri(sum(found) / 2)), 0.0)
     return as_evidence(
         gaussian_epsilon(mu, delta) * (1 - 1e-9),
         scores,
@@ -188,8 +186,8 @@ def coins_composed(
         heads = np.arange(coins + 1)
         losses = heads * math.log(low / high) + (coins - heads) * math.log((1 - low) / (1 - high))
         value = max(
-            least_epsilon(binom.pmf(heads, coins, low), losses, delta=delta),
-            least_epsilon(binom.pmf(heads, coins, high), -losses, delta=delta),
+            least_epsilon(stats.binom.pmf(heads, coins, low), losses, delta=delta),
+            least_epsilon(stats.binom.pmf(heads, coins, high), -losses, delta=delta),
         )
     return as_evidence(
         value * (1 - 1e-6),
@@ -232,7 +230,7 @@ def poisson_tradeoff(
     low, high = math.log(0.3), math.log(1e3)
     value = 0.0  # where even nearly endless noise explains what was seen
     if excess(high) > 0:
-        root = low if excess(low) > 0 else float(brentq(excess, low, high, xtol=1e-4))
+        root = low if excess(low) > 0 else float(optimize.brentq(excess, low, high, xtol=1e-4))
         value = epsilon(event(root), delta=delta, relation=relation) * (1 - 1e-3)
     return as_evidence(
         value,
@@ -245,7 +243,9 @@ def poisson_tradeoff(
 
 def _separation(false_positive: np.ndarray, false_negative: np.ndarray) -> np.ndarray:
     """The mu of two unit Gaussians with these error rates; rates of one tell nothing."""
-    return np.asarray(np.maximum(-ndtri(false_positive) - ndtri(false_negative), -1e9))
+    return np.asarray(
+        np.maximum(-special.ndtri(false_positive) - special.ndtri(false_negative), -1e9)
+    )
 
 
 def as_evidence(

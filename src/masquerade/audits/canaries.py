@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from masquerade import _check
-from masquerade._torch import Tensor, nn, torch
+from masquerade._optional import torch
+from masquerade._torch import Tensor, nn
 from masquerade.audits.one_run import Likelihood, by_coins, tossed
 from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.guarantee import Relation
@@ -125,7 +126,7 @@ class FilmJudge:
     """
 
     def __init__(
-        self, tail: nn.Module, films: Rows, plan: TrainingPlan, *, is_replaced: bool
+        self, tail: torch.nn.Module, films: Rows, plan: TrainingPlan, *, is_replaced: bool
     ) -> None:
         self._tail, self._plan = tail, plan
         everyone = np.arange(films.units)
@@ -169,25 +170,27 @@ class FilmJudge:
         found = -1.0 * self._loss_of(self._own)
         return found if self._other is None else np.add(found, self._loss_of(self._other))
 
-    def _loss_of(self, lesson: tuple[Tensor, Tensor, Tensor]) -> np.ndarray:
+    def _loss_of(self, lesson: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> np.ndarray:
         inputs, targets, shares = lesson
         with torch.no_grad():
             out = self._tail(inputs.flatten(0, 1)).float()
         each = torch.nn.functional.cross_entropy(out, targets.flatten(), reduction="none")
         return np.asarray((each.reshape(shares.shape) * shares).sum(dim=1).double().numpy())
 
-    def _copied(self) -> dict[str, Tensor]:
+    def _copied(self) -> dict[str, torch.Tensor]:
         named = self._tail.named_parameters()
         return {name: one.detach().clone() for name, one in named if one.requires_grad}
 
-    def _clipped(self, lesson: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    def _clipped(self, lesson: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
         """(N, all weights): each film's contribution at the weights before the step."""
 
-        def loss(weights: Mapping[str, Tensor], inputs: Tensor, wanted: Any) -> Tensor:
+        def loss(
+            weights: Mapping[str, torch.Tensor], inputs: torch.Tensor, wanted: Any
+        ) -> torch.Tensor:
             targets, shares = wanted
             out = torch.func.functional_call(self._tail, dict(weights), (inputs,)).float()
             each = torch.nn.functional.cross_entropy(out, targets, reduction="none")
-            total: Tensor = (each * shares).sum()
+            total: torch.Tensor = (each * shares).sum()
             return total
 
         inputs, *wanted = lesson
@@ -199,7 +202,7 @@ class FilmJudge:
         return flat * factor.to(flat.dtype)[:, None]
 
 
-def _flat(found: Mapping[str, Tensor]) -> Tensor:
+def _flat(found: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """(N, all weights) float32."""
     return torch.cat([one.float().flatten(1) for one in found.values()], dim=1)
 

@@ -58,6 +58,3 @@ class ConfidentVotes(VoteGame):
         lead = (seen[..., 0] - seen[..., 1]).sum(axis=1)
         mu = math.sqrt(self.queries * tests + 2 * self.cap * answers)
         return np.asarray((tests * largest.sum(axis=1) + answers * lead) / mu)
-
-
-EXAMPLE = ConfidentVotes()

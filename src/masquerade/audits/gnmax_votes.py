@@ -41,6 +41,3 @@ class GnmaxVotes(VoteGame):
         seen = noise.gaussian(self.noise_std, (size, self.queries, 2)) + counts
         lead = (seen[..., 1] - seen[..., 0]).sum(axis=1)
         return np.asarray(lead * (1 / math.sqrt(self.queries)))
-
-
-EXAMPLE = GnmaxVotes()

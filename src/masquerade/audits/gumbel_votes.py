@@ -41,6 +41,3 @@ class GumbelVotes(VoteGame):
         every = np.broadcast_to(counts, (size * self.queries, 2))
         labels = noise.gumbel_argmax(every, 1 / self.gamma)
         return np.asarray(labels.reshape(size, self.queries).mean(axis=1))
-
-
-EXAMPLE = GumbelVotes()

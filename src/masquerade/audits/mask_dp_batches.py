@@ -100,6 +100,3 @@ class MaskDpBatches(Game):
         if self.form == "revealed":  # how often the record takes part is public
             return gaussian_tradeoff(scores, delta=self.delta, confidence=confidence)
         return clopper_pearson(scores, delta=self.delta, confidence=confidence)
-
-
-EXAMPLE = MaskDpBatches()

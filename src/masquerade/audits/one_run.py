@@ -29,10 +29,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import expit, ndtr, ndtri
-from scipy.stats import binom
 
 from masquerade import _check
+from masquerade._optional import special, stats
 from masquerade.accounting.calibrate import sampled_gaussian
 from masquerade.accounting.compose import epsilon as epsilon_of
 from masquerade.accounting.power import coin_curve
@@ -112,12 +111,12 @@ def chance(guesses: Guesses, *, epsilon: float, delta: float) -> float:
         >>> round(chance(right, epsilon=3.0, delta=0.0), 4)
         0.0078
     """
-    v, r, q = guesses.right, guesses.made, float(expit(epsilon))
-    first = float(binom.sf(v - 1, r, q))
+    v, r, q = guesses.right, guesses.made, float(special.expit(epsilon))
+    first = float(stats.binom.sf(v - 1, r, q))
     if delta == 0 or v == 0:
         return first
     i = np.arange(1, v + 1)
-    below = np.max((binom.sf(v - i - 1, r, q) - first) / i)
+    below = np.max((stats.binom.sf(v - i - 1, r, q) - first) / i)
     return min(1.0, first + 2 * guesses.canaries * delta * float(below))
 
 
@@ -266,7 +265,7 @@ def _each_confidence(confidence: float, shares: Sequence[float]) -> float:
 
 def gaussian_curve(mu: float) -> Curve:
     """The trade-off curve of telling N(0, 1) from N(mu, 1) [dong2019, Def. 2.6]."""
-    return lambda false_positive: float(ndtr(-ndtri(false_positive) - mu))
+    return lambda false_positive: float(special.ndtr(-special.ndtri(false_positive) - mu))
 
 
 def _largest(holds: Callable[[float], bool], most: float, *, halvings: int = _HALVINGS) -> float:

@@ -9,9 +9,11 @@ from typing import Literal
 import numpy as np
 
 from masquerade.accounting import votes
-from masquerade.accounting.published.tempdiff import EXAMPLE as PAPER
+from masquerade.accounting.published.tempdiff import TempdiffClaim
 from masquerade.audits.game import Claim, VoteGame
 from masquerade.noise import Noise
+
+PAPER = TempdiffClaim()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,3 @@ class TempdiffVotes(VoteGame):
         """How often the first class won: all that the released labels say."""
         seen = noise.laplace(1 / self.gamma, (size, self.queries, 2)) + counts
         return np.asarray((seen[..., 0] > seen[..., 1]).mean(axis=1))
-
-
-EXAMPLE = TempdiffVotes()

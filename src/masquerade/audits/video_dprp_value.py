@@ -73,6 +73,3 @@ class VideoDprpValue(Game):
         """Gaussian where the claim is ours, which holds for any R but a few; else free of that."""
         bound = gaussian_tradeoff if self.form == "sound" else clopper_pearson
         return bound(scores, delta=self.delta, confidence=confidence)
-
-
-EXAMPLE = VideoDprpValue()

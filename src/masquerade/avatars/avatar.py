@@ -6,26 +6,24 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from masquerade import _check, progress
 from masquerade._optional import require
-from masquerade.avatars.diffusion import Diffusion
-from masquerade.avatars.scene import Margins
-from masquerade.avatars.segment import PersonMasks
-from masquerade.avatars.study import MASKS, AvatarPlan, AvatarStudy
-from masquerade.avatars.watch import Watchman
 from masquerade.io.downloads import fetch
 from masquerade.io.streams import Spool
 from masquerade.mechanism import Frames, Heuristic, Plan, Shape, Shapes, as_video
 from masquerade.noise import Noise
-from masquerade.stage import smpl
-from masquerade.vision.face_detector import Detector, Layout, load_detector
-from masquerade.vision.person_segmenter import PersonSegmenter
-from masquerade.vision.poses import PoseLandmarks
 from masquerade.wording import count_people
+
+if TYPE_CHECKING:
+    from masquerade.avatars.study import AvatarPlan, AvatarStudy
+    from masquerade.vision.face_detector import Detector
+
+
+MASKS = ".masks.npz"
 
 _RATE_HZ = 25.0  # of frames that come without one
 _HOLD_S = 2.0  # for which somebody is followed whom the pose network has lost
@@ -150,6 +148,14 @@ class Avatar(Heuristic):
 
     def studied(self, frames: Frames, shape: Shape, *, rate_hz: float, noise: Noise) -> AvatarStudy:
         """Look at the whole film; all networks are loaded before the first frame is taken."""
+        from masquerade.avatars.diffusion import Diffusion
+        from masquerade.avatars.segment import PersonMasks
+        from masquerade.avatars.study import AvatarStudy
+        from masquerade.avatars.watch import Watchman
+        from masquerade.stage import smpl
+        from masquerade.vision.person_segmenter import PersonSegmenter
+        from masquerade.vision.poses import PoseLandmarks
+
         shape = as_video(shape)
         require("cv2", extra="avatar")
         require("onnxruntime", extra="avatar")
@@ -194,6 +200,9 @@ class Avatar(Heuristic):
                     progress.aside(said)
 
     def _plan(self, side: int) -> AvatarPlan:
+        from masquerade.avatars.scene import Margins
+        from masquerade.avatars.study import AvatarPlan
+
         return AvatarPlan(
             margins=Margins(
                 grow_px=round(self.grow * side),
@@ -212,6 +221,8 @@ class Avatar(Heuristic):
         )
 
     def _faces(self) -> Detector:
+        from masquerade.vision.face_detector import Layout, load_detector
+
         return load_detector(
             fetch("centerface"),
             layout=Layout.CENTERFACE,
@@ -247,6 +258,3 @@ def _check_room(path: Path) -> None:
         raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
     if path.exists():
         raise FileExistsError(f"{path} stands there already; choose another name for export.")
-
-
-EXAMPLE = Avatar()

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
 from masquerade import _check
+from masquerade._optional import ndimage
 from masquerade.avatars import lift
 from masquerade.avatars.gait import Gait, public
 from masquerade.stage import bodies, figure, inverse, look
@@ -261,7 +261,7 @@ def _held(
         rows = slice(start, stop)
         stood = np.median(ankle[rows], axis=0)
         # Whoever shuffles or is followed by a camera slides slowly; that much is kept.
-        slow = gaussian_filter1d(ankle[rows], 0.5 * rate_hz, axis=0, mode="nearest")
+        slow = ndimage.gaussian_filter1d(ankle[rows], 0.5 * rate_hz, axis=0, mode="nearest")
         spot = slow if stop - start > rate_hz else np.broadcast_to(stood, slow.shape)
         low = ground if abs(stood[2] - ground) < _STEP_M else stood[2]
         shift[rows] = np.column_stack([spot[:, :2], np.full(stop - start, low)]) - free[rows]
@@ -273,17 +273,17 @@ def _held(
     between = (before > -(10**8)) & (after < 10**8) & (after - before < 1.2 * rate_hz)
     away = np.minimum(times - before, after - times) / rate_hz
     part = np.where(between, 1.0, np.exp(-np.clip(away, 0, 50) / _FADE_S * 3))
-    holds = gaussian_filter1d(known.astype(float), _EASE_S * rate_hz / 2, mode="nearest")
+    holds = ndimage.gaussian_filter1d(known.astype(float), _EASE_S * rate_hz / 2, mode="nearest")
     goal = free + part[:, None] * bridged
-    goal = gaussian_filter1d(goal, _SMOOTH_S * rate_hz, axis=0, mode="nearest")
+    goal = ndimage.gaussian_filter1d(goal, _SMOOTH_S * rate_hz, axis=0, mode="nearest")
     return goal, np.clip(holds, 0, 1)
 
 
 def _eased(drop: np.ndarray, rate_hz: float) -> np.ndarray:
     """A drop of at least so much, that comes and goes gently."""
     width = max(1, round(_EASE_S * rate_hz))
-    most = maximum_filter1d(np.maximum(drop, 0), 2 * width + 1, mode="nearest")
-    return np.asarray(gaussian_filter1d(most, width / 2, mode="nearest"))
+    most = ndimage.maximum_filter1d(np.maximum(drop, 0), 2 * width + 1, mode="nearest")
+    return np.asarray(ndimage.gaussian_filter1d(most, width / 2, mode="nearest"))
 
 
 def _raised(heads: np.ndarray, rate_hz: float) -> np.ndarray:

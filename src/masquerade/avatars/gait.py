@@ -15,10 +15,8 @@ from enum import StrEnum
 from functools import cache
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
-from scipy.ndimage import gaussian_filter1d
-from scipy.spatial.transform import Rotation
 
+from masquerade._optional import ndimage, scipy, spatial
 from masquerade.joints import JOINTS
 from masquerade.stage import act, bodies, skeleton
 from masquerade.stage.bodies import BONES, Body, Shape
@@ -65,7 +63,7 @@ def public(
     phase, is_walk = found
     if is_uniform:
         phase = _paced(phase, is_walk, rate_hz)
-    part = gaussian_filter1d(is_walk.astype(float), _FADE_S * rate_hz, mode="nearest")[
+    part = ndimage.gaussian_filter1d(is_walk.astype(float), _FADE_S * rate_hz, mode="nearest")[
         :, None, None
     ]
     other = _walked(world, heading, phase, rate_hz)
@@ -83,7 +81,7 @@ def _heading(world: np.ndarray, rate_hz: float) -> np.ndarray:
         for part in ("hip", "shoulder")
     )
     ahead = np.stack([across[:, 1], -across[:, 0]], axis=1)  # left turned right by a quarter
-    return _unit2(gaussian_filter1d(ahead, _PATH_S * rate_hz, axis=0, mode="nearest"))
+    return _unit2(ndimage.gaussian_filter1d(ahead, _PATH_S * rate_hz, axis=0, mode="nearest"))
 
 
 def _unit2(vectors: np.ndarray) -> np.ndarray:
@@ -97,7 +95,7 @@ def _phase(
     from scipy.signal import find_peaks  # half a second, which those who walk as they do can spare
 
     apart = world[:, _AT["left_ankle"], :2] - world[:, _AT["right_ankle"], :2]
-    ahead = gaussian_filter1d((apart * heading).sum(axis=1), 0.05 * rate_hz, mode="nearest")
+    ahead = ndimage.gaussian_filter1d((apart * heading).sum(axis=1), 0.05 * rate_hz, mode="nearest")
     least = max(1, round(_STEP_S[0] * rate_hz))
     tops, _ = find_peaks(ahead, prominence=_APART_M, distance=least)
     lows, _ = find_peaks(-ahead, prominence=_APART_M, distance=least)
@@ -125,7 +123,7 @@ def _phase(
     times = np.concatenate([times[:1] - 2 * usual, times, times[-1:] + 2 * usual])
     marks = np.concatenate([marks[:1] - 2 * np.pi, marks, marks[-1:] + 2 * np.pi])
     at = np.clip(np.arange(len(world)), times[0], times[-1])
-    return np.asarray(PchipInterpolator(times, marks)(at)), is_walk
+    return np.asarray(scipy.interpolate.PchipInterpolator(times, marks)(at)), is_walk
 
 
 def _paced(phase: np.ndarray, is_walk: np.ndarray, rate_hz: float) -> np.ndarray:
@@ -171,7 +169,9 @@ def _walked(
     turns = skeleton.turns_of(act.usual(phase, reach), body, along)
     heads = skeleton.chain(turns, body)
     feet, _ = skeleton.contacts(turns, heads, body)
-    height = gaussian_filter1d(-feet[..., 2].min(axis=(1, 2)), 0.05 * rate_hz, mode="nearest")
+    height = ndimage.gaussian_filter1d(
+        -feet[..., 2].min(axis=(1, 2)), 0.05 * rate_hz, mode="nearest"
+    )
     middle = heads[:, [BONES.index("upperleg01.L"), BONES.index("upperleg01.R")]].mean(axis=1)
     root = np.column_stack([path / scale - middle[:, :2], height])[:, None]
     found = np.empty_like(world)
@@ -196,9 +196,9 @@ def _head(world: np.ndarray, heading: np.ndarray, posed: Posed, rate_hz: float) 
     nose, left, right = (world[:, place, :2] for place in _HEAD)
     look = nose - (left + right) / 2
     aside = np.arctan2(look[:, 1], look[:, 0]) - np.arctan2(heading[:, 1], heading[:, 0])
-    aside = gaussian_filter1d(np.unwrap(aside), _PATH_S * rate_hz, mode="nearest")
+    aside = ndimage.gaussian_filter1d(np.unwrap(aside), _PATH_S * rate_hz, mode="nearest")
     middle = put[:, 1:].mean(axis=1, keepdims=True)
-    turn = Rotation.from_rotvec(np.outer(aside, [0.0, 0.0, 1.0])).as_matrix()
+    turn = spatial.transform.Rotation.from_rotvec(np.outer(aside, [0.0, 0.0, 1.0])).as_matrix()
     return np.asarray(middle + (put - middle) @ np.swapaxes(turn, 1, 2))
 
 
@@ -221,10 +221,10 @@ def _reach(
     """(T,) how far thighs swing so that the feet go as far as the hips do."""
     speed = np.linalg.norm(np.gradient(path, axis=0), axis=1) * rate_hz
     stride_s = 2 * np.pi / np.maximum(np.gradient(phase) * rate_hz, 1.0)
-    stride_s = gaussian_filter1d(stride_s, _PATH_S * rate_hz, mode="nearest")
+    stride_s = ndimage.gaussian_filter1d(stride_s, _PATH_S * rate_hz, mode="nearest")
     apart = ((at["left_ankle"] - at["right_ankle"])[:, :2] * heading).sum(axis=1)
-    step = np.sqrt(2 * gaussian_filter1d(apart**2, 2 * _PATH_S * rate_hz, mode="nearest"))
+    step = np.sqrt(2 * ndimage.gaussian_filter1d(apart**2, 2 * _PATH_S * rate_hz, mode="nearest"))
     way = np.where(speed > _SLOW, speed * stride_s / 2, step)
     found = np.arcsin(np.clip(way / (2 * leg), 0, 0.9))
-    smooth = gaussian_filter1d(found, _PATH_S * rate_hz, mode="nearest")
+    smooth = ndimage.gaussian_filter1d(found, _PATH_S * rate_hz, mode="nearest")
     return np.asarray(np.clip(smooth, *_REACH))

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d, maximum_filter1d
-from scipy.optimize import fmin_l_bfgs_b
 
 from masquerade import _check
+from masquerade._optional import ndimage, optimize
 from masquerade.stage.inverse import POINTS
 from masquerade.stage.raster import Camera
 from masquerade.vision.person_tracks import Track
@@ -192,7 +191,7 @@ def _placed(rays: np.ndarray, trust: np.ndarray, world: np.ndarray, rate_hz: flo
     depth = np.clip(-held / np.maximum(spread, 1e-9), 0.4, 200.0)
     if len(depth) > 1:
         width = max(_DEPTH_S * rate_hz, 0.5)
-        depth = np.exp(gaussian_filter1d(np.log(depth), width, mode="nearest"))
+        depth = np.exp(ndimage.gaussian_filter1d(np.log(depth), width, mode="nearest"))
     step = np.stack([r0 + u0 * depth, d0 + v0 * depth, depth], axis=1)
     found = world + step[:, None]
     found[..., 2] = np.maximum(found[..., 2], _NEAR)
@@ -206,7 +205,7 @@ def _solved(first: np.ndarray, seen: _Seen) -> np.ndarray:
         value, slope = _cost(flat.reshape(first.shape), seen)
         return value, slope.ravel()
 
-    found, _, _ = fmin_l_bfgs_b(cost, first.ravel(), m=12, factr=1e9, maxiter=_STEPS)
+    found, _, _ = optimize.fmin_l_bfgs_b(cost, first.ravel(), m=12, factr=1e9, maxiter=_STEPS)
     return np.asarray(found.reshape(first.shape))
 
 
@@ -301,11 +300,11 @@ def standing(track: Track, points: np.ndarray, *, rate_hz: float) -> np.ndarray:
     found = np.stack([trust[:, foot].mean(axis=1) for foot in _FEET], axis=1) > _SEEN
     if len(points) > 1:
         middle = np.stack([points[:, foot].mean(axis=1) for foot in _FEET], axis=1)
-        middle = gaussian_filter1d(middle, max(0.03 * rate_hz, 0.5), axis=0, mode="nearest")
+        middle = ndimage.gaussian_filter1d(middle, max(0.03 * rate_hz, 0.5), axis=0, mode="nearest")
         # In the picture's plane: how far away somebody is shakes too much.
         speed = np.linalg.norm(np.gradient(middle[..., :2], axis=0), axis=2) * rate_hz
         near = 2 * round(_STRIDE_S * rate_hz) + 1
-        fastest = maximum_filter1d(speed.max(axis=1), near, mode="nearest")[:, None]
+        fastest = ndimage.maximum_filter1d(speed.max(axis=1), near, mode="nearest")[:, None]
         found &= speed < np.clip(_SLOWER * fastest, *_SLOW)
     for foot in range(2):  # neither for a moment, nor not for a moment
         gone = ~_runs(~found[:, foot], max(1, round(0.12 * rate_hz)))

@@ -22,9 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.ndimage import uniform_filter1d
 
-from masquerade._optional import Later
+from masquerade._optional import Later, ndimage
 from masquerade.stage.bodies import BONES, Model
 from masquerade.vision.person_tracks import Track
 from masquerade.vision.poses import JOINTS
@@ -126,13 +125,13 @@ def hidden_legs(track: Track, people: Masks, *, rate_hz: float) -> np.ndarray:
     """
     trust = np.stack([track.joints[:, ends, 2].mean(axis=1) for ends in _ENDS], axis=1)
     width = 2 * max(1, round(_AROUND_S * rate_hz)) + 1
-    is_doubtful = uniform_filter1d(trust, width, axis=0, mode="nearest") < _DOUBT
+    is_doubtful = ndimage.uniform_filter1d(trust, width, axis=0, mode="nearest") < _DOUBT
     is_outside = np.zeros(is_doubtful.shape)
     for at in np.flatnonzero(is_doubtful.any(axis=1)).tolist():
         margin = max(2, round(_NEAR * np.ptp(track.joints[at, :, 1])))
         mask = grown(people(track.start + at), margin)
         is_outside[at] = [_is_outside(track.joints[at, ends, :2], mask) for ends in _ENDS]
-    often = uniform_filter1d(is_outside, width, axis=0, mode="nearest")
+    often = ndimage.uniform_filter1d(is_outside, width, axis=0, mode="nearest")
     return np.asarray(is_doubtful & (often > _OFTEN))
 
 

@@ -17,9 +17,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d, median_filter
 
 from masquerade import _check, _optional
+from masquerade._optional import ndimage
 from masquerade.avatars import one_person
 from masquerade.errors import BadInput
 from masquerade.vision.person_tracks import Track, tracked
@@ -219,7 +219,7 @@ def _smoothed(track: Track, rate_hz: float) -> Track:
     size = one_person.sizes(track)
     places = track.joints[..., :2]
     width = min(5, len(track) - 1 + len(track) % 2) // 2 * 2 + 1
-    middle = median_filter(places, (width, 1, 1), mode="nearest")
+    middle = ndimage.median_filter(places, (width, 1, 1), mode="nearest")
     most = max(_SPIKE, _QUICK / rate_hz)
     is_spike = np.linalg.norm(places - middle, axis=2) > most * size[:, None]
     trust = track.joints[..., 2] * track.joints[..., 3] * track.is_seen[:, None]
@@ -244,9 +244,9 @@ def _still(values: np.ndarray, shake: float, rate_hz: float) -> np.ndarray:
     found, left = np.zeros_like(values), values
     for seconds in _SLOWER_S:
         width = seconds * rate_hz
-        slow = gaussian_filter1d(left, width, axis=0, mode="nearest")
+        slow = ndimage.gaussian_filter1d(left, width, axis=0, mode="nearest")
         quick, left = left - slow, slow
-        power = gaussian_filter1d((quick**2).mean(axis=2, keepdims=True), 2 * width, axis=0)
+        power = ndimage.gaussian_filter1d((quick**2).mean(axis=2, keepdims=True), 2 * width, axis=0)
         found += quick * np.clip(1 - shake**2 / np.maximum(power, 1e-12), 0, 1)
     return np.asarray(found + left)
 
@@ -271,10 +271,10 @@ def _filtered(values: np.ndarray, trust: np.ndarray, width: float) -> np.ndarray
     best = np.where(weight > _UNSURE * known, weight, weight * 1e-3)
     # A joint that is unknown for longer than the filter is wide is led by a wider one.
     wide, narrow = (
-        gaussian_filter1d(values * best, of, axis=0, mode="nearest", truncate=6)
-        / gaussian_filter1d(best, of, axis=0, mode="nearest", truncate=6)
+        ndimage.gaussian_filter1d(values * best, of, axis=0, mode="nearest", truncate=6)
+        / ndimage.gaussian_filter1d(best, of, axis=0, mode="nearest", truncate=6)
         for of in (4 * width, width)
     )
-    near = gaussian_filter1d(best / known, width, axis=0, mode="nearest", truncate=6)
+    near = ndimage.gaussian_filter1d(best / known, width, axis=0, mode="nearest", truncate=6)
     part = np.clip(near / 0.2, 0, 1)
     return np.asarray(wide + part * (narrow - wide))

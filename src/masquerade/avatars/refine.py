@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
-from masquerade._optional import Later
+from masquerade._optional import Later, ndimage
 from masquerade.avatars import render
 from masquerade.avatars.body import StandIn
 from masquerade.avatars.diffusion import Diffusion, FigureCrop
@@ -161,14 +160,16 @@ def tubelet(seen: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     centre = (points.min(axis=1) + points.max(axis=1)) / 2
     centre = _smooth(centre)
     half = np.maximum(_MARGIN * np.abs(points - centre[:, None]).max(axis=(1, 2)), _LEAST_PX)
-    half = maximum_filter1d(half, 2 * _SMOOTH + 1, mode="nearest")  # so that the mean is enough
+    half = ndimage.maximum_filter1d(
+        half, 2 * _SMOOTH + 1, mode="nearest"
+    )  # so that the mean is enough
     half = _smooth(half)
     return np.column_stack([centre - half[:, None], 2 * half])
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:
     """(T, ...): means over the frames before and after."""
-    found = gaussian_filter1d(values, _SMOOTH / 3, axis=0, radius=_SMOOTH, mode="nearest")
+    found = ndimage.gaussian_filter1d(values, _SMOOTH / 3, axis=0, radius=_SMOOTH, mode="nearest")
     return np.asarray(found)
 
 

@@ -18,6 +18,7 @@ from typing import IO, BinaryIO
 import numpy as np
 
 from masquerade.avatars import body, inpaint, lift, refine, render
+from masquerade.avatars.avatar import MASKS
 from masquerade.avatars.diffusion import Diffusion
 from masquerade.avatars.outline import Edged, grown, hidden_legs, merged
 from masquerade.avatars.scene import FilmedScene, Margins
@@ -35,7 +36,6 @@ from masquerade.vision.person_tracks import Track
 from masquerade.vision.poses import PoseLandmarks
 from masquerade.wording import BLURRED, FOUND, NOT_REPLACED, REPLACED
 
-MASKS = ".masks.npz"
 _STEADY = 2  # frames before and after in which somebody is where a hidden leg is drawn
 
 

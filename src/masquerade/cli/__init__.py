@@ -3,32 +3,55 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 import json
 import math
 import os
-import re
 import signal
 import sys
-import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from masquerade import __version__, _check, catalog
+from masquerade import __version__, _check
 from masquerade._formatting import printable
-from masquerade._optional import Later
-from masquerade.cli import help_page, misuse
+from masquerade.cli import help_page, parsing
 from masquerade.errors import Stopped, exit_code, message
 from masquerade.result import Answer
 
-if TYPE_CHECKING:
-    import tyro
-else:
-    tyro = Later("tyro")  # an overview has nothing to parse
-
-
+# Each verb is a module of `masquerade.cli`, and its first line; the others are not imported.
+VERBS = {
+    "account": "What noise costs and what a target needs; nothing here reads data.",
+    "attack": "Attack what was published: who is it, what do people look like, where was it?",
+    "audit": "Put a claimed epsilon to the test: claim and evidence side by side.",
+    "completion": (
+        "Let the shell complete commands, flags, mechanisms and units: bash, zsh or fish."
+    ),
+    "data": "Look into recordings: what a video file holds, which data sets there are, Stage.",
+    "estimate": "Find people's joints in photos with a trained model, and draw them.",
+    "evaluate": "Measure a trained model on the test split of a data set.",
+    "ledger": (
+        "Set a budget on recordings, see what is left of it, and verify that nobody changed the "
+        "words."
+    ),
+    "preview": (
+        "See before and after at once: a sheet of three units and two epsilons, with rehearsal "
+        "noise."
+    ),
+    "receipt": (
+        "Tie a published file to its receipt, and the receipt to what the mechanism really "
+        "promises."
+    ),
+    "recipe": "Run a recipe: the demo, the papers' experiments, the docs.",
+    "release": (
+        "Publish a recording, or a folder of them: video, picture, array or table, with receipts."
+    ),
+    "report": "Write one self-contained page about published files: pictures, promise, receipt.",
+    "train": (
+        "Train a model on sensitive recordings, with noise where it is needed, and publish it."
+    ),
+    "utility": "Measure how much of the picture is left of a video; the figures are private.",
+}
 _HELP = {"-h", "--help"}
 _SILENT = {
     KeyboardInterrupt: "Interrupted.",
@@ -43,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     _prepare_streams()
     _listen()
     try:
-        command, entries = _parsed(*_asked(arguments))
+        command, entries = _read(arguments)
         answer = command.run(*entries)
         _say(_text(answer, as_json=as_json))
         code = answer.exit_code
@@ -97,35 +120,23 @@ def _stop(number: int, _: object) -> NoReturn:
     raise Stopped("Stopped.")
 
 
-def _asked(arguments: list[str]) -> tuple[str, Any, list[str]]:
-    """The program's full name, the class of its command, and what is left to parse."""
+def _find_command(arguments: list[str]) -> tuple[str, type[Any], list[str]]:
+    """How a command is called, its class, and what was typed after its name; or help is printed."""
     if not arguments or arguments[0] in _HELP:
         _tell(_overview(), 0 if arguments else 2)
     if arguments[0] == "--version":
         _tell(f"masquerade {__version__}")
     verb, rest = arguments[0], arguments[1:]
-    if not help_page.is_verb(verb):
-        raise ValueError(_check.unknown("command", verb, help_page.verbs()))
-    program, several, name = f"masquerade {verb}", help_page.commands(verb), None
-    if several is not None:
-        if not rest or rest[0] in _HELP:
-            _tell(help_page.overview(verb), 0 if rest else 2)
-        name, rest = rest[0], rest[1:]
-        if name not in several:
-            raise ValueError(_check.unknown(f"{verb} command", name, several))
-        program = f"{program} {name}"
-    known = help_page.command_class(verb, name)
-    if known is not None:  # what can be said without importing the door is said at once
-        wanted = help_page.wanted(known)
-        chosen, others = _chosen(wanted, rest, is_asking=bool(_HELP & set(rest)))
-        if _HELP & set(rest):
-            _tell(help_page.page(program, known, chosen))
-        whole = _program(program, chosen)
-        words = misuse.checked(whole, known, help_page.entries_of(known, chosen), others)
-        rest = [name for flag, _, name in chosen if name and not flag] + words
-        rest += [f"--{flag}={name}" for flag, _, name in chosen if name and flag]
-    door = import_module(f"masquerade.cli.{verb}")
-    return program, door.COMMAND if name is None else door.COMMANDS[name], rest
+    if verb not in VERBS:
+        raise ValueError(_check.unknown("command", verb, VERBS))
+    program, door = f"masquerade {verb}", import_module(f"masquerade.cli.{verb}")
+    if hasattr(door, "COMMAND"):
+        return program, door.COMMAND, rest
+    if not rest or rest[0] in _HELP:
+        _tell(help_page.overview(verb, door), 0 if rest else 2)
+    if rest[0] not in tuple(door.COMMANDS):
+        raise ValueError(_check.unknown(f"{verb} command", rest[0], door.COMMANDS))
+    return f"{program} {rest[0]}", door.COMMANDS[rest[0]], rest[1:]
 
 
 def _tell(text: str, code: int = 0) -> NoReturn:
@@ -133,156 +144,20 @@ def _tell(text: str, code: int = 0) -> NoReturn:
     sys.exit(code)
 
 
-def _parsed(program: str, command: Any, rest: list[str]) -> tuple[Any, list[Any]]:
+def _read(arguments: list[str]) -> tuple[Any, list[Any]]:
     """The command with its flags, and the entries of rooms that it runs with."""
-    fields: list[Any] = [("options", _mirror(command))]
-    wanted = getattr(command, "ENTRIES", (command.ENTRY,) if hasattr(command, "ENTRY") else ())
-    chosen, rest = _chosen(wanted, rest)
-    for place, (_, room, name) in enumerate(chosen):
-        if name is not None:
-            entry = type(catalog.example(room, name))
-            taken = _field_names(held for _, held in fields)
-            word = getattr(command, "PREFIXES", {}).get(room)
-            own = _field_names([entry])
-            names = {each: f"{word}_{each}" for each in own & taken} if word else {}
-            _refuse_shared(taken, own - set(names), name)
-            fields.append((f"entry_{place}", _mirror(entry, names)))
-    fields.append(("json", bool, dataclasses.field(default=False)))
-    program = _program(program, chosen)
-    found = _parse(program, dataclasses.make_dataclass("Arguments", fields), rest)
-    entries = [getattr(found, f"entry_{place}", None) for place in range(len(wanted))]
-    return _meant(found.options), [None if each is None else _meant(each) for each in entries]
-
-
-def _program(name: str, chosen: Iterable[tuple[str, str, str | None]]) -> str:
-    """How a command is called with its entries."""
-    words = [f"--{flag} {entry}" if flag else entry for flag, _, entry in chosen if entry]
-    return " ".join([name, *words])
-
-
-def _chosen(
-    wanted: Sequence[Sequence[str | None]], rest: list[str], *, is_asking: bool = False
-) -> tuple[list[tuple[str, str, str | None]], list[str]]:
-    """Flag, room and name of each entry that is asked for, and the other arguments.
-
-    Raises:
-        ValueError: if a name is not one of its room; if one is lacking, unless help is asked for.
-    """
-    found: list[tuple[str, str, str | None]] = []
-    for flag, room, *usual in wanted:  # usually None: it may be left out
-        assert flag is not None and room is not None
-        name, rest = _take(rest, f"--{flag}") if flag else _first(rest)
-        name = usual[0] if name is None and usual and not is_asking else name
-        if name is None and not usual and not is_asking:
-            spelled = f"--{flag} NAME" if flag else "NAME"
-            raise ValueError(f"Expected {spelled}; choose from {', '.join(catalog.names(room))}.")
-        if name is not None and name not in catalog.names(room):
-            raise ValueError(_check.unknown(catalog.kind_of(room), name, catalog.names(room)))
-        found.append((flag, room, name))
-    return found, rest
+    program, kind, rest = _find_command(arguments)
+    is_asking = bool(_HELP & set(rest))
+    chosen, rest = parsing.choose_entries(kind, rest, is_asking=is_asking)
+    if is_asking:
+        _tell(help_page.page(program, kind, chosen))
+    return parsing.read_command(program, kind, chosen, rest)
 
 
 def _text(answer: Answer, *, as_json: bool) -> str:
     if as_json:
         return json.dumps(_plain_json(answer.data), allow_nan=False)
     return "\n".join(printable(line) for line in answer.lines)
-
-
-def _field_names(several: Iterable[Any]) -> set[str]:
-    return {field.name for held in several for field in dataclasses.fields(held)}
-
-
-def _refuse_shared(taken: set[str], own: set[str], name: str) -> None:
-    """A flag has one meaning."""
-    if both := sorted(taken & own):
-        raise ValueError(
-            f"Expected flags with one meaning, got --{both[0]}, which {name} has as well; they "
-            "cannot be used together here, only from Python."
-        )
-
-
-def _mirror(cls: Any, names: Mapping[str, str] | None = None) -> Any:
-    """The same fields and no checks, some renamed: what is wrong is said by the class itself."""
-    names, hints = names or {}, typing.get_type_hints(cls, include_extras=True)
-    own = [each for each in dataclasses.fields(cls) if each.init]
-    return dataclasses.make_dataclass(
-        cls.__name__,
-        [
-            (names.get(each.name, each.name), hint, _same(each))
-            for each, hint in zip(own, _hints([each.name for each in own], hints), strict=True)
-        ],
-        kw_only=True,
-        namespace={"MEANT": (cls, {each.name: names.get(each.name, each.name) for each in own})},
-    )
-
-
-def _hints(names: Sequence[str], hints: Mapping[str, Any]) -> Iterator[Any]:
-    """The types; what is given without a flag gets its word for messages.
-
-    What comes after several words of one kind is named by `doors.misuse`, so it is a flag here.
-    """
-    is_after = False
-    for name in names:
-        hint = hints[name]
-        if not _is_positional(hint):
-            yield hint
-        elif is_after:
-            yield typing.get_args(hint)[0]
-        else:
-            is_after = typing.get_origin(typing.get_args(hint)[0]) is tuple
-            yield typing.Annotated[hint, tyro.conf.arg(metavar=help_page.called(name))]
-
-
-def _is_positional(hint: Any) -> bool:
-    mark: Any = tyro.conf.Positional[int]
-    return mark.__metadata__[0] in getattr(hint, "__metadata__", ())
-
-
-def _same(each: dataclasses.Field[Any]) -> Any:
-    if each.default_factory is not dataclasses.MISSING:
-        return dataclasses.field(default_factory=each.default_factory)
-    return dataclasses.field(default=each.default)
-
-
-def _meant(mirrored: Any) -> Any:
-    """The class itself, with all its checks."""
-    cls, names = mirrored.MEANT
-    return cls(**{name: getattr(mirrored, longer) for name, longer in names.items()})
-
-
-def _parse(program: str, cls: Any, rest: list[str]) -> Any:
-    """Parse with tyro; its message box becomes an ordinary error."""
-    box, rules = io.StringIO(), tyro.conf
-    config = (
-        rules.OmitArgPrefixes,
-        rules.FlagCreatePairsOff,
-        rules.EnumChoicesFromValues,
-        rules.HelptextFromCommentsOff,  # docstrings say it, and comments cost a look at the source
-    )
-    try:
-        with contextlib.redirect_stderr(box):
-            return tyro.cli(cls, prog=program, args=rest, config=config)
-    except SystemExit as stop:
-        if not stop.code:
-            raise
-        said = re.split(" (?:For full helptext|Argument helptext)", _plain(box.getvalue()))[0]
-        said = said.removeprefix("Value error ").removeprefix("Parsing error ")
-        raise ValueError(f"{said} ({program} --help lists the flags.)") from None
-
-
-def _take(rest: list[str], flag: str) -> tuple[str | None, list[str]]:
-    """The value of ``flag`` and the arguments without it."""
-    for place, word in enumerate(rest):
-        if word.startswith(f"{flag}="):
-            return word.partition("=")[2], rest[:place] + rest[place + 1 :]
-        if word == flag and place + 1 < len(rest):
-            return rest[place + 1], rest[:place] + rest[place + 2 :]
-    return None, rest
-
-
-def _first(rest: list[str]) -> tuple[str | None, list[str]]:
-    """The first argument, unless it is a flag, and the others."""
-    return (rest[0], rest[1:]) if rest and not rest[0].startswith("-") else (None, rest)
 
 
 def _plain_json(value: Any) -> Any:
@@ -296,11 +171,6 @@ def _plain_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _plain(box: str) -> str:
-    """The words of a message box."""
-    return " ".join(re.sub(r"\x1b\[[0-9;]*m|[\u2500-\u257f]", " ", box).split())
-
-
 def _complain(said: str, code: int, *, as_json: bool) -> None:
     if as_json:
         _warn(json.dumps(_plain_json({"error": said, "exit_code": code})))
@@ -309,7 +179,7 @@ def _complain(said: str, code: int, *, as_json: bool) -> None:
 
 
 def _overview() -> str:
-    lines = [f"  {verb:10} {said}" for verb, said in help_page.verbs().items()]
+    lines = [f"  {verb:10} {said}" for verb, said in VERBS.items()]
     return "\n".join(
         [
             "usage: masquerade VERB ... [--json]",

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tyro.conf import Positional
-
 from masquerade import _check, _json, catalog
 from masquerade._formatting import counted
 from masquerade.attacks.attack import Attack, ModelAttack
+from masquerade.cli.flags import Positional
 from masquerade.collection import Collection
 from masquerade.io import atomic, devices
 from masquerade.mechanism import Mechanism
@@ -50,11 +49,11 @@ class RunAttack:
     """
 
     ENTRIES: ClassVar[tuple[tuple[str | None, ...], ...]] = (
-        ("data", "data", None),
-        ("mechanism", "release", None),
-        ("", "attack", None),
+        ("data", "datasets", None),
+        ("mechanism", "mechanisms", None),
+        ("", "attacks", None),
     )
-    PREFIXES: ClassVar[dict[str, str]] = {"release": "mechanism", "attack": "attack"}
+    PREFIXES: ClassVar[dict[str, str]] = {"mechanisms": "mechanism", "attacks": "attack"}
 
     published: Positional[tuple[Path, ...]] = ()
     out: Path | None = None

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from tyro.conf import Positional
-
 from masquerade import _check, _json
 from masquerade._formatting import shown, shown_below
 from masquerade.audits.bounds import flawless
 from masquerade.audits.game import Game, MechanismGame
+from masquerade.cli.flags import Positional
 from masquerade.progress import bars, teller, waiting
 from masquerade.publish.audits import _METHODS, audit_game, find_game, games
 from masquerade.result import Answer

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from tyro.conf import Positional
 
 from masquerade import catalog
+from masquerade.cli.flags import Positional
 from masquerade.collection import Collection, Count, Medium, Recording, cite
 from masquerade.datasets.manifest_table import ManifestRow, as_csv
 from masquerade.datasets.stage import Stage

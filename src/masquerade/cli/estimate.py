@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tyro.conf import Positional
 
 from masquerade import _check, joints
+from masquerade.cli.flags import Positional
 from masquerade.collection import Medium
 from masquerade.datasets.recording_files import read_picture
 from masquerade.errors import BadInput

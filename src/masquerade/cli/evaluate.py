@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from tyro.conf import Positional
-
+from masquerade.cli.flags import Positional
 from masquerade.collection import Collection
 from masquerade.datasets.mask_files import Side
 from masquerade.ledger import Ledger

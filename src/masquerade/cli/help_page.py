@@ -2,92 +2,28 @@
 
 from __future__ import annotations
 
-import ast
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
-from masquerade import _source, catalog
-from masquerade._source import Flag, SourceClass
+from masquerade import catalog
+from masquerade.cli import flags
+from masquerade.cli.flags import Flag
+from masquerade.guarantee import PROTECTS
 
-# How a field that is given without its name is called.
-_CALLED = {"source": "INPUT", "target": "OUTPUT"}
-_DOORS = Path(__file__).parent
-_NO_PROOF = "Heuristic"
 _BUDGET = ("epsilon", "delta", "unit", "pixels")
 
 
-def called(name: str) -> str:
-    """The word for what is given without a flag.
-
-    Example:
-        >>> called("source"), called("model")
-        ('INPUT', 'MODEL')
-    """
-    return _CALLED.get(name, name.upper())
+def overview(verb: str, door: Any) -> str:
+    """The commands of a verb, one line each."""
+    said = getattr(door, "SUMMARIES", None)
+    said = said or {name: flags.summarise(kind) for name, kind in door.COMMANDS.items()}
+    lines = [f"usage: masquerade {verb} COMMAND ... [--json]", ""]
+    return "\n".join(lines + [f"  {name:16} {line}".rstrip() for name, line in said.items()])
 
 
-def verbs() -> dict[str, str]:
-    """The verbs and the first line of each door's docstring, without importing any."""
-    about = {path.stem: _first_line(path) for path in sorted(_DOORS.glob("*.py"))}
-    return {verb: said for verb, said in about.items() if said is not None}
-
-
-def _first_line(path: Path) -> str | None:
-    """The first line of a door's docstring; None of a file that is no command."""
-    text = path.read_text(encoding="utf-8")
-    if "\nCOMMAND" not in text:  # most files, which need no parsing
-        return None
-    tree = ast.parse(text)
-    if not catalog.assigned(tree) & {"COMMAND", "COMMANDS"}:
-        return None
-    return (ast.get_docstring(tree) or "").partition("\n")[0]
-
-
-def is_verb(word: str) -> bool:
-    """Whether there is such a command; only its own file is read."""
-    path = _DOORS / f"{word}.py"
-    return word.isidentifier() and path.is_file() and _first_line(path) is not None
-
-
-def commands(door: str) -> dict[str, tuple[str, str]] | None:
-    """The commands of a door, each with file and class; None where the door is the command."""
-    module = f"masquerade.cli.{door}"
-    if _source.assigned_name(module, "COMMAND"):
-        return None
-    listed = _source.mapping(module, "COMMANDS")
-    if listed is not None:
-        return {name: (module, kind) for name, kind in listed.items()}
-    homes = ("recipes", "recipes.stage")
-    found = {name: (home, name) for home in homes for name in catalog.names(home)}
-    return dict(sorted(found.items()))
-
-
-def command_class(door: str, name: str | None) -> SourceClass | None:
-    """The class of a command."""
-    module, several = f"masquerade.cli.{door}", commands(door)
-    if several is None:
-        return _source.class_of(module, _source.assigned_name(module, "COMMAND") or "")
-    if name not in several:
-        return None
-    place, kind = several[name]
-    is_recipe = place.startswith("recipes")
-    return _source.entry(place, kind) if is_recipe else _source.class_of(place, kind)
-
-
-def overview(door: str) -> str:
-    """The commands of a door, one line each."""
-    several = commands(door) or {}
-    lines = [f"usage: masquerade {door} COMMAND ... [--json]", ""]
-    for name in several:
-        of = command_class(door, name)
-        lines.append(f"  {name:16} {'' if of is None else of.summary}".rstrip())
-    return "\n".join(lines)
-
-
-def page(program: str, of: SourceClass, chosen: Sequence[tuple[str, str, str | None]]) -> str:
+def page(program: str, of: type[Any], chosen: Sequence[tuple[str, str, str | None]]) -> str:
     """The help of a command.
 
     Args:
@@ -95,19 +31,22 @@ def page(program: str, of: SourceClass, chosen: Sequence[tuple[str, str, str | N
         of: its class.
         chosen: flag, room and name of the entries that were named beside ``--help``.
     """
-    own = _source.flags(of)
-    asked = wanted(of)
-    lines = [_usage(program, own.values(), asked), "", of.summary]
-    lines += _paragraphs(of.prose)
-    if example := [line for line in of.section("Example") if line and line[:3] != ">>>"]:
+    own = flags.list_flags(of)
+    asked = flags.list_wanted(of)
+    lines = [_usage(program, own.values(), asked), "", flags.summarise(of)]
+    lines += _paragraphs(flags.read_prose(of))
+    if example := [
+        line for line in flags.read_section(of, "Example") if line and line[:3] != ">>>"
+    ]:
         lines += ["", "Example", *(f"  {line}" for line in example)]
-    taken, words = set(own), of.assigned("PREFIXES") or {}
+    taken, words = set(own), getattr(of, "PREFIXES", {})
     for flag, room, *usual in asked:
         named = [name for its, home, name in chosen if (its, home) == (flag, room) and name]
         if named:
-            flags = entry_flags(room, named[0], taken, words.get(room))
-            taken |= {each.name for each in flags}
-            lines += _entry(room, named[0], flags)
+            kind = catalog.load_class(room, named[0])
+            theirs = flags.rename_shared(flags.list_flags(kind).values(), taken, words.get(room))
+            taken |= {each.name for each in theirs}
+            lines += _entry(kind, named[0], theirs)
         else:
             lines += _choices(program, flag, room, usual)
     lines += ["", "Flags", *_table(own.values())]
@@ -115,66 +54,29 @@ def page(program: str, of: SourceClass, chosen: Sequence[tuple[str, str, str | N
     return "\n".join(lines)
 
 
-def wanted(of: SourceClass) -> list[tuple[str, ...]]:
-    """Flag and room of the entries that a command runs with, and the usual one, if any."""
-    several = of.assigned("ENTRIES")
-    one = of.assigned("ENTRY")
-    return [tuple(each) for each in several or ([one] if one else [])]
-
-
 def _usage(program: str, own: Iterable[Flag], asked: Sequence[tuple[str, ...]]) -> str:
     words = [program]
     words += ["NAME" for flag, *_ in asked if not flag]
-    words += [
-        called(each.name) + " ..." * ("..." in each.takes) for each in own if each.is_positional
-    ]
+    words += [each.called + " ..." * ("..." in each.takes) for each in own if each.is_positional]
     words += [
         f"[--{flag} NAME]" if usual else f"--{flag} NAME" for flag, _, *usual in asked if flag
     ]
     words += [
-        f"{spelled(each)} {each.takes}" for each in own if each.is_needed and not each.is_positional
+        f"{each.spelled} {each.takes}" for each in own if each.is_needed and not each.is_positional
     ]
     usage = f"usage: {' '.join(words)} [FLAGS]"
     return "\n".join(textwrap.wrap(usage, _width(), subsequent_indent="       "))
 
 
-def entry_flags(room: str, name: str, taken: set[str], word: str | None) -> list[Flag]:
-    """The flags of an entry; those whose names are taken get a word in front."""
-    of = _source.entry(room, name)
-    every = [] if of is None else list(_source.flags(of).values())
-    return [
-        replace(each, name=f"{word}_{each.name}") if word and each.name in taken else each
-        for each in every
-    ]
-
-
-def entries_of(
-    of: SourceClass, chosen: Sequence[tuple[str, str, str | None]]
-) -> list[tuple[SourceClass, list[Flag]]]:
-    """The classes that a command runs with, each with its flags as they are spelled there."""
-    taken, words = set(_source.flags(of)), of.assigned("PREFIXES") or {}
-    found = []
-    for _, room, name in chosen:
-        entry = None if name is None else _source.entry(room, name)
-        if name is not None and entry is not None:
-            own = entry_flags(room, name, taken, words.get(room))
-            taken |= {each.name for each in own}
-            found.append((entry, own))
-    return found
-
-
-def _entry(room: str, name: str, flags: Sequence[Flag]) -> list[str]:
+def _entry(of: type[Any], name: str, own: Sequence[Flag]) -> list[str]:
     """What an entry is, and its flags."""
-    of = _source.entry(room, name)
-    if of is None:
-        return []
-    lines = ["", f"{name}: {of.summary}", *_paragraphs(of.prose)]
-    lines += ["", f"Flags of {name}", *_table(flags)]
-    return [*lines, *(_units() if any(each.name == "unit" for each in flags) else [])]
+    lines = ["", f"{name}: {flags.summarise(of)}", *_paragraphs(flags.read_prose(of))]
+    lines += ["", f"Flags of {name}", *_table(own)]
+    return [*lines, *(_units() if any(each.name == "unit" for each in own) else [])]
 
 
 def _units() -> list[str]:
-    said = _source.texts("masquerade.guarantee", "PROTECTS")
+    said = {name.value: about for name, about in PROTECTS.items()}
     del said["shard"]  # of teachers alone
     return ["", "What is protected (--unit)", *_rows(said.items())]
 
@@ -185,14 +87,14 @@ def _choices(program: str, flag: str, room: str, usual: Sequence[str | None]) ->
     more = f"{program} --{flag} NAME --help" if flag else f"{program} NAME --help"
     names = catalog.names(room)
     lines = [
-        *(_units() if room == "release" else []),
+        *(_units() if room == "mechanisms" else []),
         "",
         f"{spelled} is one of{f' ({usual[0]} if not given)' if any(usual) else ''}",
     ]
-    if room != "release":
+    if room != "mechanisms":
         lines += _rows((name, catalog.summary(room, name)) for name in names)
     else:
-        bare = [name for name in names if catalog.is_a(room, name, _NO_PROOF)]
+        bare = [name for name in names if not catalog.find_entry(room, name).has_proof]
         proved = [name for name in names if name not in bare]
         lines += _rows((name, catalog.summary(room, name)) for name in proved)
         lines += ["  without a proof, for comparison:"]
@@ -203,7 +105,8 @@ def _choices(program: str, flag: str, room: str, usual: Sequence[str | None]) ->
 
 def _budget(room: str, name: str) -> list[Flag]:
     """What every mechanism with a proof asks for."""
-    return [each for each in entry_flags(room, name, set(), None) if each.name in _BUDGET]
+    own = flags.list_flags(catalog.load_class(room, name))
+    return [each for each in own.values() if each.name in _BUDGET]
 
 
 def _table(own: Iterable[Flag]) -> list[str]:
@@ -212,21 +115,16 @@ def _table(own: Iterable[Flag]) -> list[str]:
 
 def _said(flag: Flag) -> str:
     if flag.is_positional:
-        return called(flag.name)
+        return flag.called
     if flag.usual == "True":
-        return f"{spelled(flag)}, {spelled(flag).replace('--', '--no-', 1)}"
-    return f"{spelled(flag)} {flag.takes}".rstrip()
+        return f"{flag.spelled}, {flag.negated}"
+    return f"{flag.spelled} {flag.takes}".rstrip()
 
 
 def _about(flag: Flag) -> str:
     if flag.is_needed:
         return flag.about + (" Needed." if not flag.is_positional else "")
     return f"{flag.about} Default: {flag.usual}." if flag.usual else flag.about
-
-
-def spelled(flag: Flag) -> str:
-    """As one types it."""
-    return "--" + flag.name.replace("_", "-")
 
 
 def _rows(pairs: Iterable[tuple[str, str]]) -> list[str]:

@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from tyro.conf import Positional
-
 from masquerade import _check, _json
 from masquerade._formatting import counted
 from masquerade.accounting.calibrate import calibrate, sampled_gaussian
+from masquerade.cli.flags import Positional
 from masquerade.collection import Collection, Medium
 from masquerade.errors import BadInput
 from masquerade.events import DpEvent

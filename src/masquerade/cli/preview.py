@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tyro.conf import Positional
 
-from masquerade import _check, _formatting, _source, catalog
+from masquerade import _check, _formatting, catalog
+from masquerade.cli.flags import Positional, list_flags
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.guarantee import PROTECTS, UnitName, named_unit
@@ -158,8 +158,7 @@ def proved() -> list[str]:
     """The mechanisms that need no more than a budget and a unit."""
     found = []
     for name in catalog.names("mechanisms"):
-        of = _source.entry("mechanisms", name)
-        own = {} if of is None else _source.flags(of)
+        own = list_flags(catalog.load_class("mechanisms", name))
         needed = {each.name for each in own.values() if each.is_needed}
         if "unit" in own and needed <= {"epsilon", "delta"}:
             found.append(name)

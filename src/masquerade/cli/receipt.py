@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from tyro.conf import Positional, UseAppendAction
 
 from masquerade import _json
+from masquerade.cli.flags import Positional, Repeated
 from masquerade.errors import BadInput, exit_code
 from masquerade.io import signatures
 from masquerade.io.signatures import Signing
@@ -104,7 +104,7 @@ class CheckReceipt:
     """
 
     files: Positional[tuple[Path, ...]]
-    signer: UseAppendAction[tuple[Path, ...]] = ()
+    signer: Repeated[tuple[Path, ...]] = ()
     require_signature: bool = False
     explain: bool = False
 

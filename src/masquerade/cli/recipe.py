@@ -8,7 +8,6 @@ from typing import Any
 from masquerade import _check, catalog
 
 _HOMES = ("recipes", "recipes.stage")
-_MOVED = ("avatar",)  # to experiments/, which is no part of the package
 
 
 class _Recipes(Mapping[str, Any]):
@@ -17,12 +16,7 @@ class _Recipes(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         for home in _HOMES:
             if name in catalog.names(home):
-                return type(catalog.example(home, name))
-        if name in _MOVED:
-            raise ValueError(
-                f"Expected a recipe of the package, got {name}, which moved; give python -m "
-                f"experiments {name} in the project's folder."
-            )
+                return catalog.load_class(home, name)
         raise ValueError(_check.unknown("recipes entry", name, self))
 
     def __iter__(self) -> Iterator[str]:
@@ -34,3 +28,7 @@ class _Recipes(Mapping[str, Any]):
 
 COMMANDS = _Recipes()
 """The papers' experiments, and the demo, as functions that put doors and rooms together."""
+SUMMARIES = {
+    name: catalog.summary(home, name)
+    for name, home in sorted((name, home) for home in _HOMES for name in catalog.names(home))
+}

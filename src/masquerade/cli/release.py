@@ -7,11 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from tyro.conf import Positional
-
 from masquerade import _check, _json, progress
 from masquerade import ledger as ledgers
 from masquerade._formatting import counted
+from masquerade.cli.flags import Positional
 from masquerade.io import atomic
 from masquerade.io.video import is_video
 from masquerade.mechanism import Mechanism

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tyro.conf import Positional, UseAppendAction
-
+from masquerade.cli.flags import Positional, Repeated
 from masquerade.publish.pages import Beside, _write
 from masquerade.publish.receipts import private_lists, published_files, warnings_of
 from masquerade.result import Answer
@@ -41,7 +40,7 @@ class Report:
     audit: bool = False
     audits: tuple[Path, ...] = ()
     public: bool = False
-    signer: UseAppendAction[tuple[Path, ...]] = ()
+    signer: Repeated[tuple[Path, ...]] = ()
 
     def run(self) -> Answer:
         """Check every receipt, then write the page."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from tyro.conf import Positional
-
 from masquerade import _check, _json
 from masquerade._formatting import shown
 from masquerade._optional import Later
+from masquerade.cli.flags import Positional
 from masquerade.cli.network_choice import NetworkName, Task, network_meant
 from masquerade.collection import Collection, Medium
 from masquerade.ledger import Ledger
@@ -140,7 +139,7 @@ class Train:
             raise ValueError("Expected --weights with --accept-unprotected-weights, got none.")
 
     def run(self, method: Method | Ensemble, data: Collection[Any]) -> Answer:
-        """Plan, learn, write."""
+        """TrainingPlan, learn, write."""
         if isinstance(method, Ensemble):
             return self._teach(method, data)
         meant = self._meant(data, method)

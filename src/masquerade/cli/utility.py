@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from tyro.conf import Positional
-
 from masquerade import _check, _json
+from masquerade.cli.flags import Positional
 from masquerade.publish.evaluation import _compare, _open, _original
 from masquerade.quality.picture import PictureQuality
 from masquerade.result import Answer

@@ -71,6 +71,3 @@ class CocoKeypoints(CocoPhotos):
     @property
     def _list(self) -> Path:
         return self.root / "annotations" / f"person_keypoints_{self.part_name}2017.json"
-
-
-EXAMPLE = CocoKeypoints(root=Path("coco"))

@@ -130,6 +130,3 @@ class Folder(VideoFiles):
 
 def _folders(place: Path) -> list[str]:
     return [path.name for path in place.iterdir() if path.is_dir() and path.name[0] != "."]
-
-
-EXAMPLE = Folder(root=Path("videos"))

@@ -154,6 +154,3 @@ def labels_of(name: str) -> Labels:
             "quality": _QUALITY[match["quality"]],
         },
     )
-
-
-EXAMPLE = HMDB51(root=Path("hmdb51"))

@@ -90,6 +90,3 @@ class HumanArt(CocoPhotos):
 
 def _plain(name: str) -> str:
     return name.lower().replace("_", " ")
-
-
-EXAMPLE = HumanArt(root=Path("HumanArt"))

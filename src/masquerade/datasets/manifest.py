@@ -372,6 +372,3 @@ def _has_heading(path: Path) -> bool:
 
 def _said(row: ManifestRow, column: str) -> str:
     return getattr(row, column) or ""
-
-
-EXAMPLE = Manifest(table=Path("recordings.csv"))

@@ -21,13 +21,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
 
+from masquerade._optional import Later
 from masquerade.errors import BadInput
 from masquerade.io.arrays import array_names, read_array
-from masquerade.io.video import is_video, read
+from masquerade.io.video import is_video
+
+if TYPE_CHECKING:
+    from masquerade.io.video import read
+else:
+    read = Later("masquerade.io.video.read")
+
 
 Side = Literal["background", "person"]
 _NUMBER = re.compile(r"(\d+)\D*$")

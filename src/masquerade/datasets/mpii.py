@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import scipy.io
-from scipy.io.matlab import MatReadError, mat_struct
 
 from masquerade import _check
+from masquerade._optional import scipy
 from masquerade.collection import About, Count, Medium, PublishedCounts
 from masquerade.datasets.recording_files import Annotated, PeoplePhotos, not_published, read_json
 from masquerade.errors import BadInput
@@ -27,7 +26,7 @@ SC_BIAS = 0.6
 _SIDE_PX = 200.0
 _FIRST_PIXEL = 1.0  # MATLAB's
 _UNREADABLE = (
-    *(MatReadError, zlib.error, ArithmeticError, EOFError, LookupError, MemoryError),
+    *(zlib.error, ArithmeticError, EOFError, LookupError, MemoryError),
     *(NotImplementedError, OSError, TypeError, ValueError),
 )
 
@@ -50,7 +49,7 @@ def read_mat(path: Path) -> MatLists:
         BadInput: if it is missing, damaged or holds something else.
     """
     release = _load_mat(path).get("RELEASE")
-    if not isinstance(release, mat_struct):
+    if not isinstance(release, scipy.io.matlab.mat_struct):
         raise BadInput(f"Expected a struct RELEASE in {path}; use the publisher's own file.")
     pictures = _many(_get(release, "annolist"))
     is_train = np.atleast_1d(np.asarray(_get(release, "img_train")))
@@ -161,7 +160,7 @@ def _load_mat(path: Path) -> dict[str, Any]:
         raise BadInput(f"Expected a .mat file at {path}; there is none. Check the root folder.")
     try:
         return dict(scipy.io.loadmat(path, struct_as_record=False, squeeze_me=True))
-    except _UNREADABLE as error:
+    except (scipy.io.matlab.MatReadError, *_UNREADABLE) as error:
         raise BadInput(
             f"Expected a whole .mat file at {path}; it cannot be read ({error}). Fetch it again."
         ) from error
@@ -365,6 +364,3 @@ class Mpii(PeoplePhotos):
             heads=self.root / "annot" / "gt_valid.mat" if self.part_name == "valid" else None,
             has_joints=self.part_name != "test",
         )
-
-
-EXAMPLE = Mpii(root=Path("mpii"))

@@ -278,6 +278,3 @@ def _is_number(word: str) -> bool:
 
 def _actions_of(take: str) -> range:
     return range(1, 61) if int(take[1:4]) <= 17 else range(61, 121)
-
-
-EXAMPLE = NtuRgbd(root=Path("ntu_rgbd"))

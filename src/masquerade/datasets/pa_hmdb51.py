@@ -190,6 +190,3 @@ def _stretch(path: Path, file: str, name: str, said: Any) -> tuple[int, int, int
         f"Expected [first frame, last frame, value below {len(MEANINGS[name])}] for {name} of "
         f"{file!r} in {path}, got {said!r}; fetch the labels again."
     )
-
-
-EXAMPLE = PAHMDB51(root=Path("hmdb51"), annotations=Path("PA-HMDB51"))

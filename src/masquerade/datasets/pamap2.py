@@ -252,6 +252,3 @@ def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
 def _count_rows(path: Path) -> int:
     with path.open("rb") as stream:
         return sum(1 for text in stream if text.strip())
-
-
-EXAMPLE = Pamap2(root=Path("PAMAP2_Dataset"))

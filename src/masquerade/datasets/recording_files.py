@@ -14,16 +14,21 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NoReturn, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, get_args
 
 import numpy as np
 
 from masquerade import _check
+from masquerade._optional import Later
 from masquerade.collection import Collection, Count, Labels
 from masquerade.errors import BadInput
-from masquerade.io.video import is_video, read
-from masquerade.io.video.read import frames
+from masquerade.io.video import is_video
 from masquerade.recordings import Attributes, Photo, Signal, Video
+
+if TYPE_CHECKING:
+    from masquerade.io.video import read
+else:
+    read = Later("masquerade.io.video.read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +152,7 @@ def read_picture(path: Path) -> np.ndarray:
     Raises:
         BadInput: if it is missing, damaged or no picture.
     """
-    with closing(frames(path)) as every:
+    with closing(read.frames(path)) as every:
         for frame in every:
             return frame
     raise BadInput(f"Expected a picture at {path}, got none; fetch it again.")

@@ -324,6 +324,3 @@ class Stage(Collection[Recording]):
             channels=sensors.channels(),
             attributes=labels.attributes,
         )
-
-
-EXAMPLE = Stage()

@@ -155,6 +155,3 @@ class ToyotaSmarthome(VideoFiles):
         if camera in _TRAIN_CAMERAS[self.protocol]:
             return "train"
         return {_VALIDATION_CAMERA: "validation", _TEST_CAMERA: "test"}.get(camera, "none")
-
-
-EXAMPLE = ToyotaSmarthome(root=Path("toyota_smarthome"))

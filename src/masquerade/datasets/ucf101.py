@@ -148,6 +148,3 @@ class UCF101(ListedVideos):
             )
         numbers = {"group": int(match["group"]), "clip": int(match["clip"])}
         return Labels(name=name, activity=folder, attributes=numbers)
-
-
-EXAMPLE = UCF101(root=Path("ucf101"))

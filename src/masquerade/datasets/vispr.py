@@ -154,6 +154,3 @@ def _read_labels(path: Path) -> tuple[str, frozenset[str]]:
                 "use version 1 of the data set."
             )
     return image_path, frozenset(held)
-
-
-EXAMPLE = Vispr(root=Path("vispr"))

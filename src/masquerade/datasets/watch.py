@@ -216,6 +216,3 @@ def _checked(found: Any, path: Path) -> dict[str, Any]:
                 f"Expected series {place} of {path} with 6 channels, got shape {np.shape(series)}."
             )
     return data
-
-
-EXAMPLE = Watch()

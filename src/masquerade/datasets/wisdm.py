@@ -313,6 +313,3 @@ def _nearest(times: np.ndarray, grid: np.ndarray) -> np.ndarray:
     before = after - 1
     after = np.minimum(after, len(times) - 1)
     return np.where(grid - times[before] <= times[after] - grid, before, after)
-
-
-EXAMPLE = Wisdm(root=Path("wisdm-dataset"))

@@ -20,11 +20,16 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sql
+from masquerade._optional import Later, sql
+from masquerade.ledger.tables import Tampered
 
-from masquerade.ledger.tables import BALANCE, GROWN, PAGES, Tampered
+if TYPE_CHECKING:
+    from masquerade.ledger import tables
+else:
+    tables = Later("masquerade.ledger.tables")  # which loads a database
+
 
 FIRST = 256  # entries of a ledger that gets its first balance; a smaller one is always walked whole
 EVERY = 16  # entries after which there is a new one
@@ -59,9 +64,9 @@ def read(connection: sql.Connection, mac: Callable[..., str]) -> Balance | None:
     Raises:
         Tampered: if it is not what the ledger wrote.
     """
-    if not sql.inspect(connection).has_table(BALANCE.name):
+    if not sql.inspect(connection).has_table(tables.BALANCE.name):
         return None
-    row = connection.execute(sql.select(BALANCE)).one_or_none()
+    row = connection.execute(sql.select(tables.BALANCE)).one_or_none()
     if row is None or row.form != FORM:
         return None
     fields = (row.sequence, row.head, row.time, row.form, row.root)
@@ -80,7 +85,7 @@ def make_room(connection: sql.Connection) -> bool:
     """
     try:
         with connection.begin_nested():
-            GROWN.create_all(connection)
+            tables.GROWN.create_all(connection)
     except sql.exc.ProgrammingError:
         return False
     return True
@@ -89,10 +94,10 @@ def make_room(connection: sql.Connection) -> bool:
 def write(connection: sql.Connection, mac: Callable[..., str], balance: Balance) -> None:
     """Put a balance in the place of the one before."""
     fields = (balance.sequence, balance.head, balance.time, FORM, balance.root)
-    connection.execute(sql.delete(BALANCE))
+    connection.execute(sql.delete(tables.BALANCE))
     names = ("sequence", "head", "time", "form", "root")
     values = dict(zip(names, fields, strict=True))
-    connection.execute(sql.insert(BALANCE).values(mac=mac("balance", *fields), **values))
+    connection.execute(sql.insert(tables.BALANCE).values(mac=mac("balance", *fields), **values))
 
 
 Page = dict[str, Any]
@@ -133,11 +138,11 @@ class Pages:
             ways = {name for space, key in keys for name in _way_to(_hashed(space, key))}
             wanted = [name for name in ways if name not in self._open]
             for start in range(0, len(wanted), _AT_ONCE):
-                self._find(PAGES.c.name.in_(wanted[start : start + _AT_ONCE]))
+                self._find(tables.PAGES.c.name.in_(wanted[start : start + _AT_ONCE]))
 
     def facts(self, space: str) -> Iterator[tuple[str, Any]]:
         """Every fact of a space, with its key."""
-        self._find(PAGES.c.space == space)
+        self._find(tables.PAGES.c.space == space)
         for folder in list(self._page(space)):
             for name in list(self._page(folder)):
                 self._page(name)
@@ -155,14 +160,16 @@ class Pages:
         if name not in self._open:
             if name not in self._found:
                 wanted = [each for each in _way_to(name) if each not in self._open]
-                self._find(PAGES.c.name.in_(wanted))
+                self._find(tables.PAGES.c.name.in_(wanted))
             kept = self._root if not name else self._page(_above(name)).get(name)
             self._open[name] = self._checked(name, kept) if kept else {}
         return self._open[name]
 
     def _find(self, where: sql.ColumnElement[bool]) -> None:
         if self._connection is not None and self._root and not self._is_read:
-            rows = self._connection.execute(sql.select(PAGES.c.name, PAGES.c.text).where(where))
+            rows = self._connection.execute(
+                sql.select(tables.PAGES.c.name, tables.PAGES.c.text).where(where)
+            )
             self._found |= {row.name: row.text for row in rows if row.name not in self._open}
 
     def _checked(self, name: str, kept: str) -> Page:
@@ -194,16 +201,16 @@ class Pages:
     def keep(self, connection: sql.Connection) -> str:
         """Write what has changed and return the hash of the root."""
         if self._connection is None:
-            connection.execute(sql.delete(PAGES))  # of a form that is no longer read
+            connection.execute(sql.delete(tables.PAGES))  # of a form that is no longer read
         rows = [
             {"name": name, "space": name.split("/")[0], "text": text}
             for name, text in self.changes()
         ]
         for start in range(0, len(rows), _AT_ONCE):
             names = [row["name"] for row in rows[start : start + _AT_ONCE]]
-            connection.execute(sql.delete(PAGES).where(PAGES.c.name.in_(names)))
+            connection.execute(sql.delete(tables.PAGES).where(tables.PAGES.c.name.in_(names)))
         if rows:  # entries may change nothing that is kept
-            connection.execute(sql.insert(PAGES), rows)
+            connection.execute(sql.insert(tables.PAGES), rows)
         self._connection = connection
         return self._root
 

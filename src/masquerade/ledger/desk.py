@@ -6,15 +6,20 @@ import hashlib
 import hmac
 import secrets
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sql
-
+from masquerade._optional import Later, sql
 from masquerade.errors import BadInput
 from masquerade.ledger.book import Book
 from masquerade.ledger.content import Content
 from masquerade.ledger.store import Session
-from masquerade.ledger.tables import CONTENTS, LOOKS, Tampered, reading
+from masquerade.ledger.tables import Tampered, reading
+
+if TYPE_CHECKING:
+    from masquerade.ledger import tables
+else:
+    tables = Later("masquerade.ledger.tables")  # which loads a database
+
 
 _FORM = "2:"  # before the names of contents; those of earlier versions have nothing before them
 _LENGTH = 64
@@ -58,14 +63,18 @@ class Desk:
 
     def unlinked(self) -> set[str]:
         """Members by a fingerprint that only an earlier version made, and not seen since."""
-        rows = self.session.connection.execute(sql.select(CONTENTS.c.content, CONTENTS.c.member))
+        rows = self.session.connection.execute(
+            sql.select(tables.CONTENTS.c.content, tables.CONTENTS.c.member)
+        )
         return {str(row.member) for row in rows if not row.content.startswith(_FORM)}
 
     def move(self, old: str, new: str) -> list[str]:
         """Tie every content of a member to another; return their tokens, for the chain to name."""
         self._check_all()
         connection = self.session.connection
-        rows = list(connection.execute(sql.select(CONTENTS).where(CONTENTS.c.member == old)))
+        rows = list(
+            connection.execute(sql.select(tables.CONTENTS).where(tables.CONTENTS.c.member == old))
+        )
         for row in rows:
             self._write(row, member=new)
             self._moving.add(row.token)
@@ -82,7 +91,7 @@ class Desk:
             name = self._name_of(content)
             values = {"content": name, "member": member, "token": token}
             mac = self.session.mac("member", name, member, token)
-            self.session.connection.execute(sql.insert(CONTENTS).values(mac=mac, **values))
+            self.session.connection.execute(sql.insert(tables.CONTENTS).values(mac=mac, **values))
             self._moving.add(token)
         return str(token)
 
@@ -104,8 +113,8 @@ class Desk:
         """The rows of a content in every form, its own first, each checked."""
         own = self._name_of(content)
         former = [self.session.mac("content", each.hex()) for each in content.former]
-        where = CONTENTS.c.content.in_([own, *former])
-        rows = list(self.session.connection.execute(sql.select(CONTENTS).where(where)))
+        where = tables.CONTENTS.c.content.in_([own, *former])
+        rows = list(self.session.connection.execute(sql.select(tables.CONTENTS).where(where)))
         if not rows:
             self._check_all()
         for row in rows:
@@ -117,10 +126,10 @@ class Desk:
         """A row with other values, sealed anew."""
         values = {**row._mapping, **changes}
         mac = self.session.mac("member", values["content"], values["member"], row.token)
-        where = CONTENTS.c.token == row.token
+        where = tables.CONTENTS.c.token == row.token
         connection = self.session.connection
-        connection.execute(sql.update(CONTENTS).where(where).values(**values | {"mac": mac}))
-        return connection.execute(sql.select(CONTENTS).where(where)).one()
+        connection.execute(sql.update(tables.CONTENTS).where(where).values(**values | {"mac": mac}))
+        return connection.execute(sql.select(tables.CONTENTS).where(where)).one()
 
     def _check_all(self) -> None:
         if not self._is_checked:
@@ -136,21 +145,21 @@ class Desk:
         if not look:
             return
         connection = self.session.connection
-        LOOKS.create(connection, checkfirst=True)
-        known = sql.select(LOOKS.c.token).where(LOOKS.c.token == token)
+        tables.LOOKS.create(connection, checkfirst=True)
+        known = sql.select(tables.LOOKS.c.token).where(tables.LOOKS.c.token == token)
         if connection.execute(known).first() is None:
             sealed = self._sealed(token, look).hex()
             mac = self.session.mac("look", token, sealed)
-            connection.execute(sql.insert(LOOKS).values(token=token, sealed=sealed, mac=mac))
+            connection.execute(sql.insert(tables.LOOKS).values(token=token, sealed=sealed, mac=mac))
 
     def looks(self) -> dict[str, bytes]:
         """The look of each content that has one, by its token."""
         connection = self.session.connection
-        if not sql.inspect(connection).has_table(LOOKS.name):
+        if not sql.inspect(connection).has_table(tables.LOOKS.name):
             return {}
         found = {}
         with reading():
-            for row in connection.execute(sql.select(LOOKS)):
+            for row in connection.execute(sql.select(tables.LOOKS)):
                 written = self.session.mac("look", row.token, row.sealed)
                 if not hmac.compare_digest(row.mac, written):
                     raise Tampered("Expected an untouched ledger; a member's look was changed.")

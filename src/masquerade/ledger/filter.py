@@ -31,9 +31,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
-from scipy.special import ndtri
-
 from masquerade import _check
+from masquerade._optional import special
 from masquerade.accounting.divergence import conversion, renyi_divergence
 from masquerade.accounting.losses import UnsupportedEvent, distance_of, parts_of
 from masquerade.events import (
@@ -189,4 +188,4 @@ def _pure_mu(pure: float, event: DpEvent) -> Fraction:
     if pure < 1e-4:
         return Fraction(1.2534 * pure)  # sqrt(2 pi) / 2 = 1.25331...; the curve lies below it
     # Phi^-1 of 1 / (1 + e^-pure), from its small side, where ndtri is accurate
-    return Fraction(-2 * float(ndtri(1 / (1 + math.exp(pure))))) * (1 + Fraction(1, 10**9))
+    return Fraction(-2 * float(special.ndtri(1 / (1 + math.exp(pure))))) * (1 + Fraction(1, 10**9))

@@ -9,11 +9,10 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import sqlalchemy as sql
+from typing import TYPE_CHECKING, Any
 
 from masquerade import _check, _json
+from masquerade._optional import Later, sql
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation, Unit
 from masquerade.ledger import members, runs, words
@@ -25,9 +24,14 @@ from masquerade.ledger.filter import Filter, FilterName, best_order
 from masquerade.ledger.members import Entrant, Joining, Remake
 from masquerade.ledger.runs import Run
 from masquerade.ledger.store import CLOCK, Home, LedgerEntry, Session
-from masquerade.ledger.tables import PAGES, Tampered
+from masquerade.ledger.tables import Tampered
 from masquerade.mechanism import Mechanism, Shapes, Value
 from masquerade.receipt import Receipt
+
+if TYPE_CHECKING:
+    from masquerade.ledger import tables
+else:
+    tables = Later("masquerade.ledger.tables")  # which loads a database
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +73,7 @@ def _check_pages(session: Session, book: Book) -> None:
     expected = {name: hash_of(text) for name, text in book.pages.changes()}
     is_same, rows = expected[""] == session.start.root, 0
     seen: set[str] = set()
-    for row in session.connection.execute(sql.select(PAGES.c.name, PAGES.c.text)):
+    for row in session.connection.execute(sql.select(tables.PAGES.c.name, tables.PAGES.c.text)):
         is_same &= isinstance(row.text, str) and hash_of(row.text) == expected.get(row.name)
         seen.add(row.name)
         rows += 1

@@ -22,25 +22,20 @@ import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sql
-from sqlalchemy.pool import NullPool
-
-from masquerade._optional import require
+from masquerade._optional import Later, require, sql
 from masquerade.errors import BadInput
 from masquerade.io import atomic
 from masquerade.ledger import balance
 from masquerade.ledger.balance import Balance
-from masquerade.ledger.tables import (
-    CONTENTS,
-    ENTRIES,
-    LEDGER,
-    TABLES,
-    OutOfReach,
-    Tampered,
-    reading,
-)
+from masquerade.ledger.tables import OutOfReach, Tampered, reading
+
+if TYPE_CHECKING:
+    from masquerade.ledger import tables
+else:
+    tables = Later("masquerade.ledger.tables")  # which loads a database
+
 
 __all__ = ["CLOCK", "LedgerEntry", "OutOfReach", "Session", "Tampered"]
 
@@ -69,7 +64,7 @@ class Session:
     """
 
     def __init__(self, connection: sql.Connection) -> None:
-        row = connection.execute(sql.select(LEDGER)).one()
+        row = connection.execute(sql.select(tables.LEDGER)).one()
         self.connection, self._key, self.ledger_id = connection, bytes.fromhex(row.key), row.id
         self._tip = row.tip_sequence, row.tip_head
         found = balance.read(connection, self.mac)
@@ -112,12 +107,12 @@ class Session:
 
     def _rows(self, after: int) -> Iterator[Any]:
         """In order, some at a time: a ledger may be larger than the memory."""
-        table = sql.select(ENTRIES).order_by(ENTRIES.c.sequence).limit(_AT_ONCE)
+        table = sql.select(tables.ENTRIES).order_by(tables.ENTRIES.c.sequence).limit(_AT_ONCE)
         # from the first on: also what stands before it, where nothing should be
-        query = table.where(ENTRIES.c.sequence > after) if after else table
+        query = table.where(tables.ENTRIES.c.sequence > after) if after else table
         while rows := self.connection.execute(query).all():
             yield from rows
-            query = table.where(ENTRIES.c.sequence > rows[-1].sequence)
+            query = table.where(tables.ENTRIES.c.sequence > rows[-1].sequence)
 
     def entry_at(self, sequence: int) -> LedgerEntry | None:
         """One entry, verified with the head before it; None if there are not so many.
@@ -127,8 +122,8 @@ class Session:
         """
         if not 1 <= sequence <= self.sequence:
             return None
-        near = ENTRIES.c.sequence.in_((sequence - 1, sequence))
-        rows = self.connection.execute(sql.select(ENTRIES).where(near)).all()
+        near = tables.ENTRIES.c.sequence.in_((sequence - 1, sequence))
+        rows = self.connection.execute(sql.select(tables.ENTRIES).where(near)).all()
         heads = {0: self.ledger_id} | {row.sequence: row.head for row in rows}
         with reading():
             [row] = [each for each in rows if each.sequence == sequence]
@@ -139,7 +134,11 @@ class Session:
 
     def _check_added(self) -> None:
         """Check fingerprints against all entries, which were walked."""
-        added = sql.select(ENTRIES).where(ENTRIES.c.kind == "add").order_by(ENTRIES.c.sequence)
+        added = (
+            sql.select(tables.ENTRIES)
+            .where(tables.ENTRIES.c.kind == "add")
+            .order_by(tables.ENTRIES.c.sequence)
+        )
         with reading():
             found = [json.loads(row.payload) for row in self.connection.execute(added)]
             self.check_contents({payload["token"]: payload["member"] for payload in found})
@@ -151,7 +150,7 @@ class Session:
             known: the member of each token that the chain names.
         """
         seen: set[str] = set()
-        for row in self.connection.execute(sql.select(CONTENTS)):
+        for row in self.connection.execute(sql.select(tables.CONTENTS)):
             if row.token in seen:
                 raise Tampered(_NO_FINGERPRINT)
             self.check_content(row, known.get(row.token))
@@ -187,9 +186,9 @@ class Session:
             row = {"sequence": self.sequence, "time": time, "kind": kind, "payload": text}
             rows.append(row | {"head": self.head})
         self._tip = self.sequence, self.head
-        self.connection.execute(sql.insert(ENTRIES), rows)
+        self.connection.execute(sql.insert(tables.ENTRIES), rows)
         tip = {"tip_sequence": self.sequence, "tip_head": self.head}
-        self.connection.execute(sql.update(LEDGER).values(**tip))
+        self.connection.execute(sql.update(tables.LEDGER).values(**tip))
         return found
 
     def _now(self, kind: str) -> datetime.datetime:
@@ -246,12 +245,14 @@ class Home:
             self._shown = url.render_as_string(hide_password=True)
             # a snapshot from before the lock would show a ledger that is no longer the last one
             level = "READ COMMITTED"
-            self._engine = sql.create_engine(url, poolclass=NullPool, isolation_level=level)
+            self._engine = sql.create_engine(
+                url, poolclass=sql.pool.NullPool, isolation_level=level
+            )
         else:
             # one file, one witness: whatever link it is reached by, and from whatever folder
             self._shown, self.address = self.address, os.path.realpath(self.address)
             url = sql.URL.create("sqlite", database=self.address)
-            self._engine = sql.create_engine(url, poolclass=NullPool)
+            self._engine = sql.create_engine(url, poolclass=sql.pool.NullPool)
             sql.event.listen(self._engine, "connect", _prepare_sqlite)
             sql.event.listen(self._engine, "begin", _begin_sqlite)
 
@@ -263,12 +264,12 @@ class Home:
                 raise ValueError(f"Expected the folder {path.parent} to exist; make it first.")
             path.touch(mode=0o600)  # it holds the key: nobody else's to read
         with self._transaction() as connection:
-            TABLES.create_all(connection)
-            if connection.execute(sql.select(LEDGER)).first() is None:
+            tables.TABLES.create_all(connection)
+            if connection.execute(sql.select(tables.LEDGER)).first() is None:
                 ledger_id = secrets.token_hex(16)
                 values = {"id": ledger_id, "key": secrets.token_hex(32)}
                 connection.execute(
-                    sql.insert(LEDGER).values(tip_sequence=0, tip_head=ledger_id, **values)
+                    sql.insert(tables.LEDGER).values(tip_sequence=0, tip_head=ledger_id, **values)
                 )
 
     @contextlib.contextmanager

@@ -8,8 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-import sqlalchemy as sql
-
+from masquerade._optional import sql
 from masquerade.errors import BadInput
 
 _DAMAGED = (

@@ -26,6 +26,3 @@ class Alf(Redrawn):
     def hides(self) -> str:
         """Looks."""
         return "skin tone, gender, build, hair, clothing and faces"
-
-
-EXAMPLE = Alf()

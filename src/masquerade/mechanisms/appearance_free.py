@@ -61,6 +61,3 @@ def _grains(count: int, noise: Noise) -> np.ndarray:
     """``count`` random colours, (count, 3) uint8; a secret word is eight uniform bytes."""
     octets = noise.words(-(-3 * count // 8)).view(np.uint8)
     return np.array(octets[: 3 * count]).reshape(count, 3)
-
-
-EXAMPLE = AppearanceFree()

@@ -76,6 +76,3 @@ class Blur(InsideMasks):
         for frame in frames:
             # Right to half a level; cv2.GaussianBlur rounds its weights and is off by up to four.
             yield cv2.sepFilter2D(np.ascontiguousarray(frame), cv2.CV_8U, line, line)
-
-
-EXAMPLE = Blur()

@@ -303,6 +303,3 @@ def _error(plan: Precision) -> float:
     """How far rounding can move a chunk's measured vector."""
     energy = sum(float(np.sum(band.weights**2)) for band in plan.bands)
     return _LARGEST * plan.side * transforms.error_bound(plan.size) * math.sqrt(energy)
-
-
-EXAMPLE = CosineGaussian(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4)

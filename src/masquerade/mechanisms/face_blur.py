@@ -319,6 +319,3 @@ def _as_json(tracks: Tracks, shape: Shape) -> bytes:
         ],
     }
     return json.dumps(content).encode()
-
-
-EXAMPLE = FaceBlur()

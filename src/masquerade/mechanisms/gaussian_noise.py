@@ -212,6 +212,3 @@ def _not_protected(unit: Unit) -> tuple[str, ...]:
         f"what reaches beyond one {unit}: a person seen for longer, a habit, a place",
         "that the recording exists, and how long it is",
     )
-
-
-EXAMPLE = GaussianNoise(epsilon=8.0, delta=1e-4, unit="value", low=0.0, high=1.0)

@@ -159,6 +159,3 @@ class LearnedFilter(Heuristic):
             size=size,
             multiple=self.multiple,
         )
-
-
-EXAMPLE = LearnedFilter(network="soften")

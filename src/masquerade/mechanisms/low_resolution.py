@@ -104,6 +104,3 @@ def _starts(size: int, cells: int) -> np.ndarray:
     """Where each of ``cells`` near-equal cells begins; never more cells than pixels."""
     cells = min(cells, size)
     return np.arange(cells) * size // cells
-
-
-EXAMPLE = LowResolution()

@@ -72,6 +72,3 @@ def flat_cells(frame: np.ndarray, tops: np.ndarray, lefts: np.ndarray) -> np.nda
     count = np.multiply.outer(tall, wide)[..., None]
     means = ((2 * sums + count) // (2 * count)).astype(np.uint8)
     return np.repeat(np.repeat(means, wide, axis=1), tall, axis=0)
-
-
-EXAMPLE = Mosaic()

@@ -229,6 +229,3 @@ def _usual(unit: Unit, frames: int) -> tuple[int, int]:
             return 16, frames
         case _:
             return 32, 64
-
-
-EXAMPLE = PooledGaussian(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4, block=2, length=2)

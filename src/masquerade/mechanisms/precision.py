@@ -39,8 +39,8 @@ from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import brentq
 
+from masquerade._optional import optimize
 from masquerade.guarantee import UnitName
 from masquerade.io.devices import Array, constant
 from masquerade.mechanisms import prior
@@ -404,7 +404,7 @@ def _level(
     while excess(low) < 0 and low > -600:  # what is left is made up by a factor
         low, high = low - 2.0, low
     is_between = excess(low) * excess(high) < 0
-    return math.exp(brentq(excess, low, high, xtol=1e-9) if is_between else high)
+    return math.exp(optimize.brentq(excess, low, high, xtol=1e-9) if is_between else high)
 
 
 def _component(precision: np.ndarray, of: Precision, share: float) -> Component:

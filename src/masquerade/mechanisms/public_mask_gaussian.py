@@ -257,6 +257,3 @@ def _hash(path: Path) -> str:
         raise BadInput(f"Expected a mask at {path}; there is no such file.")
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-EXAMPLE = PublicMaskGaussian(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4)

@@ -96,6 +96,3 @@ class RandomMask(InsideMasks):
         down, right = np.arange(height) // self.block, np.arange(width) // self.block
         covered = noise.uniform((int(down[-1]) + 1, int(right[-1]) + 1)) < self.share
         return np.take(np.take(covered, np.repeat(right, 3), axis=1), down, axis=0)
-
-
-EXAMPLE = RandomMask()

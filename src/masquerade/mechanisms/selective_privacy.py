@@ -194,6 +194,3 @@ def body(face: np.ndarray) -> np.ndarray:
     wide, above, below = _BODY
     middle, half, high = (left + right) / 2, wide * (right - left) / 2, bottom - top
     return np.array([middle - half, top - above * high, middle + half, top + below * high])
-
-
-EXAMPLE = SelectivePrivacy()

@@ -25,6 +25,3 @@ class Spact(Redrawn):
     def hides(self) -> str:
         """What frames of a video have in common."""
         return "what the frames of a video have in common, such as people and places"
-
-
-EXAMPLE = Spact()

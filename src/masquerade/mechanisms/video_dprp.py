@@ -400,6 +400,3 @@ class VideoDprp(GaussianVideo):
 @lru_cache(maxsize=64)
 def _true_epsilon(paper: published.VideoDprpClaim, distance: float, rounding_tail: float) -> float:
     return paper.true_epsilon(distance, rounding_tail=rounding_tail)
-
-
-EXAMPLE = VideoDprp(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4, columns=16)

@@ -10,17 +10,45 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
+from masquerade._optional import Later, torch
 from masquerade.collection import Medium
-from masquerade.networks.network import FILM_PARTS, Network
+from masquerade.networks.network import Network
 from masquerade.recordings import Signal
 
 if TYPE_CHECKING:
-    from masquerade._torch import torch
     from masquerade.networks import mvit_layers as mvit
-else:  # what a run costs needs no network
-    torch = Later("torch", extra="train")
-    mvit = Later("masquerade.networks.mvit_layers", extra="train")
+else:
+    mvit = Later("masquerade.networks.mvit_layers", extra="train")  # a setting is no network yet
+
+
+PARTS = ("head", "last_norms", "norms", "all")
+STRIDE = (2, 4, 4)  # of the first layer: frames and pixels from one token to the next
+
+
+@dataclass(frozen=True, kw_only=True)
+class Normalisation:
+    """What a network wants to see; public, never taken from the data.
+
+    Args:
+        frames: of a film.
+        size_px: height and width.
+        mean: of each channel, from 0 to 1.
+        std: of each channel.
+        antialias: whether a larger picture is smoothed before it is made smaller.
+    """
+
+    frames: int = 16
+    size_px: int = 224
+    mean: tuple[float, float, float] = (0.45, 0.45, 0.45)
+    std: tuple[float, float, float] = (0.225, 0.225, 0.225)
+    antialias: bool = False
+
+
+NORMALISATION = {
+    "mvit_v1_b": Normalisation(),  # as in torchvision's preset for the Kinetics-400 weights
+    "mvit_v2_s": Normalisation(),
+    "mvit_small": Normalisation(size_px=64, antialias=True),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,19 +76,19 @@ class FilmNetwork(Network):
     @property
     def length(self) -> int:
         """Frames of a film."""
-        return mvit.NORMALISATION[self.name].frames
+        return NORMALISATION[self.name].frames
 
     @property
     def tokens(self) -> tuple[int, ...]:
         """Along frames, height and width: one a stride of the first layer."""
-        seen = mvit.NORMALISATION[self.name]
+        seen = NORMALISATION[self.name]
         sizes = seen.frames, seen.size_px, seen.size_px
-        return tuple(size // step for size, step in zip(sizes, mvit.STRIDE, strict=True))
+        return tuple(size // step for size, step in zip(sizes, STRIDE, strict=True))
 
     def check(self, part: str, precision: str) -> None:
         """Every part that it has can be trained, in either precision."""
-        if part not in FILM_PARTS:
-            raise ValueError(_check.unknown("part", part, FILM_PARTS))
+        if part not in PARTS:
+            raise ValueError(_check.unknown("part", part, PARTS))
 
     def make(self, classes: int, *, seed: int, public: Sequence[Signal] = ()) -> Any:
         """Public or random weights; a head of zeros unless it is kept."""

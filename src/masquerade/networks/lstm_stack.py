@@ -22,7 +22,7 @@ import numpy as np
 from masquerade import _check
 from masquerade._torch import Tensor, nn, torch
 from masquerade.io.devices import Recorder
-from masquerade.networks import lstm
+from masquerade.networks import lstm, lstm_gradients
 
 _WARM = 3  # steps before one is captured
 _IN_THREAD = 2  # networks a thread trains at once, so that threads wait less for each other
@@ -59,7 +59,7 @@ class Stack(nn.Module):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, members: Sequence[lstm.LSTM]) -> None:
+    def __init__(self, members: Sequence[lstm_gradients.LSTM]) -> None:
         if not members:
             raise ValueError("Expected at least one network to stack, got none.")
         states = [member.state_dict() for member in members]
@@ -80,10 +80,10 @@ class Stack(nn.Module):
     def __len__(self) -> int:
         return len(self.mean)
 
-    def member(self, teacher: int) -> lstm.LSTM:
+    def member(self, teacher: int) -> lstm_gradients.LSTM:
         """A copy of one network."""
         with torch.device("meta"):
-            net = lstm.LSTM(*self.sizes)
+            net = lstm_gradients.LSTM(*self.sizes)
         held = {name: value[teacher].clone() for name, value in self.state_dict().items()}
         net.load_state_dict(held, assign=True)
         net.lstm.flatten_parameters()
@@ -101,13 +101,13 @@ class Stack(nn.Module):
 
 def drawn(teachers: int, channels: int, classes: int, *, hidden: int) -> Stack:
     """A stack of networks with random weights, one drawn after the other."""
-    return Stack([lstm.LSTM(channels, classes, hidden) for _ in range(teachers)])
+    return Stack([lstm_gradients.LSTM(channels, classes, hidden) for _ in range(teachers)])
 
 
 def _apart(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
     """The mean hidden states (T, B, H), one network after the other."""
     sizes = (layers, flow.shape[1], held["lstm.weight_hh_l0"].shape[-1])
-    names = [f"lstm.{kind}_l{layer}" for layer in range(layers) for kind in lstm.KINDS]
+    names = [f"lstm.{kind}_l{layer}" for layer in range(layers) for kind in lstm_gradients.KINDS]
     weights = [held[name].unbind() for name in names]
     start = flow.new_zeros(sizes)
     found = []
@@ -123,7 +123,7 @@ def _together(flow: Tensor, held: Mapping[str, Tensor], layers: int) -> Tensor:
     """The mean hidden states (T, B, H), all networks at each step of time."""
     flow = flow.transpose(1, 2).contiguous()  # (T, L, B, C)
     for layer in range(layers):
-        flow = _Layer.apply(flow, *lstm.layer_weights(held, layer))  # type: ignore[no-untyped-call]
+        flow = _Layer.apply(flow, *lstm_gradients.layer_weights(held, layer))  # type: ignore[no-untyped-call]
     return flow.mean(dim=1)
 
 

@@ -22,7 +22,6 @@ need not be computed, nor differentiated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -31,7 +30,8 @@ from masquerade import _check
 from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.networks import weight_files
-from masquerade.networks.network import FILM_PARTS, shipped
+from masquerade.networks.film_network import NORMALISATION, PARTS, Normalisation
+from masquerade.networks.network import shipped
 from masquerade.networks.weight_files import HEAD
 
 if TYPE_CHECKING:
@@ -197,34 +197,8 @@ def _without_class(q: Tensor) -> Tensor:
 
 load_weights = weight_files.load_weights
 save_weights = weight_files.save_weights
-STRIDE = (2, 4, 4)  # of the first layer: frames and pixels from one token to the next
 _LAST = 2  # blocks whose norms are trained [schneider2024, Sec. 13]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Normalisation:
-    """What a network wants to see; public, never taken from the data.
-
-    Args:
-        frames: of a film.
-        size_px: height and width.
-        mean: of each channel, from 0 to 1.
-        std: of each channel.
-        antialias: whether a larger picture is smoothed before it is made smaller.
-    """
-
-    frames: int = 16
-    size_px: int = 224
-    mean: tuple[float, float, float] = (0.45, 0.45, 0.45)
-    std: tuple[float, float, float] = (0.225, 0.225, 0.225)
-    antialias: bool = False
-
-
-NORMALISATION = {
-    "mvit_v1_b": Normalisation(),  # as in torchvision's preset for the Kinetics-400 weights
-    "mvit_v2_s": Normalisation(),
-    "mvit_small": Normalisation(size_px=64, antialias=True),
-}
 _POOL, _KEEP, _HALF, _QUARTER = [3, 3, 3], (), (1, 2, 2), (1, 4, 4)
 # (heads, channels in, channels out, stride of queries, stride of keys and values); the queries
 # are pooled only where there are fewer of them afterwards: pooling is half the time of a step
@@ -338,8 +312,8 @@ def trainable(net: MViT, part: str) -> tuple[str, ...]:
         part: the head; with the norms of the last two blocks and the final one
             [schneider2024, Sec. 13]; with every norm; or all.
     """
-    if part not in FILM_PARTS:
-        raise ValueError(_check.unknown("part", part, FILM_PARTS))
+    if part not in PARTS:
+        raise ValueError(_check.unknown("part", part, PARTS))
     every = tuple(name for name, _ in net.named_parameters())
     if part == "all":
         return every

@@ -13,6 +13,3 @@ class MvitSmall(FilmNetwork):
     """Version 2 in six blocks for 64 x 64 pixels: learns on two cores."""
 
     HAS_WEIGHTS: ClassVar[bool] = True
-
-
-EXAMPLE = MvitSmall()

@@ -10,6 +10,3 @@ from masquerade.networks.film_network import FilmNetwork
 @dataclass(frozen=True, kw_only=True)
 class MvitV1B(FilmNetwork):
     """MViT-B [fan2021], for 224 x 224 pixels."""
-
-
-EXAMPLE = MvitV1B(from_scratch=True)

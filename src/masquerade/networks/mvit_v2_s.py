@@ -10,6 +10,3 @@ from masquerade.networks.film_network import FilmNetwork
 @dataclass(frozen=True, kw_only=True)
 class MvitV2S(FilmNetwork):
     """MViTv2-S [li2022], for 224 x 224 pixels."""
-
-
-EXAMPLE = MvitV2S(from_scratch=True)

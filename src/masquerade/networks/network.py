@@ -19,8 +19,6 @@ from masquerade import catalog
 from masquerade.collection import Medium
 from masquerade.recordings import Signal
 
-FILM_PARTS = ("head", "last_norms", "norms", "all")  # of a network for videos, to be trained
-
 
 class Network(ABC):
     """A network before it is trained: how it begins, is cut in two, is fed and is read again."""

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade._torch import Tensor, nn, torch
-from masquerade.networks.simcc import SIZE_PX
+from masquerade._optional import torch
 
 CROP_PX = 64  # what is seen of a person
 _AROUND = 1.4  # sides of a square around somebody's joints
@@ -30,16 +29,18 @@ def person_square(joints: np.ndarray, side_px: int) -> np.ndarray:
     return np.asarray(np.hstack([(low + high) / 2, side]) / side_px)
 
 
-def crop_person(frames: Tensor, boxes: Tensor) -> Tensor:
+def crop_person(frames: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
     """Squares (N, 3, 64, 64) of frames (N, 3, H, W), where boxes (N, 3) say; edges continue."""
     x, y, side = boxes.unbind(dim=1)
     none = torch.zeros_like(x)
     rows = [torch.stack(row, dim=1) for row in ((side, none, 2 * x - 1), (none, side, 2 * y - 1))]
-    grid = nn.functional.affine_grid(
+    grid = torch.nn.functional.affine_grid(
         torch.stack(rows, dim=1), [len(frames), 3, CROP_PX, CROP_PX], align_corners=False
     )
-    return nn.functional.grid_sample(frames, grid, padding_mode="border", align_corners=False)
+    return torch.nn.functional.grid_sample(frames, grid, padding_mode="border", align_corners=False)
 
+
+SIZE_PX = (256, 192)  # of a crop: height, width
 
 AROUND = 1.25  # sides of a crop, for each of the box
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet; public
@@ -133,13 +134,13 @@ def _weights(size: int, start: float, length: float, out: int) -> tuple[np.ndarr
     return found.astype(np.float32), slice(first, last)
 
 
-def as_inputs(crops: np.ndarray) -> Tensor:
+def as_inputs(crops: np.ndarray) -> torch.Tensor:
     """Crops (N, 256, 192, 3) uint8 as a network wants them: (N, 3, 256, 192) float32."""
     held = torch.from_numpy(np.ascontiguousarray(crops)).permute(0, 3, 1, 2)
     return normalised(held)
 
 
-def normalised(crops: Tensor) -> Tensor:
+def normalised(crops: torch.Tensor) -> torch.Tensor:
     """Crops (N, 3, H, W) uint8 as float32, by ImageNet's means and deviations."""
     mean, std = (torch.tensor(of, device=crops.device).view(3, 1, 1) for of in (_MEAN, _STD))
     return ((crops.float() / 255 - mean) / std).contiguous()

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._torch import torch
+from masquerade._optional import Later, torch
 from masquerade.collection import Medium
-from masquerade.networks import picture_crops, tiny_vit_pose, weight_files
 from masquerade.networks.network import Network
 from masquerade.recordings import Signal
+
+if TYPE_CHECKING:
+    from masquerade.networks import picture_crops as pose_crops
+    from masquerade.networks import tiny_vit_pose, weight_files
+else:
+    pose_crops = Later("masquerade.networks.picture_crops", extra="train")
+    tiny_vit_pose = Later("masquerade.networks.tiny_vit_pose", extra="train")
+    weight_files = Later("masquerade.networks.weight_files", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +81,8 @@ class PoseNetwork(Network):
 
     def prepare(self, segments: np.ndarray) -> Any:
         """Whole pictures (N, H, W, 3) uint8 as (N, 3, 256, 192) float32."""
-        shown = [
-            picture_crops.crop_pose(each, picture_crops.region_of(each, None)) for each in segments
-        ]
-        return picture_crops.as_inputs(np.stack(shown))
+        shown = [pose_crops.crop_pose(each, pose_crops.region_of(each, None)) for each in segments]
+        return pose_crops.as_inputs(np.stack(shown))
 
     def load(self, path: Path, said: Mapping[str, Any]) -> Any:
         """With the head that was trained."""

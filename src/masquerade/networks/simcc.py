@@ -17,8 +17,8 @@ import math
 from typing import NamedTuple
 
 from masquerade._torch import Tensor, nn, torch
+from masquerade.networks.picture_crops import SIZE_PX
 
-SIZE_PX = (256, 192)  # of a crop: height, width
 SPLIT = 2  # bins a pixel
 BINS = (SIZE_PX[1] * SPLIT, SIZE_PX[0] * SPLIT)  # across, down
 ENLARGED = (32, 24)  # the published map: height, width

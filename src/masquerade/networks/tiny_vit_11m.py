@@ -10,6 +10,3 @@ from masquerade.networks.pose_network import PoseNetwork
 @dataclass(frozen=True, kw_only=True)
 class TinyVit11M(PoseNetwork):
     """TinyViT of 11 million weights, as published, with a head for joints."""
-
-
-EXAMPLE = TinyVit11M(from_scratch=True)

@@ -10,6 +10,3 @@ from masquerade.networks.pose_network import PoseNetwork
 @dataclass(frozen=True, kw_only=True)
 class TinyVit21M(PoseNetwork):
     """TinyViT of 21 million weights, as published, with a head for joints."""
-
-
-EXAMPLE = TinyVit21M(from_scratch=True)

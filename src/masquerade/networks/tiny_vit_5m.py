@@ -10,6 +10,3 @@ from masquerade.networks.pose_network import PoseNetwork
 @dataclass(frozen=True, kw_only=True)
 class TinyVit5M(PoseNetwork):
     """TinyViT of 5 million weights, as published, with a head for joints."""
-
-
-EXAMPLE = TinyVit5M(from_scratch=True)

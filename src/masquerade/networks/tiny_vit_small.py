@@ -13,6 +13,3 @@ class TinyVitSmall(PoseNetwork):
     """TinyViT in five blocks, with a head for joints: learns on two cores."""
 
     HAS_WEIGHTS: ClassVar[bool] = True
-
-
-EXAMPLE = TinyVitSmall()

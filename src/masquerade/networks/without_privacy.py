@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._optional import require
-
-torch = require("torch", extra="train")
+from masquerade._optional import torch
 
 Tensor = Any  # torch.Tensor
 Network = Any  # torch.nn.Module

@@ -50,13 +50,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import mpmath
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.polynomial import Polynomial, chebyshev
-from scipy.special import ndtri
+
+from masquerade._optional import Later, mpmath, special
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives import ciphers
+else:
+    ciphers = Later("cryptography.hazmat.primitives.ciphers")
+
 
 CHUNK = 1 << 15  # words at a time: the work on them fits the cache
 EXTRA_BITS = 128
@@ -65,9 +70,9 @@ _ZEROS = bytes(8 * CHUNK)
 
 def keystream(key: bytes, *, lane: bytes, block: int, num_bytes: int) -> bytes:
     """ChaCha20 keystream bytes from ``block`` on; ``lane`` is the 96-bit nonce."""
-    cipher = Cipher(algorithms.ChaCha20(key, block.to_bytes(4, "little") + lane), mode=None)
+    chacha = ciphers.algorithms.ChaCha20(key, block.to_bytes(4, "little") + lane)
     zeros = _ZEROS if num_bytes == len(_ZEROS) else bytes(num_bytes)
-    return cipher.encryptor().update(zeros)
+    return ciphers.Cipher(chacha, mode=None).encryptor().update(zeros)
 
 
 def extra_bits(key: bytes, index: int, turn: int) -> int:
@@ -131,7 +136,7 @@ def economy() -> np.ndarray:
 
 def _value_and_slope(mp: Any, middle: float, half: float) -> tuple[float, float, float]:
     """m in two doubles, and dm/ds: one Newton step in mpmath from the double-precision value."""
-    near = mp.mpf(float(-ndtri(middle / 2)))
+    near = mp.mpf(float(-special.ndtri(middle / 2)))
     density = mp.sqrt(2 / mp.pi) * mp.exp(-(near**2) / 2)
     step = (mp.erfc(near / mp.sqrt(2)) - middle) / density
     value = near + step + near * step**2 / 2
@@ -152,7 +157,9 @@ class Law:
     tail: Callable[[Any, Any], Any]  # of an mpmath context and one of its numbers
 
 
-HALF_NORMAL = Law(magnitude=lambda t: -ndtri(t / 2), tail=lambda mp, x: mp.erfc(x / mp.sqrt(2)))
+HALF_NORMAL = Law(
+    magnitude=lambda t: -special.ndtri(t / 2), tail=lambda mp, x: mp.erfc(x / mp.sqrt(2))
+)
 EXPONENTIAL = Law(magnitude=lambda t: -np.log(t), tail=lambda mp, x: mp.exp(-x))
 
 

@@ -238,6 +238,3 @@ class Ppedcrf(Heuristic):
             following = grains.following(one.steps())
             yield place_noise.noised(one.frame, one.amount, following, self.sigma)
         notes.finish()
-
-
-EXAMPLE = Ppedcrf(people="nobody")

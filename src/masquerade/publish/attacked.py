@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._torch import nn, torch
+from masquerade._optional import torch
 from masquerade.accounting.power import false_negative_rate
 from masquerade.attacks.attack import (
     Case,
@@ -99,11 +99,11 @@ class ShadowTraining:
         """(R, K) outputs for all rows of a model that learned from these units."""
         return outputs_of(self.taught(members), self.rows)
 
-    def taught(self, members: np.ndarray) -> nn.Module:
+    def taught(self, members: np.ndarray) -> torch.nn.Module:
         """The part that is not frozen, after it has learned from these units."""
         rows = self._learned(members)
         net = self.network.make(self.classes, seed=self.method.public_seed)
-        tail: nn.Module = self.network.split(net.to(rows.targets.device), self.method.part)[1]
+        tail: torch.nn.Module = self.network.split(net.to(rows.targets.device), self.method.part)[1]
         work = loop.Workload(physical=min(self.physical, rows.units))
         plan = planned(self.method, rows.units)
         run = partial(loop.run, noise=Noise(), work=work, progress=lambda done, total: None)
@@ -128,7 +128,7 @@ class ShadowTraining:
         return replace(self, method=method, rows=replace(self.rows, public=None), always=None)
 
 
-def outputs_of(tail: nn.Module, rows: Rows) -> np.ndarray:
+def outputs_of(tail: torch.nn.Module, rows: Rows) -> np.ndarray:
     """(R, K) before the softmax, for the rows of all units in order."""
     at, _ = units_in(rows)
     with torch.no_grad():

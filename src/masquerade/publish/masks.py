@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from tyro.conf import Positional
 
+from masquerade.cli.flags import Positional
 from masquerade.collection import Collection, Labels, Medium
 from masquerade.datasets import mask_files
 from masquerade.datasets.manifest import Manifest

@@ -17,23 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from masquerade._optional import Later
+from masquerade._optional import Compiled, Later, has_numba
 from masquerade.stage import raster, street_prints
 from masquerade.stage.places import StagedPlace
 from masquerade.stage.raster import Camera, Light
 from masquerade.stage.solids import Quads
 from masquerade.stage.surfaces import SIZE_PX
-
-try:
-    numba: ModuleType | None = import_module("numba")
-except ImportError:
-    numba = None
 
 if TYPE_CHECKING:
     from masquerade._torch import Tensor, torch
@@ -41,7 +34,7 @@ else:
     torch = Later("torch", extra="train")
 
 
-HAS_NUMBA = numba is not None
+HAS_NUMBA = has_numba()
 _NEAR_M = 0.05
 FAR_W = 1e-4  # inverse depth of what lies 10 km away: where nothing is hit
 CUT = 96  # alpha from which a cut-out texture covers
@@ -253,8 +246,7 @@ def _mix(seen: InView, texels: np.ndarray, owner: np.ndarray, texel: np.ndarray)
     return np.asarray(total / 4 + 0.5).astype(np.uint8)
 
 
-_find_fast = numba.njit(cache=True)(_find_loops) if numba is not None else _find
-_mix_fast = numba.njit(cache=True)(_mix_loops) if numba is not None else _mix
+_find_fast, _mix_fast = Compiled(_find_loops), Compiled(_mix_loops)
 
 
 class _Sent(NamedTuple):

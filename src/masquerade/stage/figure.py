@@ -7,12 +7,12 @@ Both ways compute the same expressions, up to the order of three additions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from masquerade._optional import Compiled
 from masquerade.stage import look, raster
 from masquerade.stage.bodies import Body, Model
 from masquerade.stage.raster import Camera, Light
@@ -49,7 +49,7 @@ def mix(
         owner: (H, W) int8, is filled with whose pixel it is; -1 nobody's.
     """
     sun, tint = np.asarray(light.towards, float), np.asarray(light.colour, float)
-    if raster.numba is not None:
+    if raster.HAS_NUMBA:
         seen = buffer.face, buffer.second, buffer.third
         _compiled(seen, people, sun, tint, light.ambient, image, owner)
         return
@@ -128,9 +128,7 @@ def _mix_loops(
                     image[i, j, k] = np.rint(total / 4 + (1 - covered / 4) * image[i, j, k])
 
 
-_compiled: Callable[..., None] = (
-    raster.numba.njit(cache=True)(_mix_loops) if raster.numba is not None else _mix_loops
-)
+_compiled = Compiled(_mix_loops)
 
 _DEPTH = 0.13  # a joint lies this deep in the body at most; what is nearer hides it
 _SKIN_DEPTH = 0.05  # the same for points on the skin: nose, eyes, ears, crown

@@ -12,9 +12,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
-from scipy.spatial.transform import Rotation
 
+from masquerade._optional import ndimage, spatial
 from masquerade.joints import JOINTS
 from masquerade.stage.bodies import BONES, Body, Model
 
@@ -119,15 +118,17 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 def mixed(first: np.ndarray, second: np.ndarray, part: float | np.ndarray) -> np.ndarray:
     """Turns (..., 3, 3) on the way from one to another."""
-    between = Rotation.from_matrix(np.swapaxes(first, -1, -2) @ second).as_rotvec()
-    return np.asarray(first @ Rotation.from_rotvec(part * between).as_matrix())
+    between = spatial.transform.Rotation.from_matrix(
+        np.swapaxes(first, -1, -2) @ second
+    ).as_rotvec()
+    return np.asarray(first @ spatial.transform.Rotation.from_rotvec(part * between).as_matrix())
 
 
 def steadied(turns: np.ndarray, width: float) -> np.ndarray:
     """Turns (T, ..., 3, 3) without what is faster than ``width`` frames."""
     if len(turns) < 2 or width <= 0:
         return turns
-    mean = gaussian_filter1d(turns, width, axis=0, mode="nearest")
+    mean = ndimage.gaussian_filter1d(turns, width, axis=0, mode="nearest")
     u, _, v = np.linalg.svd(mean)
     flip = np.linalg.det(u @ v) < 0
     u[flip, :, -1] *= -1
@@ -173,7 +174,7 @@ def _put_arm(
     lift = 0.28 * np.clip(lift - 0.9, 0, None)  # the collar bone follows a high arm
     sign = -1.0 if letter == "L" else 1.0
     about = (sign * lift)[:, None] * (chest @ -_AHEAD)
-    turns[:, collar] = Rotation.from_rotvec(about).as_matrix() @ chest
+    turns[:, collar] = spatial.transform.Rotation.from_rotvec(about).as_matrix() @ chest
     points = unit(at[f"{side}_hand"] - wrist)
     bend = _within(np.tile(np.eye(3), (len(chest), 1, 1)), swing(below, points), _HAND)
     turns[:, hand] = bend @ turns[:, lower]
@@ -216,7 +217,7 @@ def _hinge(above: np.ndarray, below: np.ndarray, ease: np.ndarray) -> np.ndarray
     part = np.where((axis * ease).sum(axis=1, keepdims=True) < 0, part * 0.5, part)
     found = part * axis / np.maximum(size, 1e-9) + (1 - part) * ease
     if len(found) > 1:
-        found = gaussian_filter1d(found, 1.5, axis=0, mode="nearest")
+        found = ndimage.gaussian_filter1d(found, 1.5, axis=0, mode="nearest")
     return unit(found)
 
 
@@ -226,7 +227,7 @@ def swing(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     sine = np.linalg.norm(axis, axis=1)
     angle = np.arctan2(sine, (first * second).sum(axis=1))
     about = axis / np.maximum(sine, 1e-9)[:, None] * angle[:, None]
-    return np.asarray(Rotation.from_rotvec(about).as_matrix())
+    return np.asarray(spatial.transform.Rotation.from_rotvec(about).as_matrix())
 
 
 def _carried(first: np.ndarray, second: np.ndarray, vector: np.ndarray) -> np.ndarray:
@@ -236,7 +237,7 @@ def _carried(first: np.ndarray, second: np.ndarray, vector: np.ndarray) -> np.nd
 
 def _within(base: np.ndarray, turned: np.ndarray, most: float) -> np.ndarray:
     """Turns no farther than ``most`` radians from others."""
-    way = Rotation.from_matrix(np.swapaxes(base, -1, -2) @ turned).as_rotvec()
+    way = spatial.transform.Rotation.from_matrix(np.swapaxes(base, -1, -2) @ turned).as_rotvec()
     size = np.linalg.norm(way, axis=-1, keepdims=True)
     way = way * np.minimum(1.0, most / np.maximum(size, 1e-9))
-    return np.asarray(base @ Rotation.from_rotvec(way).as_matrix())
+    return np.asarray(base @ spatial.transform.Rotation.from_rotvec(way).as_matrix())

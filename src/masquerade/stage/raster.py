@@ -14,23 +14,15 @@ near ones the first. Neither depends on the order in which a GPU comes to them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import Later
-
-numba: ModuleType | None
-try:
-    numba = import_module("numba")
-except ImportError:  # slower, and the same pictures
-    numba = None
+from masquerade._optional import Compiled, Later, has_numba
 
 if TYPE_CHECKING:
     from masquerade._torch import Tensor, torch
@@ -121,6 +113,8 @@ class Camera:
         return replace(self, height=self.height * times, width=self.width * times)
 
 
+HAS_NUMBA = has_numba()  # without it: slower, and the same pictures
+
 NEAR = 0.05  # metres; what is nearer is not drawn
 FLAT = -1e-12  # twice the area, in samples, of what is no front
 
@@ -172,7 +166,7 @@ def draw(seen: np.ndarray, faces: np.ndarray, buffer: Buffer, *, first: int = 0)
         buffer: is changed.
         first: the number of the first triangle, where several meshes share a buffer.
     """
-    if numba is not None:
+    if HAS_NUMBA:
         held = buffer.nearness, buffer.face, buffer.second, buffer.third
         _compiled(seen, faces, first, *held)
     else:
@@ -284,7 +278,7 @@ def _loops(seen: Any, faces: Any, number: int, nearness: Any, face: Any, s: Any,
                         t[i, j] = third
 
 
-_compiled: Callable[..., None] = numba.njit(cache=True)(_loops) if numba is not None else _loops
+_compiled = Compiled(_loops)
 
 _TOGETHER = {"cpu": 1 << 20}  # candidates that are looked at together
 _MANY = 1 << 24  # the same on a GPU: about 3 GB

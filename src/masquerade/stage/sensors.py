@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
-from scipy.spatial.transform import Rotation
 
 from masquerade import _check
+from masquerade._optional import ndimage, spatial
 from masquerade.stage.bodies import BONES, Body
 from masquerade.stage.skeleton import RATE_HZ, Posed
 
@@ -74,8 +73,10 @@ def read(
         raise ValueError(f"Expected rate_hz up to {RATE_HZ:g}, got rate_hz={rate_hz:g}.")
     parts = []
     for site, askew, bias in zip(SITES, mount.askew, mount.bias, strict=True):
-        clean = _read_one(posed, body, site, mount.is_left, Rotation.from_rotvec(askew))
-        smooth = gaussian_filter1d(clean, 0.35 * RATE_HZ / rate_hz, axis=0)
+        clean = _read_one(
+            posed, body, site, mount.is_left, spatial.transform.Rotation.from_rotvec(askew)
+        )
+        smooth = ndimage.gaussian_filter1d(clean, 0.35 * RATE_HZ / rate_hz, axis=0)
         sampled = smooth[times(len(smooth), rate_hz=rate_hz)]
         scale = np.repeat(mount.jitter, 3)
         parts.append(sampled + np.array(bias) + rng.normal(0, 1, sampled.shape) * scale)
@@ -91,7 +92,9 @@ def times(count: int, *, rate_hz: float) -> np.ndarray:
     return found
 
 
-def _read_one(posed: Posed, body: Body, site: str, is_left: bool, askew: Rotation) -> np.ndarray:
+def _read_one(
+    posed: Posed, body: Body, site: str, is_left: bool, askew: spatial.transform.Rotation
+) -> np.ndarray:
     side = "L" if is_left else "R"
     bone = BONES.index(SITES[site].format(side))
     if site == "chest":
@@ -103,6 +106,6 @@ def _read_one(posed: Posed, body: Body, site: str, is_left: bool, askew: Rotatio
     pull = np.gradient(np.gradient(place, 1 / RATE_HZ, axis=0), 1 / RATE_HZ, axis=0)
     turn = posed.turns[:, bone] @ askew.as_matrix()
     felt = np.einsum("tji,tj->ti", turn, pull + np.array([0.0, 0.0, GRAVITY]))
-    steps = Rotation.from_matrix(np.einsum("tji,tjk->tik", turn[:-1], turn[1:]))
+    steps = spatial.transform.Rotation.from_matrix(np.einsum("tji,tjk->tik", turn[:-1], turn[1:]))
     spin = steps.as_rotvec() * RATE_HZ
     return np.concatenate([felt, np.concatenate([spin, spin[-1:]])], axis=1)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
 
+from masquerade._optional import ndimage
 from masquerade.stage.bodies import BONES, PARENTS, Body
 
 RATE_HZ = 100.0  # of every motion before it is sampled for a camera or a sensor
@@ -196,7 +196,7 @@ def _anchored(feet: np.ndarray) -> np.ndarray:
 
 
 def _smooth(values: np.ndarray, seconds: float) -> np.ndarray:
-    found: np.ndarray = gaussian_filter1d(values, seconds * RATE_HZ, axis=0, mode="nearest")
+    found: np.ndarray = ndimage.gaussian_filter1d(values, seconds * RATE_HZ, axis=0, mode="nearest")
     return found
 
 

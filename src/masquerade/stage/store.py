@@ -16,11 +16,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from masquerade import joints
+from masquerade._optional import Later
 from masquerade.errors import BadInput
 from masquerade.io import atomic, downloads
 from masquerade.io.streams import ahead
@@ -28,6 +29,12 @@ from masquerade.io.workers import WorkerPool
 from masquerade.stage import backdrop, bodies, figure_gpu, places, plan, sensors, takes
 from masquerade.stage.backdrop import InView
 from masquerade.stage.plan import Take, WorldPlan
+
+if TYPE_CHECKING:
+    import joblib
+else:
+    joblib = Later("joblib")
+
 
 _SAMPLES = 1 << 24  # of pictures that are drawn together, four to a pixel
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from masquerade._torch import Tensor, nn, torch
+from masquerade._optional import torch
 
 _APART = 1e-4  # relative; rounding differs a little with the size of a batch
 
 
-def refuse_coupling(net: nn.Module, inputs: Tensor) -> None:
+def refuse_coupling(net: torch.nn.Module, inputs: torch.Tensor) -> None:
     """Raise if a record's output depends on who else is in the batch, and name the layer.
 
     Args:
@@ -18,7 +18,7 @@ def refuse_coupling(net: nn.Module, inputs: Tensor) -> None:
         ValueError: with the name of the first layer that mixes records.
     """
     for name, layer in net.named_modules():
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training:
+        if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.training:
             raise ValueError(
                 f"Expected no batch statistics in training, got {type(layer).__name__} at "
                 f"{name!r}; put it into eval mode, in which public statistics scale and shift."
@@ -39,14 +39,14 @@ def refuse_coupling(net: nn.Module, inputs: Tensor) -> None:
                 )
 
 
-def _outputs(net: nn.Module, inputs: Tensor) -> dict[str, Tensor]:
-    found: dict[str, Tensor] = {}
+def _outputs(net: torch.nn.Module, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = {}
     hooks = []
     for name, layer in net.named_modules():
         if not list(layer.children()) or layer is net:
 
             def keep(
-                _: nn.Module,
+                _: torch.nn.Module,
                 given: tuple[object, ...],
                 out: object,
                 name: str = name or "the whole network",

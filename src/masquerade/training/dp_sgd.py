@@ -17,6 +17,3 @@ class DpSgd(Method):
         bound: norm C after clipping [abadi2016, Alg. 1]; Poisson-sampled Gaussians, by PLD.
         numerics: clipped below C, summed on a grid, exact Gaussian, ChaCha20.
     """
-
-
-EXAMPLE = DpSgd(epsilon=8.0, unit="video")

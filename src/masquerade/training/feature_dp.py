@@ -17,6 +17,3 @@ class FeatureDp(Featured):
         bound: norm C after clipping; Poisson-sampled Gaussians by PLD, or revealed batches exactly.
         numerics: clipped below C, summed on a grid, exact Gaussian, ChaCha20.
     """
-
-
-EXAMPLE = FeatureDp(epsilon=8.0, unit="video")

@@ -22,6 +22,3 @@ class FeatureProjective(Featured, Projecting):
     """
 
     MARKS: ClassVar[tuple[str, ...]] = (*Featured.MARKS, *Projecting.MARKS)
-
-
-EXAMPLE = FeatureProjective(epsilon=8.0, unit="video")

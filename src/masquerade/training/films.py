@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._torch import torch
+from masquerade._optional import torch
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.networks.network import Network

@@ -13,11 +13,11 @@ from types import ModuleType
 from typing import TypeAlias
 
 from masquerade import _check
-from masquerade._torch import Tensor, torch
+from masquerade._optional import torch
 
-Tensors: TypeAlias = dict[str, Tensor]
-Target: TypeAlias = Tensor | tuple[Tensor, ...]
-Loss: TypeAlias = Callable[[Mapping[str, Tensor], Tensor, Target], Tensor]
+Tensors: TypeAlias = "dict[str, torch.Tensor]"
+Target: TypeAlias = "torch.Tensor | tuple[torch.Tensor, ...]"
+Loss: TypeAlias = "Callable[[Mapping[str, torch.Tensor], torch.Tensor, Target], torch.Tensor]"
 
 _BELOW = 1 - 2.0**-20  # a hair below C
 _EXACT = 2.0**53  # below it float64 adds whole numbers exactly
@@ -26,7 +26,12 @@ _LARGE = 1 << 16  # weights
 
 
 def per_record(
-    loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: Target, *, chunk: int
+    loss: Loss,
+    weights: Mapping[str, torch.Tensor],
+    inputs: torch.Tensor,
+    targets: Target,
+    *,
+    chunk: int,
 ) -> Tensors:
     """The gradient of every record: tensors with one more axis in front.
 
@@ -46,7 +51,9 @@ def per_record(
     return {name: torch.cat([part[name] for part in parts]) for name in weights}
 
 
-def _whole(loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: Target) -> Tensors:
+def _whole(
+    loss: Loss, weights: Mapping[str, torch.Tensor], inputs: torch.Tensor, targets: Target
+) -> Tensors:
     """Every record has weights of its own, all the same: their gradients are the record's.
 
     Plain differentiation of the vectorised loss: differentiating inside it would keep twice the
@@ -72,18 +79,20 @@ def _whole(loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: T
     return dict(zip(own, each, strict=True))
 
 
-def norms(gradients: Tensors) -> Tensor:
+def norms(gradients: Tensors) -> torch.Tensor:
     """(N,) float64: the norm over all weights together."""
     flats = [_flat(gradients, names) for names in _groups(gradients)]
     if _has_kernel(flats[0]):
         squares = torch.cat([_kernel().squares(flat) for flat in flats], dim=1)
         return squares.sum(dim=1).sqrt()
     each = [torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) for flat in flats]
-    total: Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
+    total: torch.Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
     return total
 
 
-def clipped_cells(gradients: Tensors, present: Tensor, *, clip_norm: float, grid: float) -> Tensors:
+def clipped_cells(
+    gradients: Tensors, present: torch.Tensor, *, clip_norm: float, grid: float
+) -> Tensors:
     """The sum over records of clipped gradients, in cells of the grid, as int64.
 
     Args:
@@ -111,10 +120,10 @@ def clipped_cells(gradients: Tensors, present: Tensor, *, clip_norm: float, grid
     return found
 
 
-def _summed(flat: Tensor, factor: Tensor) -> Tensor:
+def _summed(flat: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
     """(W,) int64: the sum of cells of flat gradients (N, W); whose factor is 0 adds nothing."""
     if _has_kernel(flat):
-        total: Tensor = _kernel().summed(flat, factor)
+        total: torch.Tensor = _kernel().summed(flat, factor)
         return total
     safe = torch.where((factor > 0)[:, None], flat, 0.0)
     cells = (safe * factor[:, None]).trunc_()  # float64, as the factor is
@@ -138,7 +147,7 @@ def _groups(gradients: Tensors) -> list[list[str]]:
     return found
 
 
-def _flat(gradients: Tensors, names: list[str]) -> Tensor:
+def _flat(gradients: Tensors, names: list[str]) -> torch.Tensor:
     """(N, all of these weights), a weight's axes in the order in which they lie in memory."""
     each = [
         gradients[name].detach().permute(_order(gradients[name])).flatten(1)
@@ -149,19 +158,19 @@ def _flat(gradients: Tensors, names: list[str]) -> Tensor:
     return each[0].contiguous() if len(each) == 1 else torch.cat(each, dim=1)
 
 
-def _order(gradient: Tensor) -> list[int]:
+def _order(gradient: torch.Tensor) -> list[int]:
     """Records first, then a weight's axes as they lie: products give them in either order."""
     return [0, *sorted(range(1, gradient.dim()), key=gradient.stride, reverse=True)]
 
 
-def _as_shaped(flat: Tensor, gradient: Tensor) -> Tensor:
+def _as_shaped(flat: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     """One row of `_flat` with the axes of a weight again."""
     order = [axis - 1 for axis in _order(gradient)[1:]]
     laid = flat.reshape([gradient.shape[1 + axis] for axis in order])
     return laid.permute([order.index(axis) for axis in range(len(order))])
 
 
-def _has_kernel(flat: Tensor) -> bool:
+def _has_kernel(flat: torch.Tensor) -> bool:
     return flat.device.type == "cuda" and _kernel().is_usable()
 
 
@@ -172,7 +181,12 @@ def _kernel() -> ModuleType:
 
 
 def mean_of(
-    loss: Loss, weights: Mapping[str, Tensor], inputs: Tensor, targets: Target, *, chunk: int
+    loss: Loss,
+    weights: Mapping[str, torch.Tensor],
+    inputs: torch.Tensor,
+    targets: Target,
+    *,
+    chunk: int,
 ) -> Tensors:
     """The mean gradient of public records, un-noised."""
 

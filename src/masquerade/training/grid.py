@@ -25,8 +25,8 @@ def methods_of(method: Method, grid: str) -> list[tuple[dict[str, Any], Method]]
         grid: such as "learning_rate=0.1,0.5 clip_norm=0.5,1".
 
     Example:
-        >>> from masquerade.training.dp_sgd import EXAMPLE
-        >>> [chosen for chosen, _ in methods_of(EXAMPLE, "batch=8,16")]
+        >>> from masquerade.training.dp_sgd import DpSgd
+        >>> [chosen for chosen, _ in methods_of(DpSgd(epsilon=8.0, unit="video"), "batch=8,16")]
         [{'batch': 8}, {'batch': 16}]
     """
     axes = dict(_axis(method, part) for part in grid.split())

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from masquerade._torch import Tensor, torch
+from masquerade._optional import torch
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
 from masquerade.training import gradients
@@ -43,11 +43,11 @@ class Guide:
     def __init__(
         self,
         loss: gradients.Loss,
-        weights: Mapping[str, Tensor],
+        weights: Mapping[str, torch.Tensor],
         records: Rows,
         method: Projecting,
         *,
-        see: Callable[[Tensor], Tensor],
+        see: Callable[[torch.Tensor], torch.Tensor],
         physical: int,
     ) -> None:
         if records.units < method.public_records:
@@ -80,7 +80,7 @@ class Guide:
         """Find the directions of the last refresh again, after a stop."""
         self.subspace.renew(self._then, chunk=self._physical)
 
-    def keep_up(self, number: int, weights: Mapping[str, Tensor]) -> None:
+    def keep_up(self, number: int, weights: Mapping[str, torch.Tensor]) -> None:
         """Before a step: find new directions if it is time."""
         if number % self._refresh:
             return
@@ -95,7 +95,7 @@ class Guide:
             self.subspace.back(found[ALONG]) if self._is_first else self.subspace.projected(found)
         )
 
-    def _each(self, weights: Mapping[str, Tensor], start: int, stop: int) -> Tensors:
+    def _each(self, weights: Mapping[str, torch.Tensor], start: int, stop: int) -> Tensors:
         inputs, *wanted = gathered(self._records, np.arange(start, stop))
         seen = self._see(inputs)
         return gradients.per_record(self._loss, weights, seen, tuple(wanted), chunk=stop - start)

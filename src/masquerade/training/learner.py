@@ -25,7 +25,7 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 
 from masquerade import _check
-from masquerade._torch import torch
+from masquerade._optional import torch
 from masquerade.collection import Collection, Medium
 from masquerade.mechanism import Shapes
 from masquerade.networks.network import Network

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._torch import Tensor, nn, torch
+from masquerade._optional import torch
 from masquerade.errors import BadInput
 from masquerade.io import atomic
 from masquerade.noise import Noise
@@ -35,12 +35,16 @@ from masquerade.training.projecting import Projecting
 from masquerade.training.rows import Rows, gathered
 from masquerade.training.step import NamedTensors, PrivateSum
 
-Optimizer = torch.optim.Optimizer
+Optimizer: TypeAlias = "torch.optim.Optimizer"
 _DIGEST = 32  # bytes before a checkpoint's content: its SHA-256
 
 
 def save(
-    path: Path, weights: Mapping[str, Tensor], best: Optimizer, run_id: dict[str, Any], done: int
+    path: Path,
+    weights: Mapping[str, torch.Tensor],
+    best: Optimizer,
+    run_id: dict[str, Any],
+    done: int,
 ) -> None:
     """All that a run needs to go on; batches and noise are drawn anew, so no state of theirs.
 
@@ -59,7 +63,7 @@ def save(
 
 
 def resume(
-    path: Path | None, weights: Mapping[str, Tensor], best: Optimizer, run_id: dict[str, Any]
+    path: Path | None, weights: Mapping[str, torch.Tensor], best: Optimizer, run_id: dict[str, Any]
 ) -> int:
     """Steps that were done; weights and optimiser are set to what they were then.
 
@@ -86,7 +90,7 @@ def resume(
 
 
 def identity(
-    plan: TrainingPlan, method: Method, tail: nn.Module, trunk: nn.Module | None
+    plan: TrainingPlan, method: Method, tail: torch.nn.Module, trunk: torch.nn.Module | None
 ) -> dict[str, Any]:
     """What makes a run this run: its plan, its method, and the network but for what is trained."""
     frozen, shapes = hashlib.sha256(), {}
@@ -135,8 +139,9 @@ def rate_at(method: Method, number: int, steps: int) -> float:
     """The learning rate of a step: up in a line, then along a cosine, in a step, or as it is.
 
     Example:
-        >>> from masquerade.training.dp_sgd import EXAMPLE
-        >>> rate_at(EXAMPLE, 0, 100), round(rate_at(EXAMPLE, 10, 100), 3)
+        >>> from masquerade.training.dp_sgd import DpSgd
+        >>> method = DpSgd(epsilon=8.0, unit="video")
+        >>> rate_at(method, 0, 100), round(rate_at(method, 10, 100), 3)
         (0.005, 0.05)
     """
     rise = max(1, round(method.warmup * steps))
@@ -151,7 +156,7 @@ def rate_at(method: Method, number: int, steps: int) -> float:
 
 
 def run(
-    tail: nn.Module,
+    tail: torch.nn.Module,
     rows: Rows,
     method: Method,
     plan: TrainingPlan,
@@ -210,7 +215,7 @@ def run(
             save(work.checkpoint, kept, best, run_id, number + 1)
 
 
-def check_network(tail: nn.Module, rows: Rows, method: Method) -> None:
+def check_network(tail: torch.nn.Module, rows: Rows, method: Method) -> None:
     """Refuse a network that mixes records, or has another number of classes than weights.
 
     It is tried on made-up rows in full float32, and torch's own generators are left as they were.
@@ -251,7 +256,7 @@ def _full_products() -> Iterator[None]:
 
 def _gradient(
     loss: gradients.Loss,
-    weights: Mapping[str, Tensor],
+    weights: Mapping[str, torch.Tensor],
     rows: Rows,
     method: Method,
     plan: TrainingPlan,
@@ -283,11 +288,11 @@ def _gradient(
 
 
 def private_sum(
-    tail: nn.Module,
+    tail: torch.nn.Module,
     rows: Rows,
     method: Method,
     plan: TrainingPlan,
-    weights: Mapping[str, Tensor],
+    weights: Mapping[str, torch.Tensor],
     work: Workload,
 ) -> PrivateSum:
     """What adds up the private batches of a run, by itself: to measure what it costs."""
@@ -297,7 +302,7 @@ def private_sum(
 
 def _private_sum(
     loss: gradients.Loss,
-    weights: Mapping[str, Tensor],
+    weights: Mapping[str, torch.Tensor],
     rows: Rows,
     plan: TrainingPlan,
     work: Workload,
@@ -310,7 +315,7 @@ def _private_sum(
 
 def _guide(
     loss: gradients.Loss,
-    weights: Mapping[str, Tensor],
+    weights: Mapping[str, torch.Tensor],
     rows: Rows,
     method: Method,
     work: Workload,
@@ -326,7 +331,7 @@ def _guide(
 
 def _public_mean(
     loss: gradients.Loss,
-    weights: Mapping[str, Tensor],
+    weights: Mapping[str, torch.Tensor],
     rows: Rows,
     units: np.ndarray,
     work: Workload,
@@ -338,14 +343,14 @@ def _public_mean(
     return gradients.mean_of(loss, weights, inputs, tuple(wanted), chunk=work.physical)
 
 
-def _seen(rows: Rows, inputs: Tensor, *, work: Workload) -> Tensor:
+def _seen(rows: Rows, inputs: torch.Tensor, *, work: Workload) -> torch.Tensor:
     """What the trained part sees of inputs (B, k, ...)."""
     if rows.trunk is None:
         return inputs
     flat = inputs.flatten(0, 1)  # (B*k, ...)
     with torch.no_grad(), lowered(inputs.device, work.precision):
         seen = torch.cat([rows.trunk(some) for some in flat.split(work.physical)])
-    back: Tensor = seen.float().unflatten(0, inputs.shape[:2])
+    back: torch.Tensor = seen.float().unflatten(0, inputs.shape[:2])
     return back
 
 
@@ -361,14 +366,16 @@ def lowered(device: torch.device | str, precision: Precision) -> torch.autocast:
 
 
 def _loss(
-    tail: nn.Module, method: Method, rows: Rows, *, precision: Precision = "float32"
+    tail: torch.nn.Module, method: Method, rows: Rows, *, precision: Precision = "float32"
 ) -> gradients.Loss:
     """The loss of one unit: the mean over its rows."""
     device = rows.targets.device
     given = torch.tensor(method.class_weights or (), device=device)
     losses = getattr(tail, "losses", None) or _classified  # of each row, by itself alone
 
-    def loss(weights: Mapping[str, Tensor], inputs: Tensor, wanted: gradients.Target) -> Tensor:
+    def loss(
+        weights: Mapping[str, torch.Tensor], inputs: torch.Tensor, wanted: gradients.Target
+    ) -> torch.Tensor:
         targets, shares = wanted
         with lowered(device, precision):
             out = torch.func.functional_call(tail, dict(weights), (inputs,))
@@ -380,7 +387,7 @@ def _loss(
     if own is not None:
 
         def per_record(
-            weights: Mapping[str, Tensor], inputs: Tensor, wanted: gradients.Target
+            weights: Mapping[str, torch.Tensor], inputs: torch.Tensor, wanted: gradients.Target
         ) -> NamedTensors:
             targets, shares = wanted
             shares = shares * given[targets] if len(given) else shares
@@ -391,12 +398,12 @@ def _loss(
     return loss
 
 
-def _classified(out: Tensor, targets: Tensor) -> Tensor:
+def _classified(out: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The loss of each row where one class is right."""
     return torch.nn.functional.cross_entropy(out, targets, reduction="none")
 
 
-def _optimiser(method: Method, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
+def _optimiser(method: Method, weights: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
     if method.optimiser == "adam":
         return torch.optim.Adam(weights, lr=method.learning_rate)
     if method.optimiser == "adamw":

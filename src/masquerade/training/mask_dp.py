@@ -78,6 +78,3 @@ class MaskDp(Masked):
             f"CLAIMED, NOT VALID: epsilon {self.epsilon:g} as if the shared batch were secret "
             "[schneider2024, Thm 1]"
         )
-
-
-EXAMPLE = MaskDp(epsilon=8.0, unit="video")

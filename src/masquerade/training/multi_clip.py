@@ -19,6 +19,3 @@ class MultiClip(Method):
     """
 
     segments: int = 3
-
-
-EXAMPLE = MultiClip(epsilon=8.0, unit="video")

@@ -17,6 +17,3 @@ class Pate(Ensemble):
         bound: s votes move between two classes in each query; data-independent.
         numerics: whole votes, exact noise, ChaCha20; only winners leave.
     """
-
-
-EXAMPLE = Pate(epsilon=2.0, unit="subject")

@@ -9,18 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from masquerade._optional import Later
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
-from masquerade.networks import picture_crops, simcc, tiny_vit_pose
+from masquerade.networks import picture_crops
 from masquerade.recordings import Photo
 from masquerade.training.featured import Featured
 from masquerade.training.method import Method
 from masquerade.training.units import unnamed
 from masquerade.training.views import PublicPictures
+
+if TYPE_CHECKING:
+    from masquerade.networks import simcc, tiny_vit_pose
+else:
+    simcc = Later("masquerade.networks.simcc", extra="train")
+    tiny_vit_pose = Later("masquerade.networks.tiny_vit_pose", extra="train")
+
 
 _BATCH = 16
 

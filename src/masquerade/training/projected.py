@@ -18,6 +18,3 @@ class Projected(Projecting):
             The subspace looks at public records and published weights alone.
         numerics: clipped below C, summed on a grid, exact Gaussian, ChaCha20.
     """
-
-
-EXAMPLE = Projected(epsilon=8.0, unit="video")

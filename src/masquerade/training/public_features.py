@@ -17,6 +17,3 @@ class PublicFeatures(Featured):
     """
 
     HAS_PRIVATE: ClassVar[bool] = False
-
-
-EXAMPLE = PublicFeatures(epsilon=8.0, unit="video")

@@ -17,6 +17,3 @@ class PublicPart(Masked):
     """
 
     HAS_PRIVATE: ClassVar[bool] = False
-
-
-EXAMPLE = PublicPart(epsilon=8.0, unit="video")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from masquerade import _check
-from masquerade._torch import Tensor, nn, torch
+from masquerade._optional import torch
 from masquerade.errors import BadInput
 
 
@@ -29,11 +29,11 @@ class Rows:
         guide: public records, each a unit of its own, by which a subspace is found; or None.
     """
 
-    private: Tensor
-    public: Tensor | None
-    targets: Tensor
+    private: torch.Tensor
+    public: torch.Tensor | None
+    targets: torch.Tensor
     slots: np.ndarray
-    trunk: nn.Module | None = None
+    trunk: torch.nn.Module | None = None
     guide: Rows | None = None
 
     def __post_init__(self) -> None:
@@ -87,11 +87,11 @@ def slots_of(owners: Sequence[Hashable], *, segments: int, most: int) -> np.ndar
 class Picks(NamedTuple):
     """Which rows some units have, sent to where the targets are; all at once, as it waits."""
 
-    here: Tensor  # (B, k) rows, on the processor
-    there: Tensor  # (B, k) the same, where the targets are
-    shares: Tensor  # (B, k) of a unit's rows in its loss: they add up to 1, or all are 0
-    present: Tensor  # (B,) whether it is a unit, and not nobody
-    is_empty: Tensor  # (B,) whether it has no row at all
+    here: torch.Tensor  # (B, k) rows, on the processor
+    there: torch.Tensor  # (B, k) the same, where the targets are
+    shares: torch.Tensor  # (B, k) of a unit's rows in its loss: they add up to 1, or all are 0
+    present: torch.Tensor  # (B,) whether it is a unit, and not nobody
+    is_empty: torch.Tensor  # (B,) whether it has no row at all
 
     def cut(self, start: int, size: int) -> Picks:
         """Some units of them."""
@@ -112,7 +112,9 @@ def picked(rows: Rows, units: np.ndarray) -> Picks:
     return Picks(torch.from_numpy(index), *sent)
 
 
-def taken(rows: Rows, picks: Picks, *, is_public: bool = False) -> tuple[Tensor, Tensor]:
+def taken(
+    rows: Rows, picks: Picks, *, is_public: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Inputs (B, k, ...) and targets (B, k, ...) of picked units.
 
     Rows are picked where they lie, and what was picked goes to where the targets are. Nobody, and a
@@ -132,7 +134,7 @@ def taken(rows: Rows, picks: Picks, *, is_public: bool = False) -> tuple[Tensor,
 
 def gathered(
     rows: Rows, units: np.ndarray, *, is_public: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Inputs (B, k, ...), targets (B, k) and shares (B, k) of some units; -1 is nobody.
 
     The shares of a unit add up to 1; rows that only fill up have share 0. Nobody, and a unit
@@ -147,7 +149,7 @@ def is_unknown(targets: np.ndarray) -> np.ndarray:
     return np.asarray(targets < 0 if targets.ndim == 1 else ~(targets[..., 2] > 0).any(axis=1))
 
 
-def _sent(array: np.ndarray, device: torch.device) -> Tensor:
+def _sent(array: np.ndarray, device: torch.device) -> torch.Tensor:
     """The array on the device; nobody waits until it is there."""
     held = torch.from_numpy(array)
     return held.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else held

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from masquerade._torch import Tensor, torch
+from masquerade._optional import torch
 from masquerade.io.devices import Recorder
 from masquerade.noise import Noise
 from masquerade.training import gradients
@@ -25,12 +25,14 @@ from masquerade.training.plan import TrainingPlan
 from masquerade.training.rows import Rows, picked, taken
 from masquerade.training.subspace import Subspace
 
-Kind: TypeAlias = tuple[tuple[torch.Size, torch.dtype], ...]
+Kind: TypeAlias = "tuple[tuple[torch.Size, torch.dtype], ...]"
 
 
 class _Record(NamedTuple):
     replay: Callable[[], None]
-    held: tuple[Tensor, ...]  # what it was recorded with; the next call's numbers are copied there
+    held: tuple[
+        torch.Tensor, ...
+    ]  # what it was recorded with; the next call's numbers are copied there
 
 
 class Replayed:
@@ -50,7 +52,7 @@ class Replayed:
         self._records: dict[Kind, _Record | None] = {}
         self._recorder: Recorder | None = None
 
-    def __call__(self, *given: Tensor) -> None:
+    def __call__(self, *given: torch.Tensor) -> None:
         """Do the work."""
         kind = tuple((one.shape, one.dtype) for one in given)
         if not self._is_on or given[0].device.type != "cuda" or kind not in self._records:
@@ -71,7 +73,7 @@ class Replayed:
         """Shapes that were recorded."""
         return sum(record is not None for record in self._records.values())
 
-    def _recorded(self, given: tuple[Tensor, ...]) -> _Record | None:
+    def _recorded(self, given: tuple[torch.Tensor, ...]) -> _Record | None:
         """Record without doing; None, and never again, where something cannot be recorded."""
         held = tuple(one.clone() for one in given)
         self._recorder = self._recorder or Recorder(given[0].device)
@@ -124,12 +126,12 @@ class PrivateSum:
     def __init__(
         self,
         loss: gradients.Loss,
-        weights: Mapping[str, Tensor],
+        weights: Mapping[str, torch.Tensor],
         rows: Rows,
         plan: TrainingPlan,
         *,
         physical: int,
-        see: Callable[[Tensor], Tensor],
+        see: Callable[[torch.Tensor], torch.Tensor],
         within: Subspace | None = None,
     ) -> None:
         self._loss, self._rows, self._plan = loss, rows, plan
@@ -160,7 +162,13 @@ class PrivateSum:
             start += size
         return {name: total.clone() for name, total in self._total.items()}
 
-    def _piece(self, inputs: Tensor, targets: Tensor, shares: Tensor, present: Tensor) -> None:
+    def _piece(
+        self,
+        inputs: torch.Tensor,
+        targets: torch.Tensor,
+        shares: torch.Tensor,
+        present: torch.Tensor,
+    ) -> None:
         """Add what some units contribute."""
         lesson = self._see(inputs), (targets, shares)
         found = gradients.per_record(self._loss, self._weights, *lesson, chunk=len(inputs))
@@ -171,7 +179,7 @@ class PrivateSum:
             self._total[name] += value
 
 
-NamedTensors: TypeAlias = dict[str, Tensor]
+NamedTensors: TypeAlias = "dict[str, torch.Tensor]"
 Projection: TypeAlias = Callable[[NamedTensors], NamedTensors]
 
 
@@ -206,7 +214,7 @@ def noisy(
     return found if project is None else project(found)
 
 
-def _drawn(plan: TrainingPlan, noise: Noise, like: Tensor) -> Tensor:
+def _drawn(plan: TrainingPlan, noise: Noise, like: torch.Tensor) -> torch.Tensor:
     """Noise for all weights at once, in cells, where they lie: the same numbers on any device."""
     if like.device.type == "cuda":
         return noise.gaussian_on(str(like.device), plan.sigma, len(like), grid=plan.grid)

@@ -8,19 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import require
-from masquerade._torch import nn, torch
+from masquerade._optional import Later, require, torch
 from masquerade.errors import BadInput
-from masquerade.networks import lstm_stack
-from masquerade.networks.lstm import LSTM
-from masquerade.networks.lstm_stack import Schedule
 from masquerade.training.ensemble import Ensemble
 from masquerade.training.partition import features
+
+if TYPE_CHECKING:
+    from masquerade.networks import lstm_gradients, lstm_stack
+else:
+    lstm_gradients = Later("masquerade.networks.lstm_gradients", extra="train")
+    lstm_stack = Later("masquerade.networks.lstm_stack", extra="train")
+
 
 Progress: TypeAlias = Callable[[int, int], None]
 _BATCH = 256
@@ -36,7 +39,7 @@ def learn(
     normalisation: tuple[np.ndarray, np.ndarray],
     device: str = "cpu",
     progress: Progress = lambda done, total: None,
-) -> LSTM:
+) -> lstm_gradients.LSTM:
     """A network that takes windows as they were recorded.
 
     Args:
@@ -57,7 +60,7 @@ def learn(
             "Expected labels for the student, got none: no vote was answered. Lower the threshold, "
             "or ask more."
         )
-    schedule = Schedule(
+    schedule = lstm_stack.Schedule(
         hidden=method.hidden,
         epochs=method.student_epochs,
         batch=method.batch,
@@ -78,7 +81,7 @@ def learn(
     return _fitted(windows, labels, classes, normalisation, schedule, steps, progress)
 
 
-def probabilities(net: nn.Module, windows: np.ndarray) -> np.ndarray:
+def probabilities(net: torch.nn.Module, windows: np.ndarray) -> np.ndarray:
     """(N, K) of windows as they were recorded."""
     device = next(net.parameters()).device
     net.eval()
@@ -113,10 +116,10 @@ def _fitted(
     labels: np.ndarray,
     classes: int,
     normalisation: tuple[np.ndarray, np.ndarray],
-    schedule: Schedule,
+    schedule: lstm_stack.Schedule,
     steps: int,
     progress: Progress = lambda done, total: None,
-) -> LSTM:
+) -> lstm_gradients.LSTM:
     rows = np.flatnonzero(labels >= 0)
     mean, scale = normalisation
     values = ((windows[rows] - mean) / scale).astype(np.float32)

@@ -13,18 +13,20 @@ or after the noise, and neither promise depends on how exactly V is orthonormal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._torch import Tensor, torch
+from masquerade._optional import torch
 from masquerade.training.gradients import Tensors
 
 _BLOCK = 1 << 16  # columns that are worked on at once
 _WHOLE = 1 << 28  # numbers; more are held in half precision
 _RANK = 1e-5  # of the largest eigenvalue, below which a direction is rounding alone
 
-Each = Callable[[Mapping[str, Tensor], int, int], Tensors]  # gradients of some public records
+# Gradients of some public records.
+Each: TypeAlias = "Callable[[Mapping[str, torch.Tensor], int, int], Tensors]"
 
 
 class Subspace:
@@ -38,7 +40,7 @@ class Subspace:
     """
 
     def __init__(
-        self, weights: Mapping[str, Tensor], *, records: int, directions: int, each: Each
+        self, weights: Mapping[str, torch.Tensor], *, records: int, directions: int, each: Each
     ) -> None:
         _check.count(records=records, directions=directions)
         if directions > records:
@@ -57,7 +59,7 @@ class Subspace:
         self._scale = 2.0 ** np.floor(0.5 * np.log2(self.size)) if is_half else 1.0
         self.rank = 0
 
-    def renew(self, weights: Mapping[str, Tensor], *, chunk: int) -> None:
+    def renew(self, weights: Mapping[str, torch.Tensor], *, chunk: int) -> None:
         """Find the directions at these weights, ``chunk`` records at a time.
 
         They lie where they lay before, so that what was recorded with them still holds.
@@ -76,7 +78,7 @@ class Subspace:
         mix = (vectors * scale)[:, : self.directions].T.to(self._held.device) * sizes  # (k, m)
         self._mix(mix.float())
 
-    def along(self, gradients: Tensors) -> Tensor:
+    def along(self, gradients: Tensors) -> torch.Tensor:
         """(N, k): how far each of N gradients goes along each direction."""
         first = next(iter(gradients.values()))
         found = torch.zeros(len(first), self.directions, device=first.device)
@@ -85,7 +87,7 @@ class Subspace:
                 found += flat[:, part] @ self._held[: self.directions, columns].float().T
         return found / self._scale
 
-    def back(self, numbers: Tensor) -> Tensors:
+    def back(self, numbers: torch.Tensor) -> Tensors:
         """The weights' gradient that goes so far (k,) along each direction."""
         found = {}
         for name, shape in self._shapes.items():
@@ -100,7 +102,7 @@ class Subspace:
         """V V^T of one gradient [sivangi2025, Eq. 5]."""
         return self.back(self.along({name: one[None] for name, one in gradient.items()})[0])
 
-    def _take(self, gradients: Tensors, start: int) -> Tensor:
+    def _take(self, gradients: Tensors, start: int) -> torch.Tensor:
         """Keep gradients of some records, each brought to length 1; their lengths."""
         flats = dict(self._flat(gradients))
         squares = sum(flat.double().square().sum(dim=1) for flat in flats.values())
@@ -113,7 +115,7 @@ class Subspace:
                 self._held[start : start + len(flat), columns] = own.to(self._held.dtype)
         return torch.where(is_good, sizes, torch.zeros_like(sizes))
 
-    def _gram(self) -> Tensor:
+    def _gram(self) -> torch.Tensor:
         """(m, m) float64: products of all that is held, as it is held."""
         gram = torch.zeros(self._records, self._records, device=self._held.device).double()
         for start in range(0, self.size, _BLOCK):
@@ -121,13 +123,13 @@ class Subspace:
             gram += (some @ some.T).double()
         return gram
 
-    def _mix(self, mix: Tensor) -> None:
+    def _mix(self, mix: torch.Tensor) -> None:
         """Make directions of gradients, in place."""
         for start in range(0, self.size, _BLOCK):
             some = self._held[:, start : start + _BLOCK]
             some[: self.directions] = (mix @ some.float()).to(some.dtype)
 
-    def _flat(self, gradients: Tensors) -> list[tuple[str, Tensor]]:
+    def _flat(self, gradients: Tensors) -> list[tuple[str, torch.Tensor]]:
         return [(name, gradients[name].detach().reshape(-1, n)) for name, n in self._widths()]
 
     def _widths(self) -> list[tuple[str, int]]:
@@ -147,5 +149,5 @@ class Subspace:
         raise ValueError(f"Expected a weight that is trained, got {wanted!r}.")
 
 
-def _count(weight: Tensor) -> int:
+def _count(weight: torch.Tensor) -> int:
     return weight.numel()

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from masquerade._optional import require
-from masquerade._torch import torch
+from masquerade._optional import Later, require, torch
 from masquerade.collection import Collection
 from masquerade.errors import BadInput
 from masquerade.mechanism import Shapes
-from masquerade.networks.lstm import LSTM, LstmNetwork
-from masquerade.networks.lstm_stack import Schedule
+from masquerade.networks.lstm import LstmNetwork
 from masquerade.networks.network import normalisation
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
@@ -28,6 +26,13 @@ from masquerade.training.ensemble import Ensemble
 from masquerade.training.learner import Tell
 from masquerade.training.partition import Extent, Partition, partition
 from masquerade.training.units import classes_of, owner_of, units_of
+
+if TYPE_CHECKING:
+    from masquerade.networks import lstm_gradients, lstm_stack
+else:
+    lstm_gradients = Later("masquerade.networks.lstm_gradients", extra="train")
+    lstm_stack = Later("masquerade.networks.lstm_stack", extra="train")
+
 
 MakeTeacher: TypeAlias = Callable[[int], teachers.Estimator]  # for a public seed
 
@@ -113,7 +118,7 @@ class School:
                 lessons,
                 self.queries,
                 classes=self.classes,
-                schedule=Schedule(
+                schedule=lstm_stack.Schedule(
                     hidden=self.method.hidden,
                     epochs=self.method.teacher_epochs,
                     batch=self.method.batch,
@@ -131,7 +136,7 @@ class School:
         counts = teachers.counts_of(votes, self.classes)
         return self.method.ballot(self.reach).answers(counts, noise)
 
-    def student(self, labels: np.ndarray) -> LSTM:
+    def student(self, labels: np.ndarray) -> lstm_gradients.LSTM:
         """A network that learned the labels, and nothing else of private signals."""
         given = np.full(len(self.windows), -1)
         given[self.asked] = labels

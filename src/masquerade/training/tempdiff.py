@@ -24,6 +24,3 @@ class Tempdiff(Ensemble):
     """
 
     windows: tuple[int, ...] = (64, 96, 128)
-
-
-EXAMPLE = Tempdiff(epsilon=2.0, unit="subject")

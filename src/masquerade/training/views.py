@@ -24,9 +24,9 @@ from enum import StrEnum
 from typing import Literal
 
 import numpy as np
-from scipy.ndimage import correlate1d
 
 from masquerade import _check
+from masquerade._optional import ndimage
 from masquerade.errors import BadInput
 from masquerade.recordings import Video
 
@@ -199,7 +199,7 @@ def _blurred(pictures: np.ndarray) -> np.ndarray:
     weights /= weights.sum()
     found = pictures.astype(np.float64)
     for axis in (-3, -2):
-        found = correlate1d(found, weights, axis=axis, mode="nearest")
+        found = ndimage.correlate1d(found, weights, axis=axis, mode="nearest")
     return np.asarray(np.clip(np.rint(found), 0, 255), np.uint8)
 
 

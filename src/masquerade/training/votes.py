@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
 
 from masquerade import _check
 from masquerade._formatting import up_decimals
+from masquerade._optional import special
 from masquerade.accounting.votes import Aggregator, Terms, scale_for
 from masquerade.events import DpEvent
 from masquerade.guarantee import Accountant, Relation
@@ -233,7 +233,7 @@ def _laplace_cost(gaps: np.ndarray, scale: float, together: int, m: np.ndarray) 
     pure = 2 * together / scale
     always = np.minimum(pure * pure / 2 * m * (m + 1), pure * m)
     scaled = gaps / scale
-    log_q = float(logsumexp(np.log((2 + scaled) / 4) - scaled))
+    log_q = float(special.logsumexp(np.log((2 + scaled) / 4) - scaled))
     if log_q > -np.logaddexp(0.0, pure):  # (e^x - 1)/(e^2x - 1) = 1/(e^x + 1)
         return np.asarray(always)
     stays = math.log1p(-math.exp(log_q))
@@ -253,7 +253,7 @@ def _gaussian_cost(gaps: np.ndarray, scale: float, together: int, m: np.ndarray)
     """
     variance = (scale / together) ** 2
     always = m * (m + 1) / variance
-    log_q = float(logsumexp(log_ndtr(-gaps / (math.sqrt(2) * scale))))
+    log_q = float(special.logsumexp(special.log_ndtr(-gaps / (math.sqrt(2) * scale))))
     log_q = min(log_q, math.log1p(-1 / (len(gaps) + 1)))  # the most voted class is no rarer
     b = math.sqrt(-log_q * variance)
     if b <= 1 or log_q > (b - 1) * b / variance - b * math.log((b + 1) / (b - 1)):

@@ -21,6 +21,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def free_sizes(model: bytes) -> bytes:
         BadInput: if ``model`` is not an ONNX file with a graph and one picture as its input.
     """
     try:
-        read = _Model.FromString(model)
+        read = _model_class().FromString(model)
     except reading.DecodeError as error:
         raise BadInput(f"Expected an ONNX model, got a file that is none: {error}.") from error
     if not read.HasField("graph"):
@@ -129,6 +130,7 @@ def _free_graph(graph: Any) -> None:
         output.type.tensor_type.ClearField("shape")
 
 
+@cache
 def _model_class() -> Any:
     """The class of a model's file, made from the schema."""
     kinds = descriptor_pb2.FieldDescriptorProto
@@ -144,8 +146,6 @@ def _model_class() -> Any:
                 added.type = {"int64": kinds.TYPE_INT64, "bytes": kinds.TYPE_BYTES}[kind]
     return message_factory.GetMessages([file])["masquerade.Model"]
 
-
-_Model = _model_class()
 
 _CPU, _GPU = "CPUExecutionProvider", "CUDAExecutionProvider"  # as onnxruntime calls them
 

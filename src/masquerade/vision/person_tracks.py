@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from masquerade import _check
+from masquerade._optional import optimize
 from masquerade.vision.poses import Pose
 
 _FAR = 0.35  # body sizes between foretold joints and found ones, above which they are not one's,
@@ -114,7 +114,7 @@ def _best_pairs(live: list[_Followed], poses: Sequence[Pose], frame: int) -> dic
     may_be = np.maximum(sizes, others) <= _LIKE * np.minimum(sizes, others)
     may_be &= apart <= np.minimum(_FAR + _FARTHER * missed, _FARTHEST)[:, None]
     never = 1e3  # so many pairs as possible, then the nearest
-    rows, columns = linear_sum_assignment(np.where(may_be, apart, never))
+    rows, columns = optimize.linear_sum_assignment(np.where(may_be, apart, never))
     return {int(n): int(m) for m, n in zip(rows, columns, strict=True) if may_be[m, n]}
 
 

@@ -61,6 +61,3 @@ class FeatureProjectiveClaim(PublishedRun):
                 "same_batch_replace_one": shared_replaced,
             },
         )
-
-
-EXAMPLE = FeatureProjectiveClaim()

@@ -63,6 +63,3 @@ class MaskDpClaim(PublishedRun):
                 "independent_replace_one": apart_replaced,
             },
         )
-
-
-EXAMPLE = MaskDpClaim()

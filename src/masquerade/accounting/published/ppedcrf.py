@@ -69,6 +69,3 @@ class PpedcrfClaim(PublishedClaim):
                 "half_noise_value": up_significant(half, 5),
             },
         )
-
-
-EXAMPLE = PpedcrfClaim()

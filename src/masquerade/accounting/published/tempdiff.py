@@ -108,6 +108,3 @@ def _judge(printed: float, *, at_most: float, at_least: float) -> bool | None:
     if at_most <= printed:
         return True
     return False if at_least > printed else None
-
-
-EXAMPLE = TempdiffClaim()

@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import chi
 
 from masquerade import _check
 from masquerade._formatting import up_decimals, up_significant
+from masquerade._optional import optimize, stats
 from masquerade.accounting import sensitivity
 from masquerade.accounting.calibrate import gaussian_sigma
 from masquerade.accounting.verdict import PublishedClaim, Verdict
@@ -76,9 +75,9 @@ class VideoDprpClaim(PublishedClaim):
             else sensitivity.grid_stretch(k, rounding_tail=rounding_tail)
         )
         delta = self.delta - (rounding_tail or 0.0)
-        low, high = (float(chi.ppf(1e-18, k)), float(chi.isf(1e-18, k)))
+        low, high = (float(stats.chi.ppf(1e-18, k)), float(stats.chi.isf(1e-18, k)))
         stretch = np.linspace(low, high, 200_001)
-        weight = chi.pdf(stretch, k)
+        weight = stats.chi.pdf(stretch, k)
         weight /= weight.sum()
 
         def excess(epsilon: float) -> float:
@@ -88,7 +87,7 @@ class VideoDprpClaim(PublishedClaim):
         if excess(0.0) <= 0:
             return 0.0
         top = mu * mu * (high / math.sqrt(k) + more) ** 2 + 20 * mu
-        return float(brentq(excess, 0.0, top, rtol=1e-10)) * (1 + 1e-6)
+        return float(optimize.brentq(excess, 0.0, top, rtol=1e-10)) * (1 + 1e-6)
 
     def verdict(self) -> Verdict:
         """Judge the claim: the noise is tens of thousands of times too small."""
@@ -142,6 +141,3 @@ class VideoDprpClaim(PublishedClaim):
                 "sound_sigma_frame": up_significant(sound),
             },
         )
-
-
-EXAMPLE = VideoDprpClaim()

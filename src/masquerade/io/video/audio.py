@@ -17,14 +17,17 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import av
-from av.audio.stream import AudioStream
-from av.container import InputContainer, OutputContainer
-from av.stream import Stream
-
+from masquerade._optional import av
 from masquerade.errors import BadInput
 from masquerade.io.video import PICTURES, formats, source
+
+if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer, OutputContainer
+    from av.stream import Stream
+
 
 # The bytes of the header that decoders read; where there are more, the rest is left out.
 _LENGTHS = {"alac": 36, "adpcm_ms": 32, "adpcm_ima_wav": 2, "wmav1": 4, "wmav2": 10, "gsm_ms": 2}

@@ -171,6 +171,8 @@ def find_format(suffix: str, *, exact: bool) -> Format:
 _HD_LINES = 720
 # On few cores other work fills the time; the values are the same with any number.
 _THREADS = max(1, min(4, len(os.sched_getaffinity(0)) // 4))
+av.logging.set_level(None)  # FFmpeg's chatter goes nowhere
+
 _EXACT_COLOUR = (
     Interpolation.ACCURATE_RND  # without these, swscale is faster and darkens by one level
     | Interpolation.FULL_CHR_H_INT

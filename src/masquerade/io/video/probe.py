@@ -15,16 +15,28 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import av
 import numpy as np
-from av.container import InputContainer
-from av.stream import Stream
-from av.video.stream import VideoStream
 
+from masquerade._optional import Later, av
 from masquerade.io import streams
-from masquerade.io.video import MAX_PIXELS, formats, read, source
+from masquerade.io.video import MAX_PIXELS, read, source
 from masquerade.io.video.read import TICK, Clock
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.stream import Stream
+    from av.video.stream import VideoStream
+
+    from masquerade.io.video import formats as colour
+else:
+    colour = Later("masquerade.io.video.formats")
+
 
 _HDR = {16: "PQ", 18: "HLG"}
 
@@ -168,7 +180,7 @@ def contents_of(
         aspect=source.turned_aspect(aspect if aspect > 0 else Fraction(1), turn),
         is_variable_rate=clock.is_variable,
         times=() if is_picture else clock.times(stream),
-        colour_range="full" if formats.is_full_range(first) else "limited",
+        colour_range="full" if colour.is_full_range(first) else "limited",
         has_alpha=has_alpha,
         bits=max(part.bits for part in first.format.components),
         other_streams=tuple(_name(each) for each in container.streams if each is not stream),

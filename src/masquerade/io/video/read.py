@@ -12,14 +12,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from av import VideoFrame
-from av.container import InputContainer
-from av.video.stream import VideoStream
 
+from masquerade._optional import Later
 from masquerade.errors import BadInput
-from masquerade.io.video import MAX_PIXELS, formats, source
+from masquerade.io.video import MAX_PIXELS, source
+
+if TYPE_CHECKING:
+    from av.video.stream import VideoStream
+
+if TYPE_CHECKING:
+    from av import VideoFrame
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+    from masquerade.io.video import formats as colour
+else:
+    colour = Later("masquerade.io.video.formats")
+
 
 TICK = Fraction(1, 90_000)  # seconds: of all times that are kept, whatever the camera counts in
 
@@ -167,7 +179,7 @@ def showing(path: Path, container: InputContainer) -> Callable[[VideoFrame], np.
     Turns are looked up only where the rotation changes: a frame whose side data were looked at is
     kept until Python next collects its cycles, and large frames would fill the memory long before.
     """
-    to_rgb, turns = formats.ToRgb(), dict[int, source.Turn]()
+    to_rgb, turns = colour.ToRgb(), dict[int, source.Turn]()
     held = source.of_picture(path) if source.is_picture(container) else None
 
     def show(frame: VideoFrame) -> np.ndarray:

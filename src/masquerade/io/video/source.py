@@ -26,18 +26,18 @@ import tempfile
 from collections.abc import Generator, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
-import av
-import av.logging
 import numpy as np
-from av.container import InputContainer
-from av.sidedata.sidedata import SideData, Type
-from av.stream import Disposition
-from av.video.stream import VideoStream
 
 from masquerade.errors import BadInput
 from masquerade.io.video import MAX_PIXELS, SUFFIXES, formats, whole
+
+if TYPE_CHECKING:
+    import av
+    from av.container import InputContainer
+    from av.sidedata.sidedata import SideData
+    from av.video.stream import VideoStream
 
 
 def address(file: BinaryIO) -> str:
@@ -79,8 +79,10 @@ _ORIENTATION = 0x112
 
 def of_frame(frame: av.VideoFrame) -> Turn:
     """The turn that a frame's display matrix asks for; none unless it is by quarters."""
+    from av.sidedata.sidedata import Type
+
     try:
-        side_data = cast(Iterable[SideData], frame.side_data)
+        side_data = cast("Iterable[SideData]", frame.side_data)
         matrices = [bytes(data) for data in side_data if data.type is Type.DISPLAYMATRIX]
     except ValueError:  # PyAV does not know some other kind of side data, and gives none
         return _QUARTERS.get(frame.rotation % 360, NONE)
@@ -143,8 +145,6 @@ _PICTURES = ("png_pipe", "jpeg_pipe", "webp_pipe")
 _TILED = {"mif1", "heic", "heix", "heim", "heis", "avif"}  # FFmpeg would give one tile of many
 _PADDING = 1 << 22  # pixels that a codec may count on top, because it works in blocks
 
-av.logging.set_level(None)  # FFmpeg's chatter goes nowhere; what matters becomes an error
-
 
 @contextlib.contextmanager
 def opened(
@@ -169,6 +169,7 @@ def opened(
             whole.check(stream, path)
             head = stream.read(32)
             _check_size(formats.find_picture_size(stream), path, max_pixels)
+            av.logging.set_level(None)  # FFmpeg's chatter goes nowhere; what matters is an error
             with av.open(
                 address(stream),
                 "r",
@@ -297,7 +298,7 @@ def _video_stream(container: InputContainer, path: Path) -> VideoStream:
     if container.metadata.get("major_brand", "").strip() in _TILED:
         raise BadInput(f"Expected a video, a JPEG or a PNG, got a HEIF picture at {path}.")
     for stream in container.streams.video:
-        if not stream.disposition & Disposition.attached_pic:
+        if not stream.disposition & av.stream.Disposition.attached_pic:
             if stream.codec_context is None:
                 raise BadInput(f"Expected a known video codec in {path}; convert it first.")
             return stream

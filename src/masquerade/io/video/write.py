@@ -9,20 +9,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-import av
 import numpy as np
-from av.bitstream import BitStreamFilterContext
-from av.container import OutputContainer
-from av.video.reformatter import ColorRange
-from av.video.stream import VideoStream
 
 from masquerade import _check
+from masquerade._optional import Later, av
 from masquerade.errors import BadInput
 from masquerade.io import streams
 from masquerade.io.video import PICTURES, audio, formats, source
 from masquerade.io.video.read import TICK
+
+if TYPE_CHECKING:
+    from av.container import OutputContainer
+    from av.video.stream import VideoStream
+
+    from masquerade.io.video import formats as colour
+else:
+    colour = Later("masquerade.io.video.formats")
+
 
 _MAX_RATE_HZ = 1000
 _LONGEST_STEP = 6 * 3600  # seconds: a .mp4 counts them in 31 bits of ticks
@@ -281,10 +286,12 @@ class _Codec:
         self._copy_sound = copy_sound
         self._rate = formats.find_format(film.suffix, exact=film.exact).nearest_rate(film.rate)
         self._times, self._tick = film.times, TICK if film.times else 1 / self._rate
-        self._from_rgb = formats.FromRgb(context.pix_fmt or "", height=context.height)
+        self._from_rgb = colour.FromRgb(context.pix_fmt or "", height=context.height)
         self.copied = self._from_rgb.copied
         is_h264 = context.name.startswith("libx264")
-        self._silence = BitStreamFilterContext(_NO_MESSAGES, in_stream=video) if is_h264 else None
+        self._silence = (
+            av.bitstream.BitStreamFilterContext(_NO_MESSAGES, in_stream=video) if is_h264 else None
+        )
 
     def take(self, copy: av.VideoFrame) -> None:
         """The next frame."""
@@ -312,7 +319,7 @@ def _add_video(container: OutputContainer, form: formats.Format, film: Outline) 
     options = form.options | {"flags": "+bitexact"}
     rate = form.nearest_rate(film.rate)
     video = container.add_stream(form.codec, rate=rate, options=options)
-    if not isinstance(video, VideoStream):
+    if not isinstance(video, av.video.stream.VideoStream):
         raise TypeError(f"Expected a video codec, got {form.codec}.")
     context = video.codec_context
     context.height, context.width = film.height, film.width
@@ -322,7 +329,7 @@ def _add_video(container: OutputContainer, form: formats.Format, film: Outline) 
     context.pix_fmt = form.pixel_format if is_even else form.odd_format or form.pixel_format
     context.sample_aspect_ratio = film.aspect
     if context.pix_fmt in ("yuv420p", "yuv444p"):
-        formats.tag(context, height=context.height)
+        colour.tag(context, height=context.height)
     else:
-        context.color_range = ColorRange.JPEG
+        context.color_range = av.video.reformatter.ColorRange.JPEG
     return video
