@@ -9,7 +9,7 @@ PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 .PHONY: demo test test-all test-kernels test-browser bench audit figures gallery lint docs clean
 
 demo: $(STAMP)-demo
-	$(BIN)/masquerade recipe demo --out out
+	$(BIN)/masquerade demo --out out
 
 test: lint
 	$(BIN)/python -m pytest $(PARALLEL)
@@ -33,20 +33,19 @@ lint: $(STAMP)-dev
 	@$(BIN)/lint-imports
 
 bench: $(STAMP)-bench
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/*.py; do echo "== $$script"; PYTHONPATH=. $(BIN)/python $$script || exit 1; done
 
 audit: $(STAMP)-demo
-	$(BIN)/masquerade recipe audits --long --out docs/audits.md
+	$(BIN)/python -m experiments audits --long --out docs/audits.md
 
 gallery: $(STAMP)-demo
-	$(BIN)/masquerade recipe gallery --out docs/gallery
-	$(BIN)/masquerade recipe world --out docs/stage
+	$(BIN)/python tools/gallery.py --out docs/gallery --stage docs/stage
 
 figures: $(STAMP)-bench
-	$(BIN)/masquerade recipe figures --out docs/figures.md
+	$(BIN)/python tools/figures.py --out docs/figures.md
 
 docs: $(STAMP)-docs
-	$(BIN)/masquerade recipe papers --out docs/papers.md
+	$(BIN)/python -m experiments papers --out docs/papers.md
 	@$(BIN)/mkdocs build --strict --site-dir site >.venv/docs.log 2>&1 || { cat .venv/docs.log; exit 1; }  # --quiet would not count warnings
 	@echo "The docs: site/index.html"
 

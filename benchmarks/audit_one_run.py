@@ -20,6 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from experiments.audits import SECTION
+from experiments.pages import write_table
+from experiments.videos import size_stage
 from masquerade._formatting import shown as rounded
 from masquerade._formatting import shown_below
 from masquerade.audits.canaries import Flock, MadeUpFilms, sing_again
@@ -30,8 +33,6 @@ from masquerade.datasets.stage import Stage
 from masquerade.noise import Noise
 from masquerade.publish.audits import audit_game, claim_of, evidence_of
 from masquerade.publish.models import make_method
-from masquerade.recipes import audits, bench
-from masquerade.recipes.seen import sized
 from masquerade.scores import Evidence
 
 CURVE, FILMS = "white-box: whole curve", "white-box: films, every update"
@@ -127,7 +128,7 @@ def trained_row(name: str, *, canaries: int, films: int | None, repeats: int) ->
 def shown(films: int | None) -> Collection[Any] | None:
     """The films that are canaries: Stage's by default, made-up ones by number, or none."""
     if films is None:
-        return sized(Stage(split="train"))
+        return size_stage(Stage(split="train"))
     return MadeUpFilms(count=films) if films else None
 
 
@@ -209,10 +210,10 @@ def main() -> None:
 def write_page(page: Path, out: Path) -> None:
     """Put the table in place of the section that stands there."""
     new = {row["name"]: row for row in map(json.loads, out.read_text().splitlines())}
-    before, _, section = page.read_text(encoding="utf-8").partition(audits.SECTION)
+    before, _, section = page.read_text(encoding="utf-8").partition(SECTION)
     lines = standing(section) | {name: cells(name, row) for name, row in new.items()}
     ordered = [lines[name] for name in (*ROWS, *VOTES) if name in lines]
-    parts = [before.rstrip(), audits.SECTION, ABOUT, within(lines), bench.table(HEADING, ordered)]
+    parts = [before.rstrip(), SECTION, ABOUT, within(lines), write_table(HEADING, ordered)]
     page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 

@@ -1,12 +1,12 @@
 """Choose MaskDP's settings for Stage, once for each method, on a world that is never tested.
 
-    python benchmarks/choose_mask_dp.py [--private person] [--weights FILE] [--seed 2000]
+    PYTHONPATH=. python benchmarks/choose_mask_dp.py [--private person] [--weights FILE]
 
 Reads what the frozen network sees of the training and test split of that world in every view, then
 tries a grid of settings on the head: the same updates as training makes, in plain numpy and with
 ordinary random numbers, because nobody in that world ever lived. A setting's score is its mean
 Top-1 over correlations of place and activity, epsilons up to 1 and runs. Prints the best of each
-method under each relation; they stand in recipes/mask_dp/settings.py. Takes some six minutes on
+method under each relation; they stand in experiments/mask_dp.py. Takes some six minutes on
 one core.
 """
 
@@ -17,18 +17,17 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import delayed
 
+from experiments import mask_dp, videos
+from experiments.engine import Run, run_parallel, split_data
+from experiments.mask_dp import DP, MASK_DP, MaskDpSettings
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
-from masquerade.recipes import bench, seen
-from masquerade.recipes.mask_dp import MaskDpTables, run
-from masquerade.recipes.mask_dp.rows import DP, MASK_DP
 from masquerade.training.dp_sgd import DpSgd
 
 CORRELATIONS = (0.0, 0.5, 0.9)
@@ -73,23 +72,27 @@ def worlds(args: argparse.Namespace) -> list[World]:
     """The world of that seed, with place and activity more and less together."""
     found = []
     for correlation in CORRELATIONS:
-        stage = seen.sized(Stage(seed=args.seed, videos=args.videos, correlation=correlation))
-        train, test = bench.parts(stage)
+        stage = videos.size_stage(
+            Stage(seed=args.seed, videos=args.videos, correlation=correlation)
+        )
+        train, test = split_data(stage)
         found.append(world_of(plan_of(args), train, test))
         print(f"read {len(train)} and {len(test)} recordings at correlation {correlation:g}")
     return found
 
 
-def plan_of(args: argparse.Namespace) -> MaskDpTables:
+def plan_of(args: argparse.Namespace) -> MaskDpSettings:
     """How they are read: the private part by itself, and both together."""
-    return MaskDpTables(
+    return MaskDpSettings(
         weights=args.weights, view="private", jobs=args.jobs, private=args.private
-    ).settled()
+    ).settle()
 
 
-def world_of(plan: MaskDpTables, train: Collection[Any], test: Collection[Any]) -> World:
+def world_of(plan: MaskDpSettings, train: Collection[Any], test: Collection[Any]) -> World:
     """What the network sees of both splits."""
-    taught, asked = run.read(plan, train, {MASK_DP, DP}), run.read(plan, test, {DP})
+    run = Run(settings=plan)
+    taught = mask_dp.read_views(run, train, {MASK_DP, DP})
+    asked = mask_dp.read_views(run, test, {DP})
     both = taught[MASK_DP]
     return World(
         whole=with_one(taught[DP].private),
@@ -201,7 +204,7 @@ def grids() -> Mapping[str, Iterable[Way]]:
 
 def tried_of(known: list[World], ways: list[Way], *, jobs: int = 1) -> list[tuple[np.ndarray, Way]]:
     """Every way with its scores, the best first."""
-    scores = bench.together((delayed(scored)(way, known) for way in ways), jobs=jobs)
+    scores = run_parallel((partial(scored, way, known) for way in ways), jobs=jobs)
     return sorted(zip(scores, ways, strict=True), key=lambda one: -one[0].mean())
 
 

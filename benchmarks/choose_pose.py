@@ -1,12 +1,12 @@
-"""Choose how each method of `recipe pose` learns, on a world that is never tested.
+"""Choose how each method of the pose tables learns, on a world that is never tested.
 
-    python benchmarks/choose_pose.py
-    python benchmarks/choose_pose.py --device cuda --workers 6 --taught 3456 --photos 10368
+    PYTHONPATH=. python benchmarks/choose_pose.py
+    PYTHONPATH=. python benchmarks/choose_pose.py --device cuda --workers 6 --photos 10368
 
 Tries learning rates, lambda, whether it fades, sizes of psi's blocks, k and the order of projecting
 at epsilon 0.8 and clip norm 1, one run a seed; prints each as it comes, and at the end the best of
-each method as flags of the recipe. What is measured is kept in the file --out: a second call goes
-on where a stopped one was, and after --seconds no further setting is begun.
+each method as flags of the experiment. What is measured is kept in the file --out: a second call
+goes on where a stopped one was, and after --seconds no further setting is begun.
 """
 
 from __future__ import annotations
@@ -23,12 +23,8 @@ from typing import Any, Literal
 
 import tyro
 
-from masquerade.datasets.stage import Stage
-from masquerade.recipes.pose import PoseTables
-from masquerade.recipes.pose.classroom import AskedPose
-from masquerade.recipes.pose.crew import Lesson, trained
-from masquerade.recipes.pose.photos import kept_albums, sized
-from masquerade.recipes.pose.rows import (
+from experiments.photos import keep_albums, size_stage
+from experiments.pose import (
     ALONE,
     BOTH,
     DP,
@@ -38,7 +34,12 @@ from masquerade.recipes.pose.rows import (
     NO_PRIVACY,
     PHOTOS_ONLY,
     PROJECTED,
+    Lesson,
+    PoseSettings,
+    WantedPose,
+    train_cells,
 )
+from masquerade.datasets.stage import Stage
 
 WORLD = 2_000
 EPSILON = 0.8
@@ -94,8 +95,8 @@ class Choosing:
 
 def main() -> None:
     given, begun = tyro.cli(Choosing), time.monotonic()
-    world = sized(Stage(seed=WORLD, photo_roll_deg=40.0, photos=given.photos))
-    held = kept_albums(
+    world = size_stage(Stage(seed=WORLD, photo_roll_deg=40.0, photos=given.photos))
+    albums = keep_albums(
         given.out.parent,
         world,
         most=given.taught,
@@ -103,23 +104,21 @@ def main() -> None:
         public=100,
         device=given.device,
     )
-    print(f"{len(held.private)} photos drawn after {time.monotonic() - begun:.0f} s", flush=True)
+    print(f"{len(albums.private)} photos drawn after {time.monotonic() - begun:.0f} s", flush=True)
     known = json.loads(given.out.read_text()) if given.out.is_file() else {}
     every = [(name, one) for name, one in tried(given) if name in (given.methods or (name,))]
     settings = {_said(name, fields): fields for name, fields in every}
     wanted = {_said(name, fields): _lesson(given, name, fields) for name, fields in every}
     missing = {said: lesson for said, lesson in wanted.items() if said not in known}
-    names = {_name(lesson): said for said, lesson in missing.items()}
     jobs = len(os.sched_getaffinity(0))
-    crew = trained(held, list(missing.values()), workers=given.workers, jobs=jobs)
-    for lesson, cell in crew:
-        said = names[_name(lesson)]
+    cells = train_cells(albums, list(missing.values()), workers=given.workers, jobs=jobs)
+    for said, cell in zip(missing, cells, strict=False):
         known[said] = {"pckh": cell.pckh, "method": cell.method, "fields": settings[said]}
         print(f"{100 * cell.runs.mean:.1f}  {said}, {time.monotonic() - begun:.0f} s", flush=True)
         given.out.write_text(json.dumps(known))
         write_flags(given, known)
         if time.monotonic() - begun > given.seconds:
-            crew.close()
+            cells.close()
             break
     chosen(given, known)
 
@@ -161,9 +160,9 @@ def tried(given: Choosing) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _lesson(given: Choosing, name: str, fields: dict[str, Any]) -> Lesson:
     names = ("device", "batch", "epochs", "seeds", "physical")
-    plan = PoseTables(**{name: getattr(given, name) for name in names}, **fields).settled()
+    plan = PoseSettings(**{name: getattr(given, name) for name in names}, **fields).settle()
     is_free = name in FREE
-    one = AskedPose(
+    one = WantedPose(
         method=name,
         strategy=given.strategy,
         epsilon=math.inf if is_free else EPSILON,
@@ -174,10 +173,6 @@ def _lesson(given: Choosing, name: str, fields: dict[str, Any]) -> Lesson:
 
 def _said(name: str, fields: dict[str, Any]) -> str:
     return ", ".join([name, *(f"{key} {value}" for key, value in fields.items())])
-
-
-def _name(lesson: Lesson) -> str:
-    return repr(lesson)
 
 
 def chosen(given: Choosing, known: dict[str, Any]) -> None:
@@ -192,7 +187,7 @@ def chosen(given: Choosing, known: dict[str, Any]) -> None:
 
 
 def write_flags(given: Choosing, known: dict[str, Any]) -> None:
-    """The recipe's flags as far as they are known.
+    """The experiment's flags as far as they are known.
 
     Of psi's blocks those are taken with which feature-projective is furthest ahead of whichever is
     nearer: public features alone with the same blocks, or projected.

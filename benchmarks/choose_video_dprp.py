@@ -1,4 +1,4 @@
-"""Choose how the head learns in `recipe video_dprp`, on a world that is never tested.
+"""Choose how the head learns in `experiments video_dprp`, on a world that is never tested.
 
 Run: python benchmarks/choose_video_dprp.py [--weights FILE] [--quick]; about half an hour of one
 core. Prints Top-1 on world 2000 for each method, batch, number of epochs, epsilon and learning
@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 import tyro
 
+from experiments import video_dprp, videos
+from experiments.claims import Runs
+from experiments.engine import Run
+from experiments.video_dprp import VideoDprpSettings
+from experiments.video_dprp_rows import SEGMENTS, Spec
 from masquerade.datasets.stage import Stage
-from masquerade.recipes import seen
-from masquerade.recipes.verdict import Runs
-from masquerade.recipes.video_dprp import VideoDprpTables, views
-from masquerade.recipes.video_dprp import run as runs
-from masquerade.recipes.video_dprp.rows import SEGMENTS, Spec
 from masquerade.training.rows import Rows
 
 WORLD = 2_000
@@ -71,7 +71,7 @@ QUICK = Tried(
 class Trial:
     """What is learned from and tested on, as the trunk sees it."""
 
-    plan: VideoDprpTables
+    plan: VideoDprpSettings
     train: Rows
     test: Rows
     classes: int
@@ -80,11 +80,11 @@ class Trial:
         """Top-1 after learning from the first recordings, one run a seed."""
         course = replace(self.plan, learning_rate=rate, clean_learning_rate=rate)
         rows = replace(self.train, slots=self.train.slots[:most])
-        steps = course.method(spec).plan_run(rows.units)
-        learned = [runs.learn(course, spec, rows, steps, self.classes, seed) for seed in SEEDS]
-        shares = [
-            float(seen.is_right(tail, self.test, tested=spec.tested).mean()) for tail in learned
+        steps = course.build_method(spec).plan_run(rows.units)
+        learned = [
+            video_dprp.train_row(course, spec, rows, steps, self.classes, seed) for seed in SEEDS
         ]
+        shares = [video_dprp.score_tail(tail, self.test, spec.tested) for tail in learned]
         return Runs(shares, tested=self.test.units)
 
 
@@ -96,10 +96,13 @@ def main(weights: Path | None = None, quick: bool = False) -> None:
         quick: a few settings, to see that all of it runs.
     """
     tried = QUICK if quick else Tried()
-    plan = VideoDprpTables(weights=weights, most=max(tried.sizes), tests=tried.tests, jobs=1)
-    plan, data = plan.settled(), seen.sized(Stage(seed=WORLD, videos=tried.videos))
-    view = views.View(segments=SEGMENTS)
-    train, test = (views.see(plan, films, view).rows for films in plan.kept(data))
+    plan = VideoDprpSettings(weights=weights, most=max(tried.sizes), tests=tried.tests, jobs=1)
+    plan, data = plan.settle(), videos.size_stage(Stage(seed=WORLD, videos=tried.videos))
+    view = video_dprp.View(segments=SEGMENTS)
+    train, test = (
+        video_dprp.show_films(Run(settings=plan), films, view).rows
+        for films in video_dprp.pick_recordings(plan, data)
+    )
     order = np.random.default_rng(0).permutation(train.units)
     train = replace(train, slots=train.slots[order])
     trial = Trial(plan=plan, train=train, test=test, classes=len(data.activities))

@@ -2,7 +2,7 @@
 
     python benchmarks/looks_plots.py [docs/results/video_dprp.md]
 
-The recipe draws these plots itself when it measures. This reads the tables of a page that it wrote
+The experiment draws these plots itself. This reads the tables of a page that it wrote
 before (means, spreads, intervals; nothing is measured), reckons each row's true epsilon again from
 its mechanism, and writes one plot a table beside the page.
 """
@@ -14,10 +14,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from masquerade.recipes.verdict import Runs
-from masquerade.recipes.video_dprp import looks_page, promises
-from masquerade.recipes.video_dprp.results import LooksTold, ResultRow
-from masquerade.recipes.video_dprp.rows import Choices, Spec, all_rows
+from experiments.claims import Runs
+from experiments.video_dprp_page import LOOKS_TITLE, draw_looks, name_release
+from experiments.video_dprp_rows import (
+    Choices,
+    Looks,
+    ResultRow,
+    Spec,
+    list_rows,
+    state_release,
+)
 from masquerade.scores import Attacked, Success
 
 PAGE = Path(__file__).parents[1] / "docs/results/video_dprp.md"
@@ -64,13 +70,13 @@ def _runs(cell: str) -> Runs | None:
     return Runs((mean - spread, mean, mean + spread), tested=TESTED)
 
 
-def looks_of(page: str) -> dict[str, LooksTold]:
+def looks_of(page: str) -> dict[str, Looks]:
     """Both attackers' cMAP, by release."""
-    top, *rows = table(page, looks_page.TITLE)
+    top, *rows = table(page, LOOKS_TITLE)
     ends = {cells[0]: cells for cells in rows}
     raw, floor = ends.pop("raw recordings"), ends.pop("random data")
     return {
-        name: LooksTold(
+        name: Looks(
             attacks=tuple(
                 Attacked(
                     attack="attribute_inference",
@@ -94,16 +100,16 @@ def _figure(cell: str) -> Success:
 def rows_of(page: str) -> Iterator[ResultRow]:
     """Every release whose people were looked at, with what it is good for."""
     uses, looks = use_of(page), looks_of(page)
-    named = dict[str, LooksTold]()  # by release: rows of several tables may share one
-    for spec in all_rows(SHAPE, CHOICES, is_quick=False):
-        if (mechanism := spec.made()) is None:
+    named = dict[str, Looks]()  # by release: rows of several tables may share one
+    for spec in list_rows(SHAPE, CHOICES, is_quick=False):
+        if (mechanism := spec.build_mechanism()) is None:
             continue
         row = ResultRow(
             spec=spec,
-            promise=promises.of_release(mechanism, [SHAPE]),
+            promise=state_release(mechanism, [SHAPE]),
             raw=uses.get((spec.table, *_place(spec))),
         )
-        told = looks.get(looks_page.named(row))
+        told = looks.get(name_release(row))
         if told is not None:
             named.setdefault(repr(mechanism), told)
         yield ResultRow(
@@ -117,7 +123,7 @@ def _place(spec: Spec) -> tuple[str, float]:
 
 def main(path: Path) -> None:
     """Write the plots beside the page."""
-    for name, text in looks_page.plots(list(rows_of(path.read_text(encoding="utf-8")))).items():
+    for name, text in draw_looks(list(rows_of(path.read_text(encoding="utf-8")))).items():
         (path.parent / f"{name}.svg").write_text(text + "\n", encoding="utf-8")
         print(path.parent / f"{name}.svg", text.count("<title>"), "releases")
 

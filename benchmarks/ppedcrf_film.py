@@ -16,10 +16,10 @@ import cv2
 import numpy as np
 import tyro
 
+from experiments import ppedcrf_films as variants
 from masquerade.attacks.place_matching import PlaceGallery
 from masquerade.io import downloads
 from masquerade.io.video import read
-from masquerade.recipes.ppedcrf import variants
 from masquerade.recordings import Video
 from masquerade.vision.person_segmenter import PersonSegmenter
 from masquerade.vision.place_features import PlaceFeatures
@@ -30,10 +30,10 @@ EACH = 12  # pictures of a distractor, evenly over its frames
 SHORTER = 192  # pixels
 PSNRS = (36.0, 33.0, 30.0)
 ROWS = (
-    variants.shaped("patterns", "network"),
-    variants.shaped("patterns", "even"),
-    variants.behind,
-    variants.everywhere,
+    variants.SELECTIVE_ROW,
+    variants.EVEN_ROW,
+    variants.BEHIND_ROW,
+    variants.GLOBAL_ROW,
 )
 
 
@@ -98,7 +98,7 @@ def main(
     people = np.mean([film.person_mask.mean() for film in films])  # type: ignore[union-attr]
     print(f"{len(films)} films, people on {people:.2f} of them, {len(others)} other pictures.")
     strong = {
-        (row.name, psnr): variants.matched(row, films, psnr) for row in ROWS for psnr in PSNRS
+        (row.name, psnr): variants.match_psnr(row, films, psnr) for row in ROWS for psnr in PSNRS
     }
     for name in networks:
         eye = PlaceFeatures(backbone=name)
@@ -115,7 +115,7 @@ def main(
         for psnr, row in itertools.product(PSNRS, ROWS):
             made = strong[row.name, psnr]
             runs = [
-                ahead(eye, [made.released(f, 10 * s + n)[0] for n, f in enumerate(films)], held)
+                ahead(eye, [made.release(f, 10 * s + n)[0] for n, f in enumerate(films)], held)
                 for s in range(seeds)
             ]
             named = np.mean(np.array(runs) > 0, axis=1)

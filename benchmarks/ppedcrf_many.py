@@ -22,9 +22,9 @@ from masquerade._torch import torch
 from masquerade.attacks.rates import Discriminants, bootstrap
 from masquerade.networks import place_networks
 from masquerade.places import place_maps
-from masquerade.recipes import place_fooling as fooling
-from masquerade.recipes import place_worlds
-from masquerade.recipes.place_teachers import Teacher, as_pictures, teachers
+from tools import place_training as fooling
+from tools import place_worlds
+from tools.place_teachers import Teacher, as_pictures, teachers
 
 PSNRS = (36.0, 33.0, 30.0)
 SHAPES, MAPS = ("white", "grain", "patterns"), ("even", "evidence", "network")
@@ -157,7 +157,7 @@ def main(
     networks: tuple[str, ...] = ("mobilenet_v2", "efficientnet_lite2", "vgg16"),
     met: tuple[str, ...] = ("efficientnet_lite0", "efficientnet_lite1", "alexnet"),
     seeds: int = 3,
-    weights: Path = place_networks.OWN,
+    weights: Path = place_networks.TEXTURE_WEIGHTS,
     out: Path | None = None,
 ) -> None:
     """Measure.

@@ -1,7 +1,7 @@
-"""Write docs/results.md, the short page, from the long pages that the recipes write.
+"""Write docs/results.md, the short page, from the long pages that the experiments write.
 
 Nothing is typed: a table, a plot and the sentences of each paper's section are taken over as they
-stand. Run it after a recipe has written its section; a test fails where it was forgotten.
+stand. Run it after an experiment has written its section; a test fails where it was forgotten.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
+_ORIGINS = ("`masquerade ", "`python -m experiments ")  # how the line begins that made a section
 _LEAD = """# The papers' experiments
 
 One table and one plot for each paper; [all tables, plots and sentences](#all-of-it) stand on
@@ -122,7 +123,7 @@ def short() -> str:
 def _taken(one: Excerpt) -> str:
     page = (DOCS / "results" / f"{one.page}.md").read_text(encoding="utf-8")
     section = _part(page, "## ", one.section)
-    origin = next(line for line in section.splitlines() if line.startswith("`masquerade "))
+    origin = next(line for line in section.splitlines() if line.startswith(_ORIGINS))
     under = _part(section, "### ", one.table)
     table = [line for line in under.splitlines() if line.startswith("|")]
     points = [line for line in section.splitlines() if line.startswith("- ")]

@@ -12,9 +12,9 @@ import time
 
 import numpy as np
 
+from experiments.video_dprp import count_faces
 from masquerade.datasets.stage import Stage
 from masquerade.mechanisms.face_blur import FaceBlur
-from masquerade.recipes.video_dprp.faces import counted
 from masquerade.stage import bodies
 
 FACE = [bodies.JOINTS.index(name) for name in ("nose", "left_eye", "right_eye")]
@@ -57,7 +57,7 @@ if __name__ == "__main__":
     tell("small", Stage(split="test"))
     near = Stage(preset="faces")
     share = tell("faces", near)
-    films = counted(near, FaceBlur(), most=len(near.part("test")))
+    films = count_faces(near, FaceBlur(), most=len(near.part("test")))
     if films is not None:
         print(f"  in released films {films.found / films.visible:.1%} of {films.visible} visible")
     print(f"  target >= {GOAL:.0%}: {'pass' if share >= GOAL else 'MISS'}")

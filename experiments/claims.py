@@ -112,11 +112,12 @@ def merge_words(words: Sequence[Word]) -> Word:
 def format_words(words: Mapping[Any, Word], show: Callable[[Any], str] = str) -> str:
     """Which word holds where: ``ahead at 0.1 0.25, behind at 1``."""
     return ", ".join(
-        f"{word} at {' '.join(map(show, w))}" for word, w in _group_words(words).items()
+        f"{word} at {' '.join(map(show, w))}" for word, w in group_words(words).items()
     )
 
 
-def _group_words(words: Mapping[Any, Word]) -> dict[Word, list[Any]]:
+def group_words(words: Mapping[Any, Word]) -> dict[Word, list[Any]]:
+    """Where each word holds."""
     groups: dict[Word, list[Any]] = {}
     for where, word in words.items():
         groups.setdefault(word, []).append(where)

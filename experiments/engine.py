@@ -34,7 +34,6 @@ from masquerade import __version__, _check, _json, catalog
 from masquerade.collection import Collection
 from masquerade.errors import BadInput, exit_code, message
 from masquerade.io import atomic
-from masquerade.publish.collections import split_of
 from masquerade.result import Answer
 
 Progress = Callable[[str, int, int], None]  # what is done, how far, and of how much
@@ -179,6 +178,8 @@ def split_data(data: Collection[Any]) -> tuple[Collection[Any], Collection[Any]]
     Raises:
         BadInput: if it holds no videos, or is one part.
     """
+    from masquerade.publish.collections import split_of  # reads video files
+
     train, test = (split_of(data, name) for name in ("train", "test"))
     if train is test:
         raise BadInput(
@@ -356,6 +357,18 @@ class Experiment:
         return answer
 
 
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Work without a journal: it writes a page of the docs, or the weights of a network."""
+
+    settings: Any  # a dataclass of flags whose ``run`` does it; its docstring is the help
+
+    def run(self, settings: Any, data: Any = None) -> Answer:
+        """Do it."""
+        answer: Answer = settings.run()
+        return answer
+
+
 def list_experiments() -> tuple[str, ...]:
     """Their names."""
     folder = Path(__file__).parent
@@ -363,15 +376,15 @@ def list_experiments() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in found))
 
 
-def load_experiment(name: str) -> Experiment:
+def load_experiment(name: str) -> Experiment | Task:
     """One by its name; only its module is imported."""
     if name not in list_experiments():
         raise ValueError(_check.unknown("experiment", name, list_experiments()))
-    found: Experiment = import_module(f"experiments.{name}").EXPERIMENT
+    found: Experiment | Task = import_module(f"experiments.{name}").EXPERIMENT
     return found
 
 
-def parse_command(words: Sequence[str]) -> tuple[Experiment, Any, Any]:
+def parse_command(words: Sequence[str]) -> tuple[Experiment | Task, Any, Any]:
     """An experiment, its settings and its data from a command line.
 
     ``--preset NAME`` is ``--setting NAME`` unless the data set has a preset of this name.
@@ -380,7 +393,7 @@ def parse_command(words: Sequence[str]) -> tuple[Experiment, Any, Any]:
 
     name, *rest = words
     experiment = load_experiment(name)
-    kind, data = experiment.settings, experiment.settings.DATA
+    kind, data = experiment.settings, getattr(experiment.settings, "DATA", "")
     for at, word in enumerate(rest):
         if word == "--preset" and rest[at + 1 : at + 2] in (["stage"], ["paper"]):
             rest[at] = "--setting"

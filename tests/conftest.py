@@ -16,13 +16,12 @@ import pytest
 from hypothesis import settings
 
 import kernels
-from masquerade.accounting.verdict import Verdict
+from masquerade.accounting.verdict import Verdict, judge_papers
 from masquerade.cli import main
 from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.noise import Noise, source
 from masquerade.receipt import Receipt
-from masquerade.recipes import papers
 from masquerade.report import release_sections
 
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -32,7 +31,7 @@ if kernels.BY_PLACE in os.environ:
 
 
 LONG = (  # files that take longest; begun last, one would run alone
-    *("test_demo", "test_other_kernels", "test_canaries", "test_recipe_video_dprp"),
+    *("test_demo", "test_other_kernels", "test_canaries", "test_video_dprp_tables"),
     *("test_docs", "test_recipe_tempdiff"),
 )
 
@@ -103,7 +102,7 @@ def same_bits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Noise]:
 
 @pytest.fixture(scope="session")
 def verdicts() -> dict[str, Verdict]:
-    return {verdict.paper: verdict for verdict in papers.judge()}
+    return {verdict.paper: verdict for verdict in judge_papers()}
 
 
 @dataclass(frozen=True)

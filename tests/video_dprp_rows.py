@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from masquerade.recipes.verdict import Runs
-from masquerade.recipes.video_dprp.promises import RowPromise
-from masquerade.recipes.video_dprp.results import ResultRow, Setting
-from masquerade.recipes.video_dprp.rows import Choices, Spec
+from typing import Any
+
+from experiments.claims import Runs
+from experiments.video_dprp_rows import (
+    Choices,
+    ResultRow,
+    RowPromise,
+    Setting,
+    Spec,
+    VideoDprpFound,
+)
 
 CHOICES = Choices(epsilons=(2.0, 5.0, 8.0), delta=1e-4, ks=(1200, 3072, 15360), bs=(0.2, 0.8))
 SETTING = Setting(
@@ -22,6 +29,11 @@ SETTING = Setting(
     epsilons=CHOICES.epsilons,
     delta=CHOICES.delta,
 )
+
+
+def find(*rows: ResultRow, settings: Setting = SETTING, **more: Any) -> VideoDprpFound:
+    """Rows that nobody measured, as if they had been."""
+    return VideoDprpFound(rows=rows, settings=settings, **more)
 
 
 def made_up(

@@ -149,6 +149,16 @@ def teller(progress: Progress) -> Callable[[str, int, int], None]:
     return tell
 
 
+@contextlib.contextmanager
+def show_steps() -> Iterator[Callable[[str, int, int], None]]:
+    """One bar for work of several kinds: it says what is done, how far, and of how much."""
+    with bars() as shown:
+        task = shown.add_task("", total=None)
+        yield lambda what, done, total: shown.update(
+            task, description=what, completed=done, total=total
+        )
+
+
 def waiting(what: str, *, seconds: float) -> AbstractContextManager[object]:
     """A spinner for work in one piece, with how long it should take."""
     console = Console(stderr=True)

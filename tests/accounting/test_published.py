@@ -11,13 +11,13 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import chi
 
+from experiments.papers import write_page
 from masquerade.accounting import votes
 from masquerade.accounting.published.feature_projective import FeatureProjectiveClaim
 from masquerade.accounting.published.mask_dp import MaskDpClaim
 from masquerade.accounting.published.tempdiff import TempdiffClaim
 from masquerade.accounting.published.video_dprp import VideoDprpClaim
 from masquerade.accounting.verdict import Verdict
-from masquerade.recipes import papers
 from masquerade.tradeoff import gaussian_delta, gaussian_epsilon
 
 
@@ -127,7 +127,7 @@ def test_tempdiff(verdicts: dict[str, Any]) -> None:
 
 def test_the_docs_page_is_the_one_that_the_code_writes(verdicts: dict[str, Any]) -> None:
     page = Path(__file__).parents[2] / "docs" / "papers.md"
-    assert page.read_text() == papers.markdown(list(verdicts.values())), "run: make docs"
+    assert page.read_text() == write_page(list(verdicts.values())), "run: make docs"
 
 
 def test_no_printed_epsilon_is_below_the_one_that_holds(verdicts: dict[str, Verdict]) -> None:

@@ -17,7 +17,8 @@ ASKED = {
     "release a b --backend th": {"threading"},
     "train m --method mask_dp --data sta": {"stage"},
     "release war": set(),  # a file, which the shell completes
-    "recipe de": {"demo"},
+    "de": {"demo"},
+    "nothing ": set(),
 }
 
 

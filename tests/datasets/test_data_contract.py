@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conftest import python
+from experiments import engine
 from masquerade import catalog
 from masquerade.collection import About, Collection, Medium, cite
 from masquerade.errors import BadInput, MissingExtra
@@ -113,12 +114,12 @@ def test_a_data_set_shares_no_flag_with_whatever_learns_from_it(name: str) -> No
         pytest.skip("nothing learns from photos")
     pytest.importorskip("torch")
     verb = importlib.import_module("masquerade.cli.train").COMMAND
-    recipes = [catalog.example("recipes", recipe) for recipe in catalog.names("recipes")]
     learners = [
         verb,
         *(catalog.example("training", method) for method in catalog.names("training")),
     ]
-    learners += [recipe for recipe in recipes if hasattr(recipe, "ENTRIES")]
+    settings = [engine.load_experiment(each).settings for each in engine.list_experiments()]
+    learners += [each for each in settings if getattr(each, "DATA", "")]
     mine = {field.name for field in dataclasses.fields(entry)}
     for learner in learners:
         assert not mine & {field.name for field in dataclasses.fields(learner)}, learner

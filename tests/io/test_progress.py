@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from masquerade import progress
-from masquerade.recipes import bench
 
 Tick = Callable[[float], None]
 
@@ -24,7 +23,7 @@ def pass_time(monkeypatch: pytest.MonkeyPatch) -> Tick:
 
 
 def work(pass_time: Tick) -> None:
-    with bench.telling() as told:
+    with progress.show_steps() as told:
         told("reading", 0, 4)
         for done in (1, 2):
             pass_time(9)

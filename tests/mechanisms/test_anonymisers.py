@@ -92,7 +92,7 @@ def test_the_weights_are_small_and_their_command_is_written_down(mechanism: Heur
     path = unet._WEIGHTS / f"{mechanism.name}.safetensors"
     assert path.stat().st_size < 1_500_000
     said = (Path(unet.__file__).parent / "weights" / "README.md").read_text()
-    assert f"masquerade recipe anonymise --task {mechanism.name}" in said
+    assert f"python tools/anonymise.py --task {mechanism.name}" in said
 
 
 @pytest.mark.parametrize("kind", [Spact, Alf])

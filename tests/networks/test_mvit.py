@@ -13,7 +13,7 @@ from conftest import Run, python
 from masquerade.errors import BadInput
 from masquerade.networks import mvit_layers, weight_files
 from masquerade.networks.film_network import PARTS
-from masquerade.recipes import pretrain
+from tools import pretrain
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -63,7 +63,7 @@ def test_pretraining_needs_few_packages_and_no_cuda() -> None:
         "import sys\n"
         "for name in ('av', 'tyro', 'rich', 'sqlalchemy', 'cryptography', 'dp_accounting'):\n"
         "    sys.modules[name] = None\n"
-        "from masquerade.recipes import pretrain\n"
+        "from tools import pretrain\n"
         "from masquerade.networks import mvit_layers as mvit, weight_files as torchvision\n"
         "from masquerade.networks import without_privacy\n"
         "print(torchvision.MViT.__name__, torchvision._LIBRARY)\n"
@@ -329,7 +329,7 @@ def test_weights_that_do_not_come_with_the_package_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mvit_layers, "shipped", lambda name: tmp_path / f"{name}.safetensors")
-    with pytest.raises(BadInput, match="masquerade recipe pretrain --network mvit_small"):
+    with pytest.raises(BadInput, match=r"python tools/pretrain.py --network mvit_small"):
         mvit_layers.pretrained("mvit_small")
     mvit_layers.save_weights(made(), tmp_path / "mvit_small.safetensors")
     with pytest.raises(BadInput, match="got those of mvit_small"):
@@ -341,7 +341,7 @@ def test_weights_that_do_not_come_with_the_package_are_asked_for(
 
 
 def test_pretraining_reads_public_people_only() -> None:
-    worlds = list(pretrain._worlds(4_000))
+    worlds = list(pretrain._list_film_worlds(4_000))
     assert [(stage.seed, count) for stage, count in worlds] == [(1_000, 2_592), (1_001, 1_408)]
     assert {(stage.split, stage.repertoire) for stage, _ in worlds} == {("public", "public")}
     assert min(pretrain.SEEDS) == 1_000 and max(pretrain.SEEDS) < 2_000
@@ -383,7 +383,7 @@ def test_pretraining_writes_weights_that_can_be_read(
 def test_public_films_are_drawn_with_their_labels(in_world: Path) -> None:
     found, targets, people = pretrain._films(26, "cpu", lambda done, total: None)
     assert found.shape == (26, *SMALL)
-    stage, _ = next(pretrain._worlds(26))
+    stage, _ = next(pretrain._list_film_worlds(26))
     assert np.array_equal(np.moveaxis(stage[25].frames, -1, 0), found[25])  # type: ignore[union-attr]
     assert people[25] == f"1000/{stage.labels[25].subject}"
     assert stage.activities[targets[25]] == stage.labels[25].activity

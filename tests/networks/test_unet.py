@@ -63,5 +63,5 @@ def test_weights_are_read_as_they_were_written(net: unet.UNet, tmp_path: Path) -
 
 
 def test_weights_that_are_not_there_are_named_with_what_makes_them() -> None:
-    with pytest.raises(BadInput, match="recipe anonymise --task nobody"):
+    with pytest.raises(BadInput, match=r"python tools/anonymise.py --task nobody"):
         unet.pretrained("nobody")

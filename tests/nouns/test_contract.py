@@ -124,15 +124,6 @@ def test_a_published_claim_is_judged_with_a_reason(name: str, verdicts: dict[str
         )
 
 
-def test_a_folder_is_an_entry_if_its_own_file_says_so() -> None:
-    assert "mask_dp" in catalog.names("recipes") and "stage" not in catalog.names("recipes")
-    assert catalog.names("recipes.stage") == ("figures", "gallery", "world")
-    pytest.importorskip("torch")
-    for home, name in (("recipes", "mask_dp"), ("recipes.stage", "figures"), ("recipes", "papers")):
-        assert catalog.name_of(catalog.example(home, name)) == name
-    assert not catalog.is_a("recipes", "mask_dp", "Heuristic")
-
-
 @each_mechanism
 def test_what_a_mechanism_is_is_known_by_its_name(mechanism: Mechanism) -> None:
     is_one = isinstance(mechanism, Heuristic)

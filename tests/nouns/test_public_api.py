@@ -24,9 +24,8 @@ NAMES = """
     Plan Receipt Relation Release Saving Scores Signal Success Unit UnitName Utility Video Work
     __version__ accounting attack_files attack_mechanism audit_game audits check_receipt
     evaluate_file events explain find_game make_attack make_collection make_mechanism make_method
-    make_network
-    measure_files probe_file read_video release_file release_folder release_value report
-    sign_receipt teach_file train_file write_report
+    make_network measure_files probe_file read_video release_file release_folder release_value
+    report sign_receipt teach_file train_file write_report
 """.split()
 
 

@@ -52,5 +52,5 @@ def test_a_model_is_asked_for_as_many_others_as_it_learned_from(
 
 def test_what_has_a_public_part_is_not_attacked_as_if_it_had_none(tmp_path: Path) -> None:
     trains(tmp_path / "model.safetensors", FewInParts(split="train"), "mask_dp", epsilon=4.0)
-    with pytest.raises(BadInput, match="recipe mask_dp"):
+    with pytest.raises(BadInput, match="experiments mask_dp"):
         model_case(tmp_path / "model.safetensors", FewInParts())

@@ -29,12 +29,12 @@ def _cache(in_world: Any) -> None:
 
 
 def of_folder(root: Path, classes: int = 2) -> Path:
-    from masquerade.recipes.stage import world
+    from masquerade.demo.pictures import write_clip
 
     for number in range(classes):
         (root / f"class_{number}").mkdir(parents=True)
         video = mq.Video(frames=moving(4, 32, 48, seed=number), rate_hz=10)
-        world.write(root / f"class_{number}" / "a.mp4", video)
+        write_clip(root / f"class_{number}" / "a.mp4", video)
     return root
 
 

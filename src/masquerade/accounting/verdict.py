@@ -11,11 +11,12 @@ A published training run: the noise behind its printed epsilon, and what that no
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from masquerade import _check
+from masquerade import _check, catalog
 from masquerade._formatting import shown, shown_below, up_decimals
 from masquerade._optional import Later, optimize
 from masquerade.accounting.calibrate import sampled_gaussian
@@ -31,6 +32,10 @@ else:
 
 
 _ORDERS = tuple(range(2, 257))  # whole orders, as the theorem has them
+VERDICT_COLUMNS = (
+    *("paper", "claimed", "valid", "true epsilon by unit: exact, or bounds"),
+    "what we ship instead",
+)
 
 
 def renyi_epsilon(
@@ -133,6 +138,12 @@ class Verdict:
             f"[{self.paper}]. {self.reason}"
         )
 
+    def list_cells(self) -> tuple[str, ...]:
+        """One row of a table, as `VERDICT_COLUMNS` has it."""
+        valid = {True: "yes", False: "no", None: "not determined"}[self.valid]
+        claimed = f"({self.claimed:g}, {self.claimed_delta:g}) for one {self.claimed_unit}"
+        return self.paper, claimed, valid, self.values, self.ships
+
 
 class PublishedClaim(ABC):
     """A frozen dataclass whose fields are the paper's settings."""
@@ -206,3 +217,14 @@ class PublishedRun(PublishedClaim):
             f"q = {self.batch}/{self.records} = {self.sampling_prob:.7f}, T = {self.steps} steps, "
             f"delta = {self.delta:g}"
         )
+
+
+def judge_papers(
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> list[Verdict]:
+    """The verdicts on all papers at their own settings, in alphabetical order."""
+    verdicts, names = list[Verdict](), catalog.names("accounting.published")
+    for name in names:
+        verdicts.append(catalog.example("accounting.published", name).verdict())
+        progress("judging the papers", len(verdicts), len(names))
+    return verdicts

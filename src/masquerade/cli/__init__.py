@@ -28,6 +28,7 @@ VERBS = {
         "Let the shell complete commands, flags, mechanisms and units: bash, zsh or fish."
     ),
     "data": "Look into recordings: what a video file holds, which data sets there are, Stage.",
+    "demo": "Run the systems small on people who never lived, and write one page.",
     "estimate": "Find people's joints in photos with a trained model, and draw them.",
     "evaluate": "Measure a trained model on the test split of a data set.",
     "ledger": (
@@ -42,7 +43,10 @@ VERBS = {
         "Tie a published file to its receipt, and the receipt to what the mechanism really "
         "promises."
     ),
-    "recipe": "Run a recipe: the demo, the papers' experiments, the docs.",
+    "recipe": (
+        "Say where a recipe of earlier versions went: to the demo, th"
+        "e experiments or the tools."
+    ),
     "release": (
         "Publish a recording, or a folder of them: video, picture, array or table, with receipts."
     ),
@@ -129,6 +133,8 @@ def _find_command(arguments: list[str]) -> tuple[str, type[Any], list[str]]:
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
         raise ValueError(_check.unknown("command", verb, VERBS))
+    if verb == "recipe" and rest and rest[0] not in _HELP:
+        rest = rest[:1]  # whatever its flags are, they went elsewhere with it
     program, door = f"masquerade {verb}", import_module(f"masquerade.cli.{verb}")
     if hasattr(door, "COMMAND"):
         return program, door.COMMAND, rest

@@ -1,34 +1,41 @@
-"""Run a recipe: the demo, the papers' experiments, the docs."""
+"""Say where a recipe of earlier versions went: to the demo, the experiments or the tools."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from masquerade import _check, catalog
+from masquerade import _check
+from masquerade.cli.flags import Positional
+from masquerade.result import Answer
 
-_HOMES = ("recipes", "recipes.stage")
-
-
-class _Recipes(Mapping[str, Any]):
-    """The recipes by name; each is imported when it is asked for."""
-
-    def __getitem__(self, name: str) -> Any:
-        for home in _HOMES:
-            if name in catalog.names(home):
-                return catalog.load_class(home, name)
-        raise ValueError(_check.unknown("recipes entry", name, self))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(name for home in _HOMES for name in catalog.names(home)))
-
-    def __len__(self) -> int:
-        return sum(len(catalog.names(home)) for home in _HOMES)
-
-
-COMMANDS = _Recipes()
-"""The papers' experiments, and the demo, as functions that put doors and rooms together."""
-SUMMARIES = {
-    name: catalog.summary(home, name)
-    for name, home in sorted((name, home) for home in _HOMES for name in catalog.names(home))
+_EXPERIMENTS = (
+    *("audits", "avatar", "mask_dp", "papers", "pose", "ppedcrf", "tempdiff", "video_dprp"),
+)
+_TOOLS = {"world": "gallery"} | {
+    name: name for name in ("anonymise", "figures", "gallery", "place_training", "pretrain")
 }
+_MOVED = {
+    "demo": "masquerade demo",
+    **{name: f"python -m experiments {name} in the project's folder" for name in _EXPERIMENTS},
+    **{name: f"python tools/{file}.py in the project's folder" for name, file in _TOOLS.items()},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Say where a recipe of earlier versions went; it runs nothing, and exits with 2.
+
+    Args:
+        name: of the recipe.
+    """
+
+    name: Positional[str] = ""
+
+    def run(self) -> Answer:
+        """Refuse, and say what to give instead."""
+        if self.name not in _MOVED:
+            raise ValueError(_check.unknown("recipe", self.name, sorted(_MOVED)))
+        raise ValueError(f"Expected no recipe, got {self.name}, which moved: {_MOVED[self.name]}.")
+
+
+COMMAND = Recipe

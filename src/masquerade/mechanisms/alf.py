@@ -14,7 +14,7 @@ class Alf(Redrawn):
     The baseline of that name in [nken2025, Sec. 4.2], after [wu2020]: a U-Net was taught together
     with a network that reads the activity, which it helps, and several that tell skin tone, gender,
     build, hair, clothing and whether a face is seen, which it fights. It learned from people who
-    never lived, by ``masquerade recipe anonymise --task alf``; [nken2025] teaches it on each data
+    never lived, by ``python tools/anonymise.py --task alf``; [nken2025] teaches it on each data
     set.
 
     Guarantee:

@@ -14,7 +14,7 @@ class Spact(Redrawn):
     The baseline of that name in [nken2025, Sec. 4.2], after [dave2022]: a U-Net was taught together
     with a network that reads the activity, which it helps, and one that tells without labels which
     two frames come from the same video, which it fights. It learned from people who never lived,
-    by ``masquerade recipe anonymise --task spact``; [nken2025] teaches it on each data set.
+    by ``python tools/anonymise.py --task spact``; [nken2025] teaches it on each data set.
 
     Guarantee:
         none: the network was taught against others of its time and not against those that come

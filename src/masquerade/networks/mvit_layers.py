@@ -398,7 +398,7 @@ def pretrained(name: str, *, classes: int | None = None) -> MViT:
         there = sorted(file.stem for file in path.parent.glob("*.safetensors"))
         raise BadInput(
             f"Expected weights of {name} in this package, got those of "
-            f"{', '.join(there) or 'no network'}; make them with masquerade recipe pretrain "
+            f"{', '.join(there) or 'no network'}; make them with python tools/pretrain.py "
             f"--network {name} --out FILE, and read them with load_weights."
         )
     net = make(name, classes=classes or weight_files.classes(path))

@@ -74,7 +74,7 @@ def pretrained() -> PlaceSensitivity:
     if not SENSITIVITY_WEIGHTS.is_file():
         raise BadInput(
             "Expected the weights of place_sensitivity in this package, got none; make them with "
-            f"masquerade recipe place_training --task sensitivity --out {SENSITIVITY_WEIGHTS}."
+            f"python tools/place_training.py --task sensitivity --out {SENSITIVITY_WEIGHTS}."
         )
     net = PlaceSensitivity()
     weight_files.load_weights(net, SENSITIVITY_WEIGHTS, keep_head=True)
@@ -200,7 +200,7 @@ def opened(path: Path = TEXTURE_WEIGHTS) -> PlaceTexture:
         raise BadInput(
             f"Expected the weights of {TEXTURE_NAME} at {path}; there is no such file. Make them "
             "with "
-            f"masquerade recipe place_training --task texture --out {path}."
+            f"python tools/place_training.py --task texture --out {path}."
         )
     net = PlaceTexture()
     weight_files.load_weights(net, path, keep_head=True)

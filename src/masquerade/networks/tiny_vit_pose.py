@@ -190,8 +190,9 @@ def pretrained(name: str, count: int, *, smoothing: float = 3.0) -> JointFinder:
     path = shipped(name)
     if not path.is_file():
         raise BadInput(
-            f"Expected weights of {name} in this package, got none; make them with masquerade "
-            f"recipe pretrain --task pose --network {name} --out FILE, and give --weights FILE."
+            f"Expected weights of {name} in this package, got none; make them with "
+            f"python tools/pretrain.py --task pose --network {name} --out FILE, and give --weights "
+            "FILE."
         )
     net = JointFinder(name, count, smoothing=smoothing)
     load_weights(net, path)

@@ -81,8 +81,8 @@ def pretrained(name: str) -> UNet:
     path = _WEIGHTS / f"{name}.safetensors"
     if not path.is_file():
         raise BadInput(
-            f"Expected the weights of {name} in this package, got none; make them with masquerade "
-            f"recipe anonymise --task {name} --out {path}."
+            f"Expected the weights of {name} in this package, got none; make them with "
+            f"python tools/anonymise.py --task {name} --out {path}."
         )
     net = UNet(name)
     weight_files.load_weights(net, path, keep_head=True)

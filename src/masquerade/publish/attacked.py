@@ -555,7 +555,7 @@ def _method_of(receipt: Receipt, trained: Trained) -> Method:
     if not isinstance(method, Method) or method.HAS_PUBLIC or trained.network.KIND != Medium.VIDEOS:
         raise BadInput(
             f"Expected a model of videos by a method that learns from whole recordings, got "
-            f"{receipt.mechanism}: see masquerade recipe mask_dp or tempdiff --membership."
+            f"{receipt.mechanism}: see python -m experiments mask_dp or tempdiff --membership."
         )
     return method
 

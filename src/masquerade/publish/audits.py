@@ -11,8 +11,14 @@ from masquerade import _check, _json, catalog
 from masquerade._formatting import shown, shown_below
 from masquerade.audits.bounds import confidence_each, least, poisson_tradeoff
 from masquerade.audits.canaries import Flock, MadeUpFilms, Sung, sing_again
+from masquerade.audits.confident_votes import ConfidentVotes
 from masquerade.audits.game import Claim, Game, MechanismGame
+from masquerade.audits.gnmax_votes import GnmaxVotes
+from masquerade.audits.gumbel_votes import GumbelVotes
+from masquerade.audits.mask_dp_batches import MaskDpBatches
 from masquerade.audits.one_run import one_run_coins, one_run_poisson
+from masquerade.audits.tempdiff_votes import TempdiffVotes
+from masquerade.audits.video_dprp_value import VideoDprpValue
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
@@ -22,6 +28,7 @@ from masquerade.networks.network import Network, network_of
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method
 from masquerade.publish.receipts import check_receipt, promise_of
+from masquerade.publish.recording import make_mechanism
 from masquerade.result import Answer
 from masquerade.scores import Evidence
 from masquerade.training.ensemble import Ensemble
@@ -71,6 +78,66 @@ def audit_game(
     """
     scores = game.play(game.trials if trials is None else trials, noise or Noise())
     return game.evidence(scores, confidence=confidence)
+
+
+AUDIT_COLUMNS = (
+    *("game", "claim", "evidence: at least", "so many show at most", "trials a world"),
+    *("verdict", "assumes"),
+)
+Played = Mapping[str, tuple[Claim, Evidence]]  # claim and evidence of each game, by name
+
+
+def make_noise_game(epsilon: float, trials: int) -> Game:
+    """The worst case of Gaussian noise on a frame."""
+    mechanism = make_mechanism(
+        "gaussian_noise", epsilon=epsilon, delta=1e-5, unit="frame", low=0.0, high=1.0
+    )
+    return MechanismGame(mechanism=mechanism, trials=trials)
+
+
+def make_short_games() -> dict[str, Game]:
+    """Every kind of claim that can be played in seconds, by name."""
+    return {
+        "gaussian_noise, epsilon 8": make_noise_game(8.0, 4_000),
+        "gnmax_votes": GnmaxVotes(),
+        "gumbel_votes": GumbelVotes(),
+        "confident_votes": ConfidentVotes(trials=4_000),
+        "video_dprp_value, published": VideoDprpValue(),
+        "video_dprp_value, sound": VideoDprpValue(form="sound"),
+        "mask_dp_batches, published": MaskDpBatches(),
+        "mask_dp_batches, revealed": MaskDpBatches(form="revealed"),
+        "mask_dp_batches, sound": MaskDpBatches(form="sound"),
+        "tempdiff_votes, published": TempdiffVotes(),
+        "tempdiff_votes, sound": TempdiffVotes(form="sound"),
+    }
+
+
+def play_games(
+    chosen: Mapping[str, Game],
+    progress: Tell = lambda what, done, total: None,
+    *,
+    confidence: float = 0.95,
+) -> Played:
+    """Claim and evidence of each game."""
+    found = {}
+    for name, game in chosen.items():
+        found[name] = game.claim(), audit_game(game, confidence=confidence)
+        progress("audits", len(found), len(chosen))
+    return found
+
+
+def list_audit_rows(played: Played) -> list[tuple[str, ...]]:
+    """A line for each game, as `AUDIT_COLUMNS` has it."""
+    rows: list[tuple[str, ...]] = []
+    for name, (claim, evidence) in played.items():
+        verdict = evidence.verdict(claim.epsilon).partition(":")[0].partition(".")[0]
+        amount = f"({shown(claim.epsilon)}, {shown(claim.delta)})"
+        claimed = f"{amount} for one {claim.unit}: {claim.source}"
+        measured = shown_below(evidence.epsilon_at_least, 4)
+        most = "-" if evidence.most is None else shown_below(evidence.most, 4)
+        trials = str(evidence.trials)
+        rows.append((name, claimed, measured, most, trials, verdict, evidence.assumes))
+    return rows
 
 
 _BOUNDS = {  # how each is called in a line

@@ -1,0 +1,29 @@
+"""Run the systems small on people who never lived, and write one page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from masquerade.demo import run_demo
+from masquerade.result import Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """Run the systems small on people who never lived, attack and audit them, write one page.
+
+    Args:
+        out: folder for the page and the released files.
+        seed: of the generated person; the noise is never seeded.
+    """
+
+    out: Path = Path("out")
+    seed: int = 7
+
+    def run(self) -> Answer:
+        """Print one table, write ``report.html`` with everything else."""
+        return run_demo(self.out, seed=self.seed)
+
+
+COMMAND = Demo
