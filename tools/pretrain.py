@@ -33,6 +33,7 @@ from masquerade.networks import (
     weight_files,
     without_privacy,
 )
+from masquerade.networks.picture_crops import SIZE_PX
 from masquerade.quality.pose import pckh
 from masquerade.result import Answer
 from tools import run_tool
@@ -375,7 +376,7 @@ def lesson(
     turned = placed[:, joints.mirrored(names)] * [-1, 1]
     placed = np.where(is_flipped[:, None, None], turned, placed)
     is_known = (np.abs(placed) < 0.5).all(axis=2)
-    places = (np.where(is_known[..., None], placed, 0) + 0.5) * [simcc.SIZE_PX[1], simcc.SIZE_PX[0]]
+    places = (np.where(is_known[..., None], placed, 0) + 0.5) * [SIZE_PX[1], SIZE_PX[0]]
     targets = np.concatenate([places, is_known[..., None]], axis=2).astype(np.float32)
     sign = np.where(is_flipped, -1.0, 1.0)
     crops = _resampled(pictures[torch.from_numpy(rows).to(pictures.device)], middles, sizes, sign)
@@ -391,7 +392,7 @@ def _resampled(images: Tensor, middles: np.ndarray, sizes: np.ndarray, sign: np.
     turn[:, 0, 0], turn[:, 1, 1], turn[:, :, 2] = scale[:, 0] * sign, scale[:, 1], shift
     grid = nn.functional.affine_grid(
         torch.from_numpy(turn).float().to(inputs.device),
-        [len(inputs), 3, *simcc.SIZE_PX],
+        [len(inputs), 3, *SIZE_PX],
         align_corners=False,
     )
     return nn.functional.grid_sample(inputs, grid, align_corners=False)

@@ -82,7 +82,10 @@ class Compiled:
 
 def has_numba() -> bool:
     """Whether numba can be imported; it is not, yet."""
-    return importlib.util.find_spec("numba") is not None
+    try:
+        return importlib.util.find_spec("numba") is not None
+    except ImportError:  # a finder that refuses it
+        return False
 
 
 def alone(module: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from masquerade import _check, progress
 from masquerade._optional import require
+from masquerade.avatars import MASKS
 from masquerade.io.downloads import fetch
 from masquerade.io.streams import Spool
 from masquerade.mechanism import Frames, Heuristic, Plan, Shape, Shapes, as_video
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from masquerade.avatars.study import AvatarPlan, AvatarStudy
     from masquerade.vision.face_detector import Detector
 
-
-MASKS = ".masks.npz"
 
 _RATE_HZ = 25.0  # of frames that come without one
 _HOLD_S = 2.0  # for which somebody is followed whom the pose network has lost

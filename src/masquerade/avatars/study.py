@@ -17,8 +17,7 @@ from typing import IO, BinaryIO
 
 import numpy as np
 
-from masquerade.avatars import body, inpaint, lift, refine, render
-from masquerade.avatars.avatar import MASKS
+from masquerade.avatars import MASKS, body, inpaint, lift, refine, render
 from masquerade.avatars.diffusion import Diffusion
 from masquerade.avatars.outline import Edged, grown, hidden_legs, merged
 from masquerade.avatars.scene import FilmedScene, Margins

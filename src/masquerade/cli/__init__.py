@@ -44,8 +44,7 @@ VERBS = {
         "promises."
     ),
     "recipe": (
-        "Say where a recipe of earlier versions went: to the demo, th"
-        "e experiments or the tools."
+        "Say where a recipe of earlier versions went: to the demo, the experiments or the tools."
     ),
     "release": (
         "Publish a recording, or a folder of them: video, picture, array or table, with receipts."
