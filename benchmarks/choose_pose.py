@@ -34,7 +34,7 @@ from experiments.pose import (
     NO_PRIVACY,
     PHOTOS_ONLY,
     PROJECTED,
-    Lesson,
+    PlannedCell,
     PoseSettings,
     WantedPose,
     train_cells,
@@ -109,7 +109,7 @@ def main() -> None:
     every = [(name, one) for name, one in tried(given) if name in (given.methods or (name,))]
     settings = {_said(name, fields): fields for name, fields in every}
     wanted = {_said(name, fields): _lesson(given, name, fields) for name, fields in every}
-    missing = {said: lesson for said, lesson in wanted.items() if said not in known}
+    missing = {said: cell_plan for said, cell_plan in wanted.items() if said not in known}
     jobs = len(os.sched_getaffinity(0))
     cells = train_cells(albums, list(missing.values()), workers=given.workers, jobs=jobs)
     for said, cell in zip(missing, cells, strict=False):
@@ -158,7 +158,7 @@ def tried(given: Choosing) -> Iterator[tuple[str, dict[str, Any]]]:
         yield FEATURES_ONLY, {"psi_learning_rate": 1e-3, "block": block}
 
 
-def _lesson(given: Choosing, name: str, fields: dict[str, Any]) -> Lesson:
+def _lesson(given: Choosing, name: str, fields: dict[str, Any]) -> PlannedCell:
     names = ("device", "batch", "epochs", "seeds", "physical")
     plan = PoseSettings(**{name: getattr(given, name) for name in names}, **fields).settle()
     is_free = name in FREE

@@ -1,10 +1,10 @@
-"""Choose how the head learns in `experiments video_dprp`, on a world that is never tested.
+"""Choose how the head learns in the experiment video_dprp, on a world that is never tested.
 
-Run: python benchmarks/choose_video_dprp.py [--weights FILE] [--quick]; about half an hour of one
-core. Prints Top-1 on world 2000 for each method, batch, number of epochs, epsilon and learning
-rate, two seeds each, and the best of each; and before that what more recordings bring where there
-is no noise. ``--quick`` tries a few settings on 48 recordings and tests 24, to see that all of it
-runs, and chooses nothing.
+Run: PYTHONPATH=. python benchmarks/choose_video_dprp.py [--weights FILE] [--quick]; about half an
+hour of one core. Prints Top-1 on world 2000 for each method, batch, number of epochs, epsilon and
+learning rate, two seeds each, and the best of each; and before that what more recordings bring
+where there is no noise. ``--quick`` tries a few settings on 48 recordings and tests 24, to see that
+all of it runs, and chooses nothing.
 """
 
 from __future__ import annotations

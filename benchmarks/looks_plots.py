@@ -1,6 +1,6 @@
 """Draw what Video-DPRP's releases keep against what attackers tell, from the page that stands.
 
-    python benchmarks/looks_plots.py [docs/results/video_dprp.md]
+    PYTHONPATH=. python benchmarks/looks_plots.py [docs/results/video_dprp.md]
 
 The experiment draws these plots itself. This reads the tables of a page that it wrote
 before (means, spreads, intervals; nothing is measured), reckons each row's true epsilon again from

@@ -60,7 +60,7 @@ class PersonAlbum:
     def __len__(self) -> int:
         return len(self.crops)
 
-    def choose(self, numbers: np.ndarray) -> PersonAlbum:
+    def choose_photos(self, numbers: np.ndarray) -> PersonAlbum:
         """These of them."""
         arrays = {name: getattr(self, name)[numbers] for name in _ARRAYS}
         return replace(
@@ -154,8 +154,8 @@ def read_albums(
         )
     numbers = np.arange(len(private))
     return PoseAlbums(
-        private=private.choose(numbers[~is_public]),
-        public=private.choose(numbers[:public]),
+        private=private.choose_photos(numbers[~is_public]),
+        public=private.choose_photos(numbers[:public]),
         tested=exam,
     )
 
@@ -232,7 +232,7 @@ _EACH = 8  # of one person, half of them known by name
 _WIDER = 0.15  # of the joints' extent: heads and feet reach beyond them
 _WIDTH = 0.08  # of a body's height: how broad limbs are taken to be
 _SMALL = 1e-6
-Eye = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # picture, box, mask: a row
+Attacker = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # picture, box, mask: a row
 
 
 def make_public(crops: np.ndarray, psi: Psi, *, jobs: int = 1) -> np.ndarray:
@@ -242,20 +242,22 @@ def make_public(crops: np.ndarray, psi: Psi, *, jobs: int = 1) -> np.ndarray:
     return np.concatenate(list(run_parallel(calls, jobs=1 if len(parts) == 1 else jobs)))
 
 
-def list_eyes() -> Mapping[str, Eye]:
+def list_attackers() -> Mapping[str, Attacker]:
     """Attackers by name: colours in stripes from head to foot, more and fewer of them."""
     from masquerade.vision.body_features import ColourLayout  # only this looks at bodies
 
     return {f"colours in {n}": ColourLayout(stripes=n).embed for n in (3, 6, 12)}
 
 
-def name_people(album: PersonAlbum, psi: Psi | None, *, eyes: Mapping[str, Eye]) -> Success:
+def name_people(
+    album: PersonAlbum, psi: Psi | None, *, attackers: Mapping[str, Attacker]
+) -> Success:
     """How often the nearest person is the right one, by the attacker who does best.
 
     Args:
         album: with the names of people.
         psi: what they are seen through; None for photos as they are.
-        eyes: attackers.
+        attackers: attackers.
     """
     known, asked = _halve_photos(album)
     numbers = np.concatenate([known, asked])
@@ -264,7 +266,7 @@ def name_people(album: PersonAlbum, psi: Psi | None, *, eyes: Mapping[str, Eye])
     whose = np.array([album.subjects[number] for number in numbers])
     masks = [_draw_mask(place, album.names, seen.shape[1:3]) for place in places]
     found: list[Success] = []
-    for look in eyes.values():
+    for look in attackers.values():
         rows = np.array(
             [
                 look(picture, _find_box(place), mask)[0]

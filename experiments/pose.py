@@ -65,6 +65,7 @@ DP: Final = "DP-SGD"
 PROJECTED: Final = "projected"
 FEATURE: Final = "feature"
 BOTH: Final = "feature-projective"
+PoseNetwork = Literal["tiny_vit_small", "tiny_vit_5m", "tiny_vit_11m", "tiny_vit_21m"]
 Private = Literal["DP-SGD", "projected", "feature", "feature-projective"]
 _NOT_READ, _PERSON = "nothing private is read", "one person in one photo"
 _OTHERWISE = "the same, but for psi and joints"
@@ -181,8 +182,7 @@ class PoseSettings(Settings):
 
     out: Path = Path("out/pose")  # folder for the results; it is made
     setting: Literal["stage", "paper"] = "stage"  # chosen on another world of it, or as its code
-    # which one
-    network: Literal["tiny_vit_small", "tiny_vit_5m", "tiny_vit_11m", "tiny_vit_21m"] | None = None
+    network: PoseNetwork | None = None  # which one
     weights: Path | None = None  # public weights for it
     epsilons: tuple[float, ...] | None = None  # columns of the tables
     clip_norms: tuple[float, ...] | None = None  # C; tables show the best of them, figures all
@@ -212,8 +212,7 @@ class PoseSettings(Settings):
     block: int | None = None  # side of a block in pixels of the crop, for pool
     bits: int | None = None  # of each mean, for pool
     weight: float | None = None  # lambda, of the public gradient
-    # whether lambda stays or falls to 0 along a cosine
-    fade: Literal["none", "cosine"] | None = None
+    fade: Literal["none", "cosine"] | None = None  # whether lambda stays, or falls along a cosine
     feature_weight: float | None = None  # lambda of feature, where it is another
     feature_fade: Literal["none", "cosine"] | None = None  # likewise
     # sides of blocks of the frontier, how coarse psi may be; none for no frontier
@@ -224,8 +223,9 @@ class PoseSettings(Settings):
     tested: int | None = None  # photos to test on, likewise
     device: Literal["cpu", "cuda"] = "cpu"  # where it is trained
     workers: int = 1  # processes that train cells side by side, on the same device
-    # photos whose gradients are computed at once; by the device if None
-    physical: int | None = None
+    physical: int | None = (
+        None  # photos whose gradients are computed at once; by the device if None
+    )
     kept_only: bool = False  # train nothing, and write the page from what a stopped run has kept
 
     def __post_init__(self) -> None:
@@ -464,23 +464,17 @@ def measure_missing(run: Run, wanted: Mapping[str, WantedPose]) -> None:
     plan, missing = run.settings, run.find_missing(wanted)
     if not missing:
         return
-    albums = photos.keep_albums(
-        plan.out,
-        run.data,
-        most=plan.taught,
-        tested=plan.tested,
-        public=plan.public_records or 1,
-        device=plan.device,
-        progress=run.progress,
-    )
+    asked = {"most": plan.taught, "tested": plan.tested, "public": plan.public_records or 1}
+    ways = {"device": plan.device, "progress": run.progress}
+    albums = photos.keep_albums(plan.out, run.data, **asked, **ways)
     has_coarse = any(wanted[name].psi is not None for name in missing)
     if has_coarse and plan.named and not albums.private.subjects:
         raise BadInput(
             f"Expected photos of people with names for --blocks, got {run.data.ABOUT.title} "
             "without; give --no-named as well."
         )
-    lessons = [(plan, wanted[name]) for name in missing]
-    cells = train_cells(albums, lessons, workers=plan.workers, jobs=plan.processes)
+    planned_cells = [(plan, wanted[name]) for name in missing]
+    cells = train_cells(albums, planned_cells, workers=plan.workers, jobs=plan.processes)
     for number, (name, cell) in enumerate(zip(missing, cells, strict=True)):
         run.journal.note_result(name, cell)
         run.progress("training", number + 1, len(missing))
@@ -495,8 +489,8 @@ def measure_named(run: Run) -> dict[str, Success]:
     missing = run.find_missing(names)
     if missing:
         album = photos.read_first(run.data, photos.PHOTOS, progress=run.progress)
-        eyes = photos.list_eyes()
-        tasks = {n: partial(photos.name_people, album, known[names[n]], eyes=eyes) for n in missing}
+        name_people = partial(photos.name_people, album, attackers=photos.list_attackers())
+        tasks = {name: partial(name_people, known[names[name]]) for name in missing}
         run.measure_cells("naming people", tasks, jobs=1)
     return {said: _json.decode(Success, run.journal.held[name]) for name, said in names.items()}
 
@@ -519,11 +513,11 @@ _TOGETHER = {"cpu": 16, "cuda": 256}  # photos that the trunk sees at once
 _PHYSICAL = {"cpu": 16, "cuda": 640}
 _LEAST = 16  # photos at once, of which every device must have room
 _SHARES = (0.5, 0.1)  # of the head's size
-Lesson = tuple[PoseSettings, WantedPose]  # settled settings, and a cell
+PlannedCell = tuple[PoseSettings, WantedPose]  # settled settings, and a cell
 
 
 def train_cells(
-    albums: PoseAlbums, wanted: Sequence[Lesson], *, workers: int, jobs: int
+    albums: PoseAlbums, wanted: Sequence[PlannedCell], *, workers: int, jobs: int
 ) -> Generator[PoseCell, None, None]:
     """Cells in their order.
 
@@ -535,11 +529,11 @@ def train_cells(
     """
     if workers == 1 or not wanted:
         trainer = PoseTrainer(albums)
-        yield from (trainer.measure_cell(*lesson) for lesson in wanted)
+        yield from (trainer.measure_cell(*cell_plan) for cell_plan in wanted)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "photos"
-        rules = {psi.said: psi for psi in map(_find_psi, wanted) if psi is not None}
+        rules = {psi.said: psi for each in wanted if (psi := find_psi(*each)) is not None}
         crops = albums.private.crops
         public = {said: photos.make_public(crops, psi, jobs=jobs) for said, psi in rules.items()}
         joblib.dump((albums, public), path)
@@ -547,13 +541,14 @@ def train_cells(
         yield from run_parallel((partial(_train_cell, path, one) for one in wanted), jobs=workers)
 
 
-def _find_psi(lesson: Lesson) -> Psi | None:
-    plan, one = lesson
-    return None if one.method in (ALONE, PHOTOS_ONLY) else find_psi(plan.build_method(one))
+def find_psi(plan: PoseSettings, one: WantedPose) -> Psi | None:
+    """The rule of the public pictures that a cell learns from."""
+    method = None if one.method in (ALONE, PHOTOS_ONLY) else plan.build_method(one)
+    return method.made_public() if isinstance(method, Featured) else None
 
 
-def _train_cell(path: Path, lesson: Lesson) -> PoseCell:
-    return _load_trainer(path).measure_cell(*lesson)
+def _train_cell(path: Path, cell_plan: PlannedCell) -> PoseCell:
+    return _load_trainer(path).measure_cell(*cell_plan)
 
 
 @lru_cache(maxsize=1)
@@ -584,33 +579,33 @@ class PoseTrainer:
         """Train a cell of settled settings as often as there are seeds, and test each."""
         self._plan = plan
         if one.method == ALONE:
-            _, tail = plan.build_network(one.strategy).split(self._make(one, seed=0), one.strategy)
-            test = self._test(tail, self._see(one, one.strategy, None))
+            _, tail = self._split_network(one, one.strategy)
+            test = self._test_tail(tail, self._compute_views(one, one.strategy, None))
             return self._write_cell(one, [test] * (plan.seeds or 1))
         method = plan.build_method(one)
-        rows, psi = self._choose_rows(one, method), find_psi(method)
+        psi = find_psi(plan, one)
+        rows = self._choose_rows(one, method, psi)
         if one.method == PHOTOS_ONLY:  # as many steps as the others have
             count = method.epochs * len(self._albums.private) / method.batch
             method = replace(method, epochs=count * min(1.0, method.batch / rows.units))
         steps, tests = planned(method, rows.units), []
         for seed in range(plan.seeds or 1):
-            tail = self._train(one, rows, replace(method, public_seed=seed), steps)
-            tests.append(self._test(tail, self._rows))
+            tail = self._train_tail(one, rows, replace(method, public_seed=seed), steps)
+            tests.append(self._test_tail(tail, self._rows))
         relations = (Relation.ZERO_OUT, Relation.REPLACE_ONE) if steps.noise_multiplier > 0 else ()
         return replace(
             self._write_cell(one, tests),
             proved={relation.value: steps.epsilon(relation) for relation in relations},
             noise_multiplier=steps.noise_multiplier,
             steps=steps.steps,
-            psi="" if psi is None or one.method == PHOTOS_ONLY else psi.said,
+            psi="" if psi is None else psi.said,
         )
 
-    def _train(self, one: WantedPose, rows: Rows, method: Method, steps: Any) -> Any:
+    def _train_tail(self, one: WantedPose, rows: Rows, method: Method, steps: Any) -> Any:
         """One run; where a shared device has too little memory, again in smaller pieces."""
         physical = min(self._plan.physical or _PHYSICAL[self._plan.device], rows.units)
         while True:
-            net = self._make(one, seed=method.public_seed)
-            _, tail = self._plan.build_network(one.strategy).split(net, method.part)
+            _, tail = self._split_network(one, method.part, seed=method.public_seed)
             try:
                 ways: Any = {"noise": Noise(), "work": loop.Workload(physical=physical)}
                 loop.run(tail, rows, method, steps, progress=lambda done, total: None, **ways)
@@ -638,37 +633,37 @@ class PoseTrainer:
             taught=len(self._albums.private),
         )
 
-    def _make(self, one: WantedPose, *, seed: int) -> Any:
-        """The network before it is trained, where the device is."""
+    def _split_network(self, one: WantedPose, part: str, *, seed: int = 0) -> Any:
+        """Trunk and tail before they are trained, where the device is."""
         network = self._plan.build_network(one.strategy)
-        return network.make(len(self._albums.private.names), seed=seed).to(self._plan.device)
+        net = network.make(len(self._albums.private.names), seed=seed).to(self._plan.device)
+        return network.split(net, part)
 
-    def _choose_rows(self, one: WantedPose, method: Method) -> Rows:
+    def _choose_rows(self, one: WantedPose, method: Method, psi: Psi | None) -> Rows:
         """What a cell learns from, where the device is."""
-        is_aside, count = one.method == PHOTOS_ONLY, self._plan.public_records or 1
-        seen = self._see(one, method.part, None if is_aside else find_psi(method))
+        count, seen = self._plan.public_records or 1, self._compute_views(one, method.part, psi)
         guide = Rows(
             private=seen["guide"][:count],
             public=None,
-            targets=self._send(self._albums.public.targets[:count]),
+            targets=self._copy_to_device(self._albums.public.targets[:count]),
             slots=np.arange(count)[:, None],
         )
-        if is_aside:
+        if one.method == PHOTOS_ONLY:
             return replace(guide, public=guide.private)
         public = seen.get("psi")
         return Rows(
             private=seen["whole"] if method.HAS_PRIVATE or public is None else public,
             public=public,
-            targets=self._send(self._albums.private.targets),
+            targets=self._copy_to_device(self._albums.private.targets),
             slots=np.arange(len(self._albums.private))[:, None],
             guide=guide if method.HAS_SUBSPACE else None,
         )
 
-    def _send(self, values: np.ndarray) -> Tensor:
+    def _copy_to_device(self, values: np.ndarray) -> Tensor:
         # a copy: photos may lie in a file that several processes read
         return torch.from_numpy(np.array(values)).to(self._plan.device)
 
-    def _see(self, one: WantedPose, part: str, psi: Psi | None) -> Mapping[str, Tensor]:
+    def _compute_views(self, one: WantedPose, part: str, psi: Psi | None) -> Mapping[str, Tensor]:
         """Photos as the trunk gives them, each view once as long as trunk and psi are the same."""
         key = self._plan.network, self._plan.weights, one.strategy == "scratch", part
         if self._key != key:
@@ -684,7 +679,7 @@ class PoseTrainer:
             made[name] = lambda: self._make_public(psi)
         missing = [each for each in made if each not in self._rows]
         if missing:
-            trunk, _ = self._plan.build_network(one.strategy).split(self._make(one, seed=0), part)
+            trunk, _ = self._split_network(one, part)
             seen = {each: self._run_trunk(trunk, made[each]()) for each in missing}
             self._rows = {n: held for n, held in self._rows.items() if n in stays} | seen
         return self._rows | ({"psi": self._rows[name]} if psi is not None else {})
@@ -702,7 +697,7 @@ class PoseTrainer:
         with torch.no_grad():
             return torch.cat([trunk(some.to(self._plan.device)) for some in inputs])
 
-    def _test(self, tail: Any, seen: Mapping[str, Tensor]) -> PoseTest:
+    def _test_tail(self, tail: Any, seen: Mapping[str, Tensor]) -> PoseTest:
         """How many joints are right within half a head and a tenth, flip test included."""
         exam, step = self._albums.tested, _TOGETHER[self._plan.device]
         tail.eval()
@@ -725,11 +720,6 @@ class PoseTrainer:
 def _compute_error(shares: np.ndarray) -> float:
     """The standard error of a mean over photos of their shares of right joints."""
     return float(shares.std(ddof=1) / math.sqrt(len(shares))) if len(shares) > 1 else 0.0
-
-
-def find_psi(method: Method) -> Psi | None:
-    """The rule of a method's public pictures."""
-    return method.made_public() if isinstance(method, Featured) else None
 
 
 # --- what is said of the cells

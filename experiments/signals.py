@@ -226,7 +226,7 @@ def poll_teachers(
     )
 
 
-def calibrate(poll: Poll, aggregator: Any, epsilon: float, **fields: Any) -> votes.Ballot:
+def calibrate_ballot(poll: Poll, aggregator: Any, epsilon: float, **fields: Any) -> votes.Ballot:
     """A way to count votes that has an epsilon for the unit of the method."""
     given = {"queries": poll.method.queries, "teachers_per_subject": poll.moved} | fields
     return votes.calibrated(aggregator, epsilon=epsilon, delta=poll.method.delta, **given)
@@ -240,10 +240,10 @@ def draw_labels(poll: Poll, aggregator: str, epsilon: float) -> np.ndarray:
     """
     fields: dict[str, Any] = {}
     if aggregator == "confident":
-        spread = 3 * calibrate(poll, "gnmax", epsilon).scale
+        spread = 3 * calibrate_ballot(poll, "gnmax", epsilon).scale
         fields = {"threshold": len(poll.votes) / 2, "threshold_std": spread}
         fields |= {"cap": poll.method.queries, "queries": len(poll.queries)}
-    ballot = calibrate(poll, aggregator, epsilon, **fields)
+    ballot = calibrate_ballot(poll, aggregator, epsilon, **fields)
     return ballot.answers(poll.keep_first(ballot.queries).counts, Noise())
 
 
@@ -309,11 +309,13 @@ class Exam:
             method=method,
         )
 
-    def score(self, net: Any) -> float:
+    def score_network(self, net: Any) -> float:
         """How often a network is right."""
         return float((student.probabilities(net, self.tested).argmax(axis=1) == self.truth).mean())
 
-    def teach(self, windows: np.ndarray, labels: np.ndarray, *, is_alone: bool = True) -> Any:
+    def teach_student(
+        self, windows: np.ndarray, labels: np.ndarray, *, is_alone: bool = True
+    ) -> Any:
         """A student of labelled windows; if not alone, of the other public ones too."""
         torch.set_num_threads(1)
         method = replace(self.method, unlabelled="none") if is_alone else self.method
@@ -332,7 +334,7 @@ def score_student(
     if not (labels >= 0).any():
         return float((exam.truth == 0).mean())  # nothing was answered: it says the first class
     again = replace(exam, method=replace(exam.method, public_seed=seed))
-    return exam.score(again.teach(queries, labels, is_alone=is_alone))
+    return exam.score_network(again.teach_student(queries, labels, is_alone=is_alone))
 
 
 def score_nearest(exam: Exam, windows: np.ndarray, labels: np.ndarray) -> float:
@@ -356,7 +358,7 @@ def score_dp_sgd(
         memory=Memory(device=device), work=loop.Workload(physical=min(16, method.batch))
     )
     with learner.read(private, method, network, public=public, ways=ways) as reading:
-        return exam.score(reading.learn(Noise()))
+        return exam.score_network(reading.learn(Noise()))
 
 
 def score_open(exam: Exam, world: SignalParts, *, seed: int, is_alone: bool = True) -> float:
@@ -421,12 +423,12 @@ class StudentTraining:
         chances = student.probabilities(self._teach(members), self.asked.windows)
         return np.asarray(np.log(np.maximum(chances, _LEAST)))
 
-    def test(self, members: np.ndarray, seed: int) -> float:
+    def test_student(self, members: np.ndarray, seed: int) -> float:
         """Top-1 of such a student."""
-        return self.exam.score(self._teach(members))
+        return self.exam.score_network(self._teach(members))
 
     def _teach(self, members: np.ndarray) -> Any:
-        return self.exam.teach(*self.choose(members))
+        return self.exam.teach_student(*self.choose(members))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -477,6 +479,6 @@ class CountedVotes:
             epsilon=self.epsilon,
             protected=self.protected,
             case=case,
-            test=training.test,
+            test=training.test_student,
             tested=len(exam.truth),
         )

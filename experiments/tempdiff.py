@@ -119,13 +119,11 @@ class TempdiffSettings(Settings):
     """
 
     out: Path = Path("out/tempdiff")  # folder for the results; it is made
-    # fills in what is left out below, and prints what it leaves open
-    setting: Literal["stage", "paper"] = "stage"
-    # numbers of teachers as published; each a multiple of the number of windows
-    sizes: tuple[int, ...] | None = None
+    setting: Literal["stage", "paper"] = "stage"  # fills in what is left out below
+    sizes: tuple[int, ...] | None = None  # numbers of teachers as published; multiples of windows
     gammas: tuple[float, ...] | None = None  # of LNMax as published
-    # public windows that are labelled, as published; with the first number all ensembles, with
-    # others the largest alone
+    # public windows that are labelled, as published; other numbers than the first by the largest
+    # ensembles alone
     queries: tuple[int, ...] | None = None
     windows: tuple[int, ...] | None = None  # of TEMPDIFF, in samples; PATE has the longest alone
     overlap: float | None = None  # share of a window that the next one repeats
@@ -138,8 +136,7 @@ class TempdiffSettings(Settings):
     learning_rate: float | None = None  # of LSTMs
     student_epochs: int | None = None  # passes of a student over its labelled windows
     student_steps: int | None = None  # the most steps it takes
-    # who labels the other public windows for students that learn from these too; none for no such
-    # students
+    # who labels the other public windows for students that learn from these too; none for none
     unlabelled: Literal["forest", "self", "none"] | None = None
     # public windows of each class that somebody labelled by hand, for what public data alone can do
     labelled: int | None = None
@@ -575,7 +572,11 @@ def list_attacked(plan: Settled, world: SignalParts, polls: Ensembles) -> Iterat
         row = CountedVotes(name="TEMPDIFF", poll=one, protected="one person", of=people)
         for epsilon in membership.choose_columns(plan.epsilons):
             is_free = epsilon == math.inf
-            yield row if is_free else replace(row, ballot=signals.calibrate(one, "gnmax", epsilon))
+            yield (
+                row
+                if is_free
+                else replace(row, ballot=signals.calibrate_ballot(one, "gnmax", epsilon))
+            )
     one = None if plan.by == "subject" else _find_largest(polls, plan.by)
     if one is not None:
         gamma = min(plan.gammas, key=lambda each: abs(each - GAMMA))
@@ -704,18 +705,15 @@ def tell_private_data(found: TempdiffFound) -> str:
 
 def tell_fewer(found: TempdiffFound) -> str:
     """The most teachers against fewer."""
-    cells = found.cells.find_all(**found.choose_votes())
+    mine = found.choose_votes()
+    cells = found.cells.find_all(**mine)
     most = max((cell.teachers for cell in cells), default=0)
-    said = compare_pairs(
-        {
-            f"epsilon {cell.epsilon:g} against {cell.teachers}": (
-                found.find_runs(**found.choose_votes(), epsilon=cell.epsilon),
-                cell.runs,
-            )
-            for cell in cells
-            if cell.teachers < most
-        }
-    )
+    pairs = {}
+    for cell in cells:
+        if cell.teachers < most:
+            name = f"epsilon {cell.epsilon:g} against {cell.teachers}"
+            pairs[name] = found.find_runs(**mine, epsilon=cell.epsilon), cell.runs
+    said = compare_pairs(pairs)
     return said and f"{most} teachers against fewer: {said}."
 
 
@@ -744,56 +742,56 @@ def tell_spread(found: TempdiffFound) -> str:
     )
 
 
-def claim(text: str, **values: Callable[[TempdiffFound], Any]) -> Claim:
+def make_claim(text: str, **values: Callable[[TempdiffFound], Any]) -> Claim:
     """A sentence and what it names."""
     return Claim(text=text, values=values)
 
 
 CLAIMS = (
-    claim(
+    make_claim(
         "Agreement of TEMPDIFF's teachers against PATE's (n = {s.seeds} teachings): {shown} "
         "teachers.",
         shown=tell_agreement,
     ),
-    claim(
+    make_claim(
         "Students as published against PATE's, at the same gamma, teachers and queries: of "
         "{shown}.",
         shown=tell_students,
     ),
-    claim("Figure 8, students as published: {shown}.", shown=tell_figure_8),
-    claim("{said}", said=tell_claims),
-    claim(
+    make_claim("Figure 8, students as published: {shown}.", shown=tell_figure_8),
+    make_claim("{said}", said=tell_claims),
+    make_claim(
         "gnmax, students {how}: {shown}.",
         how=lambda found: _HOW[found.is_alone],
         shown=tell_aggregators,
     ),
-    claim(
+    make_claim(
         "TEMPDIFF against PATE, both by whole people: {shown}.",
         shown=lambda found: compare_epsilons(
             found, found.choose_votes(), found.choose_votes(who="pate")
         ),
     ),
-    claim(
+    make_claim(
         "Students with the other public windows against students without: {shown}.",
         shown=lambda found: compare_epsilons(
             found, found.choose_votes(is_alone=False), found.choose_votes(is_alone=True)
         ),
     ),
-    claim("Votes against public data alone: {shown}.", shown=tell_private_data),
-    claim(
+    make_claim("Votes against public data alone: {shown}.", shown=tell_private_data),
+    make_claim(
         "Votes against DP-SGD on the signals, both without other public windows: {shown}.",
         shown=lambda found: compare_epsilons(
             found, found.choose_votes(is_alone=True), {"who": "dp_sgd"}
         ),
     ),
-    claim("{said}", said=tell_fewer),
-    claim(
+    make_claim("{said}", said=tell_fewer),
+    make_claim(
         "Public data alone, {s.labelled} labelled by hand in each class: their nearest mean "
         "{nearest}; {shown}.",
         nearest=lambda found: str(found.find_runs(who="nearest mean of few labels")),
         shown=tell_public_data,
     ),
-    claim(
+    make_claim(
         "{f.people} private people, {f.tested} windows of other people tested, delta {s.delta:g}; "
         "every epsilon is of one run alone; {spread}. Ahead is what is beyond twice the standard "
         "error, of teachings and of tested windows (of agreement, of teachings alone: each asks "

@@ -50,26 +50,26 @@ def dressed(people: int = 8, photos: int = 4, *, fine: bool = False) -> PersonAl
 def test_colours_name_people_through_coarse_blocks() -> None:
     album = dressed()
     for psi in (None, Psi(block=16)):
-        found = albums.name_people(album, psi, eyes=LOOKS)
+        found = albums.name_people(album, psi, attackers=LOOKS)
         assert found.value > 0.8 and found.chance == 1 / 8 and found.count == 8
 
 
 def test_what_blocks_average_away_names_nobody() -> None:
     album = dressed(fine=True)
-    assert albums.name_people(album, None, eyes=LOOKS).value > 0.8
-    hidden = albums.name_people(album, Psi(block=32, bits=2), eyes=LOOKS)
+    assert albums.name_people(album, None, attackers=LOOKS).value > 0.8
+    hidden = albums.name_people(album, Psi(block=32, bits=2), attackers=LOOKS)
     assert hidden.value < 0.5
 
 
 def test_one_photo_of_each_is_no_attack() -> None:
     with pytest.raises(ValueError, match="two photos of somebody"):
-        albums.name_people(dressed(photos=1), None, eyes=LOOKS)
+        albums.name_people(dressed(photos=1), None, attackers=LOOKS)
 
 
 def test_a_photo_without_joints_is_looked_at_whole() -> None:
     album = dressed(people=2)
     album.targets[:, :, 2] = 0
-    found = albums.name_people(album, None, eyes=LOOKS)
+    found = albums.name_people(album, None, attackers=LOOKS)
     assert 0 <= found.value <= 1
 
 
@@ -78,5 +78,7 @@ def test_the_best_attacker_counts() -> None:
         return np.ones((1, 3))
 
     looks: dict[str, Any] = {"blind": blind} | LOOKS
-    assert albums.name_people(dressed(), None, eyes=looks).value > 0.8
-    assert albums.name_people(dressed(), None, eyes={"blind": blind}).value == pytest.approx(1 / 8)
+    assert albums.name_people(dressed(), None, attackers=looks).value > 0.8
+    assert albums.name_people(dressed(), None, attackers={"blind": blind}).value == pytest.approx(
+        1 / 8
+    )
