@@ -26,8 +26,8 @@ from experiments.videos import size_stage
 from masquerade._formatting import shown as rounded
 from masquerade._formatting import shown_below
 from masquerade.audits.canaries import Flock, MadeUpFilms, sing_again
-from masquerade.audits.canary_votes import VoteCanary
 from masquerade.audits.game import Claim
+from masquerade.audits.vote_games import VoteCanary
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.noise import Noise

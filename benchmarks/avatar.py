@@ -30,7 +30,7 @@ import cv2
 import numpy as np
 
 from masquerade.avatars.avatar import Avatar
-from masquerade.avatars.outline import grown
+from masquerade.avatars.segment import grown
 from masquerade.avatars.watch import blurred
 from masquerade.datasets.stage import Stage
 from masquerade.io.video import write

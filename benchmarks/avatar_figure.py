@@ -24,8 +24,8 @@ from masquerade.io import downloads
 from masquerade.io.video import read
 from masquerade.joints import JOINTS
 from masquerade.stage import bodies, figure
-from masquerade.stage.inverse import POINTS
-from masquerade.vision.person_tracks import Track
+from masquerade.stage.skeleton import POINTS
+from masquerade.vision.tracks import Track
 
 NAMES = [name for name in POINTS if name in JOINTS]
 OURS, THEIRS = [POINTS.index(name) for name in NAMES], [JOINTS.index(name) for name in NAMES]
@@ -161,7 +161,10 @@ def on_real(name: str) -> None:
     for number in (0, 0, *range(len(frames))):  # the first compiles
         clock.seconds.pop("draw", None) if number == 0 else None
         clock.of(
-            "draw", lambda k=number: render.drawn(figures, k, frames[k], camera=camera, light=light)
+            "draw",
+            lambda k=number: render.render_figures(
+                figures, k, frames[k], camera=camera, light=light
+            ),
         )
     shown_for = sum(len(track) for track in tracks)
     each = {step: 1000 * spent / len(frames) for step, spent in clock.seconds.items()}

@@ -28,7 +28,7 @@ from experiments.engine import Run, run_parallel, split_data
 from experiments.mask_dp import DP, MASK_DP, MaskDpSettings
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
-from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.methods import DpSgd
 
 CORRELATIONS = (0.0, 0.5, 0.9)
 EPSILONS = (0.25, 0.5, 1.0)

@@ -34,7 +34,7 @@ from masquerade.io.video import read, write
 from masquerade.io.video.probe import Contents, probe
 from masquerade.mechanisms.face_blur import Cover, CoverStyle, FaceBlur, Strength
 from masquerade.noise import Noise
-from masquerade.vision.face_tracks import Tracks, overlap
+from masquerade.vision.tracks import Tracks, overlap
 
 FILES = (
     *(f"pose2sim_{people}_cam{n:02}" for people, n in product(("single", "multi"), (1, 2, 3, 4))),

@@ -31,10 +31,9 @@ from face_blur import RUN_PEER, peer_python
 from masquerade.io.downloads import fetch
 from masquerade.io.video import formats, read, write
 from masquerade.mechanism import Mechanism
-from masquerade.mechanisms.blur import Blur
 from masquerade.mechanisms.cosine_gaussian import CosineGaussian
 from masquerade.mechanisms.face_blur import FaceBlur
-from masquerade.mechanisms.mosaic import Mosaic
+from masquerade.mechanisms.filters import Blur, Mosaic
 from masquerade.mechanisms.pooled_gaussian import PooledGaussian
 from masquerade.publish.recording import Options, release_file
 from video_cpu import SMALL, SMALL_FRAMES, as_written, demo

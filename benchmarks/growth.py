@@ -189,7 +189,7 @@ def train(point: Point) -> Took:
     """One epoch on made-up pictures, without starting Python."""
     import torch
 
-    from masquerade.networks import convolutions as conv
+    from masquerade.networks import small_networks as conv
     from masquerade.noise import Noise
     from masquerade.training import loop
     from masquerade.training.plan import Poisson, TrainingPlan

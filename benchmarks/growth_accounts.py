@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from masquerade import accounting, make_mechanism
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.events import ComposedDpEvent, GaussianDpEvent
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger

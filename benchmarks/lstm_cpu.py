@@ -18,7 +18,7 @@ import torch
 from opacus import GradSampleModule
 from opacus.layers import DPLSTM
 
-from masquerade.networks import lstm_gradients, lstm_stack
+from masquerade.networks import lstm_stack
 from masquerade.networks.lstm_stack import Stack
 
 RECORDS, STEPS, CHANNELS, CLASSES, HIDDEN, LAYERS = 64, 200, 6, 8, 128, 2
@@ -54,7 +54,7 @@ def seconds(work: Callable[[], object], *, repeats: int) -> float:
 def gradients_of_records() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    net = lstm_gradients.LSTM(CHANNELS, CLASSES, HIDDEN, LAYERS)
+    net = lstm_stack.LSTM(CHANNELS, CLASSES, HIDDEN, LAYERS)
     weights = dict(net.named_parameters())
     windows = torch.randn(RECORDS, STEPS, CHANNELS)
     targets = torch.arange(RECORDS) % CLASSES

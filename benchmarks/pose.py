@@ -22,8 +22,8 @@ import numpy as np
 from masquerade._torch import Tensor, torch
 from masquerade.networks import tiny_vit_pose
 from masquerade.training import loop
-from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.method import planned
+from masquerade.training.methods import DpSgd
 from masquerade.training.rows import Rows
 from masquerade.training.step import PrivateSum
 

@@ -21,8 +21,7 @@ import numpy as np
 import torch
 
 from masquerade.networks import lstm_stack
-from masquerade.networks.lstm_gradients import LSTM
-from masquerade.networks.lstm_stack import Schedule, Stack
+from masquerade.networks.lstm_stack import LSTM, Schedule, Stack
 
 TEACHERS, LENGTH, CHANNELS, CLASSES, HIDDEN = 100, 100, 6, 8, 64
 RECORDS, EPOCHS = 320, 20  # of each teacher

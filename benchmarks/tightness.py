@@ -20,7 +20,7 @@ from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
 from scipy.stats import binom
 
 from masquerade import accounting
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.accounting.group import group_event
 
 SETTINGS = [  # noise_multiplier, sampling_prob, steps

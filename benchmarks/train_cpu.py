@@ -29,7 +29,7 @@ import tyro
 from masquerade.networks import mvit_layers, weight_files
 from masquerade.noise import Noise
 from masquerade.training import loop
-from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.methods import DpSgd
 from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 

@@ -30,8 +30,8 @@ from masquerade.networks import mvit_layers
 from masquerade.noise import Noise
 from masquerade.report import plots
 from masquerade.training import loop
-from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.loop import Workload
+from masquerade.training.methods import DpSgd
 from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 from masquerade.training.step import Replayed

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import tyro
 
-from masquerade.accounting.published import video_dprp as paper
+from masquerade.accounting import published as paper
 from masquerade.io.downloads import fetch
 from masquerade.io.video import read, write
 from masquerade.mechanism import VideoMechanism

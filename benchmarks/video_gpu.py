@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from masquerade.io import devices
+from masquerade.io import device_graphs, devices
 from masquerade.mechanisms.cosine_gaussian import CosineGaussian
 from masquerade.mechanisms.gaussian_video import GaussianVideo
 from masquerade.mechanisms.pooled_gaussian import PooledGaussian
@@ -108,7 +108,9 @@ def all_of(blocks: Iterator[Any]) -> int:
 
 def num_graphs(mechanism: GaussianVideo, shape: tuple[int, ...]) -> int:
     chunk = mechanism.chunks(shape)[0]
-    return sum(devices.is_captured((name, mechanism, chunk)) for name in ("measure", "rebuild"))
+    return sum(
+        device_graphs.is_captured((name, mechanism, chunk)) for name in ("measure", "rebuild")
+    )
 
 
 def drawing(mechanism: GaussianVideo, frames: Any) -> float:

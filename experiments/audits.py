@@ -9,11 +9,9 @@ from typing import Any
 
 from experiments.engine import Task, show_progress
 from experiments.pages import write_table
-from masquerade.audits.confident_votes import ConfidentVotes
 from masquerade.audits.game import Game, MechanismGame
-from masquerade.audits.gnmax_votes import GnmaxVotes
-from masquerade.audits.mask_dp_batches import MaskDpBatches
-from masquerade.audits.tempdiff_votes import TempdiffVotes
+from masquerade.audits.paper_games import MaskDpBatches
+from masquerade.audits.vote_games import ConfidentVotes, GnmaxVotes, TempdiffVotes
 from masquerade.io import atomic
 from masquerade.publish.audits import (
     AUDIT_COLUMNS,

@@ -20,7 +20,7 @@ from masquerade import _check, _json
 from masquerade._torch import torch
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
-from masquerade.report import bars, plots
+from masquerade.report import plots
 from masquerade.training.method import planned
 from masquerade.training.rows import Rows
 
@@ -324,7 +324,7 @@ def write_page(found: AvatarFound) -> Page:
             "films": _json.encode(found.summary),
             "sentences": sentences,
         },
-        plots={"avatar_top_1": bars.draw_bars(series, names, axes, limits=(0.0, 100.0))},
+        plots={"avatar_top_1": plots.draw_bars(series, names, axes, limits=(0.0, 100.0))},
     )
 
 

@@ -42,12 +42,9 @@ from masquerade.networks.network import Network, network_class
 from masquerade.publish.attacked import ShadowTraining, units_in
 from masquerade.publish.collections import unmasked
 from masquerade.recordings import Video
-from masquerade.report import bars, plots
-from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.mask_dp import MaskDp
+from masquerade.report import plots
 from masquerade.training.method import Method, planned
-from masquerade.training.multi_clip import MultiClip
-from masquerade.training.public_part import PublicPart
+from masquerade.training.methods import DpSgd, MaskDp, MultiClip, PublicPart
 from masquerade.training.rows import Rows
 
 # --- the table: arms, columns, presets
@@ -1172,7 +1169,7 @@ def draw_classes(found: MaskDpFound, relation: str, *, epsilon: float = 1.0) -> 
         x_label="",
         y_label="per cent right",
     )
-    return bars.draw_bars(series, found.classes, axes, limits=(0.0, 100.0))
+    return plots.draw_bars(series, found.classes, axes, limits=(0.0, 100.0))
 
 
 EXPERIMENT = Experiment(settings=MaskDpSettings, measure=measure_tables, write_page=write_page)

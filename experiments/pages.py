@@ -14,7 +14,7 @@ import numpy as np
 from experiments.claims import spread_of
 from experiments.engine import Journal, name_machine, write_command
 from masquerade.io import atomic
-from masquerade.report import bars, plots
+from masquerade.report import plots
 from masquerade.result import Answer
 
 
@@ -52,9 +52,9 @@ def make_curves(points: Iterable[tuple[str, float, float]]) -> list[plots.Line]:
     ]
 
 
-def make_bars(name: str, groups: Sequence[Sequence[float]]) -> bars.Bars:
+def make_bars(name: str, groups: Sequence[Sequence[float]]) -> plots.Bars:
     """Bars in per cent, a whisker where there are several runs."""
-    return bars.Bars(
+    return plots.Bars(
         name=name,
         values=np.array([100 * np.mean(shares) for shares in groups]),
         spreads=np.array([100 * spread_of(shares) for shares in groups]),

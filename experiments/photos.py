@@ -28,7 +28,7 @@ from masquerade.errors import BadInput
 from masquerade.networks import picture_crops
 from masquerade.recordings import Photo
 from masquerade.scores import Success
-from masquerade.training.poses import photo_of, taught
+from masquerade.training.rows import photo_of, taught
 from masquerade.training.units import pixels_sha256
 from masquerade.training.views import Psi
 
@@ -244,7 +244,7 @@ def make_public(crops: np.ndarray, psi: Psi, *, jobs: int = 1) -> np.ndarray:
 
 def list_attackers() -> Mapping[str, Attacker]:
     """Attackers by name: colours in stripes from head to foot, more and fewer of them."""
-    from masquerade.vision.body_features import ColourLayout  # only this looks at bodies
+    from masquerade.vision.features import ColourLayout  # only this looks at bodies
 
     return {f"colours in {n}": ColourLayout(stripes=n).embed for n in (3, 6, 12)}
 

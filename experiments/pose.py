@@ -40,20 +40,22 @@ from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
-from masquerade.networks import picture_crops, simcc
+from masquerade.networks import picture_crops, tiny_vit_pose
 from masquerade.networks.network import Network, network_class
 from masquerade.noise import Noise
 from masquerade.quality.pose import pckh, shares_right
 from masquerade.report import plots
 from masquerade.scores import Success
 from masquerade.training import loop
-from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.feature_dp import FeatureDp
-from masquerade.training.feature_projective import FeatureProjective
-from masquerade.training.featured import Featured
 from masquerade.training.method import Method, planned
-from masquerade.training.projected import Projected
-from masquerade.training.public_features import PublicFeatures
+from masquerade.training.methods import (
+    DpSgd,
+    Featured,
+    FeatureDp,
+    FeatureProjective,
+    Projected,
+    PublicFeatures,
+)
 from masquerade.training.rows import Rows
 from masquerade.training.views import Psi
 
@@ -706,8 +708,10 @@ class PoseTrainer:
                 torch.cat([tail(some) for some in seen[view].split(step)])
                 for view in ("exam", "turned")
             )
-        said = simcc.both_ways(straight, simcc.unmirrored(turned, joints.mirrored(exam.names)))
-        places = simcc.decoded(said, smoothing=tail.head.smoothing).joints.cpu().numpy()
+        said = tiny_vit_pose.both_ways(
+            straight, tiny_vit_pose.unmirrored(turned, joints.mirrored(exam.names))
+        )
+        places = tiny_vit_pose.decoded(said, smoothing=tail.head.smoothing).joints.cpu().numpy()
         found = np.stack([r.back(p) for r, p in zip(exam.regions, places, strict=True)])
         half, tenth = (
             pckh(found, exam.joints, exam.head_px, names=exam.names, share=share).mean / 100

@@ -23,8 +23,8 @@ from masquerade.attacks.rates import bootstrap
 from masquerade.collection import Collection
 from masquerade.datasets.stage import Stage
 from masquerade.io import devices
-from masquerade.report import bars, plots
-from masquerade.vision.place_features import PlaceFeatures
+from masquerade.report import plots
+from masquerade.vision.features import PlaceFeatures
 
 # --- settings
 
@@ -746,7 +746,7 @@ def draw_networks(found: PlaceFound) -> str:
         groups = [[cell.top(name, found.gallery) for cell in cells] for name in names]
         series.append(make_bars(variant, groups))
     axes = plots.Axes(title=f"Top-1 at {table}", x_label="", y_label="Top-1, %")
-    return bars.draw_bars(series, names, axes, limits=(0.0, 100.0))
+    return plots.draw_bars(series, names, axes, limits=(0.0, 100.0))
 
 
 def draw_support(found: PlaceFound) -> str:

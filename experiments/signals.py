@@ -25,9 +25,9 @@ from masquerade.networks.network import normalisation
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.training import learner, loop, student, teach, teachers, votes
-from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.ensemble import Ensemble
 from masquerade.training.learner import Memory
+from masquerade.training.methods import DpSgd
 from masquerade.training.partition import features, step_of, windows_of
 from masquerade.training.worn import labelled_windows, public_windows, read, signal_of
 

@@ -39,11 +39,9 @@ from masquerade.noise import Noise
 from masquerade.publish.collections import signals_of
 from masquerade.report import plots
 from masquerade.training import teachers
-from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.ensemble import Ensemble
+from masquerade.training.methods import DpSgd, Pate, Tempdiff
 from masquerade.training.partition import By
-from masquerade.training.pate import Pate
-from masquerade.training.tempdiff import Tempdiff
 
 # --- presets and settings
 

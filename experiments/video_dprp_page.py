@@ -38,7 +38,7 @@ from experiments.video_dprp_rows import (
 )
 from masquerade import _json
 from masquerade._formatting import shown
-from masquerade.report import bars, plots
+from masquerade.report import plots
 from masquerade.scores import Success
 
 # --- what the tables show
@@ -538,7 +538,7 @@ def draw_plots(found: VideoDprpFound) -> dict[str, str]:
             make_bars("released test", [(row.released or runs).shares for row, runs in own]),
         ]
         axes = plots.Axes(title=TITLES[1], x_label="", y_label="Top-1, %")
-        drawn["video_dprp_1"] = bars.draw_bars(series, [row.spec.line for row, _ in own], axes)
+        drawn["video_dprp_1"] = plots.draw_bars(series, [row.spec.line for row, _ in own], axes)
     for table, label in ((2, "epsilon (unit in the name; replace_one)"), (3, "k"), (4, "b")):
         points = [
             (row.spec.line, row.spec.at, 100 * runs.mean)
@@ -550,13 +550,13 @@ def draw_plots(found: VideoDprpFound) -> dict[str, str]:
             drawn[f"video_dprp_{table}"] = plots.draw_lines(lines, axes)
     if found.timed:
         times = np.array([row.seconds for row in found.timed])
-        seconds = bars.Bars(name="seconds", values=times, spreads=np.full(len(times), math.nan))
+        seconds = plots.Bars(name="seconds", values=times, spreads=np.full(len(times), math.nan))
         axes = plots.Axes(title=TITLES[5], x_label="", y_label="seconds a video")
         names = [
             row.name.partition(",")[0] if "sound" not in row.name else "video_dprp, sound"
             for row in found.timed
         ]
-        drawn["video_dprp_5"] = bars.draw_bars([seconds], names, axes)
+        drawn["video_dprp_5"] = plots.draw_bars([seconds], names, axes)
     return drawn | draw_looks(found.rows)
 
 

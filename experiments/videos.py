@@ -22,11 +22,10 @@ from masquerade.networks.network import Network
 from masquerade.noise import Noise
 from masquerade.recordings import Video
 from masquerade.training import learner, loop
-from masquerade.training.films import Films
 from masquerade.training.learner import Memory
 from masquerade.training.method import Method
 from masquerade.training.plan import TrainingPlan
-from masquerade.training.rows import Rows
+from masquerade.training.rows import Films, Rows
 
 # 20 frames, so that three segments of 16 differ (they begin at frames 0, 2 and 4) and yet show all
 # of an activity that happens once, such as sitting down

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from masquerade.collection import About, Collection, Count, Labels, Medium
-from masquerade.networks.mvit_small import MvitSmall
+from masquerade.networks.network import MvitSmall
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method, train_file
 from masquerade.recordings import Video
-from masquerade.training.model_file import load_model
+from masquerade.training.learner import load_model
 
 torch = pytest.importorskip("torch")
 

@@ -11,7 +11,7 @@ import pytest
 
 from masquerade import joints
 from masquerade.collection import About, Collection, Count, Labels, Medium
-from masquerade.networks.tiny_vit_small import TinyVitSmall
+from masquerade.networks.network import TinyVitSmall
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method, train_file
 from masquerade.recordings import Photo

@@ -19,8 +19,7 @@ from masquerade.ledger.filter import FilterName
 from masquerade.networks.lstm import LstmNetwork
 from masquerade.publish.models import teach_file, train_file
 from masquerade.recordings import Signal
-from masquerade.training.pate import Pate
-from masquerade.training.tempdiff import Tempdiff
+from masquerade.training.methods import Pate, Tempdiff
 
 PERIODS = (20, 10, 5)  # samples, of each class
 

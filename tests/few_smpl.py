@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from masquerade.stage import bodies, inverse, skeleton
+from masquerade.stage import bodies, skeleton
 from masquerade.stage.bodies import AT_SKIN, BONES, Shape
 
 VERTICES = 6890
@@ -145,8 +145,8 @@ def _t_pose(
     for side, letter in ((1.0, "L"), (-1.0, "R")):
         chain = [BONES.index(f"{bone}.{letter}") for bone in ("upperarm01", "lowerarm01", "wrist")]
         for bone, end in ((chain[0], chain[1]), (chain[1], chain[2])):
-            step = inverse.unit(base.heads[end] - base.heads[bone])
-            turns[:, bone] = inverse.swing(step[None], np.array([[side, 0.0, 0.0]]))
+            step = skeleton.unit(base.heads[end] - base.heads[bone])
+            turns[:, bone] = skeleton.swing(step[None], np.array([[side, 0.0, 0.0]]))
         turns[:, chain[2]] = turns[:, chain[1]]
     heads = skeleton.chain(turns, base)[0]
     moved = np.einsum("bij,vbj->vbi", turns[0], points[:, None] - base.heads) + heads

@@ -12,8 +12,8 @@ from masquerade.stage.act import MotionStyle
 from masquerade.stage.bodies import BONES, Shape
 from masquerade.stage.raster import Camera, Light
 from masquerade.stage.skeleton import Posed
-from masquerade.vision.person_tracks import Track
 from masquerade.vision.poses import JOINTS
+from masquerade.vision.tracks import Track
 
 RATE_HZ = 20.0
 CAMERA = Camera(eye=(0.0, -5.0, 1.6), target=(0.0, 0.0, 0.95), fov_deg=40.0, height=240, width=320)

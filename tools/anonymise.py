@@ -26,9 +26,9 @@ from experiments.pages import write_table
 from masquerade import _check
 from masquerade._torch import Tensor, nn, torch
 from masquerade.datasets.stage import Stage
-from masquerade.networks import unet, without_privacy
-from masquerade.networks.convolutions import classifier
+from masquerade.networks import small_networks, without_privacy
 from masquerade.networks.picture_crops import CROP_PX, crop_person, person_square
+from masquerade.networks.small_networks import classifier
 from masquerade.recordings import Video
 from masquerade.result import Answer
 from tools import minimax, run_tool
@@ -104,7 +104,7 @@ def anonymise(plan: Anonymise, films: PublicFilms, progress: Progress) -> dict[s
         bearable=plan.bearable or BEARABLE[plan.task],
     )
     net = minimax.played(contest, learned, where=plan.device, progress=partial(progress, plan.task))
-    unet.save(net, plan.out)
+    small_networks.save(net, plan.out)
     found: dict[str, Any] = {"task": plan.task, "learned": len(learned.frames)}
     found |= {"people": len(set(learned.people.tolist())), "held_out": len(unseen.frames)}
     if plan.runs:
@@ -272,7 +272,9 @@ def seen(films: PublicFilms, redraw: Redraw, *, where: str) -> ReleasedFilms:
         pictures = torch.from_numpy(films.frames[rows]).to(where).permute(0, 1, 4, 2, 3)
         with torch.no_grad():
             drawn = redraw(pictures.flatten(0, 1).float() / 127.5 - 1)
-            drawn = unet.as_levels(drawn).float() / 127.5 - 1  # as bytes are all that is released
+            drawn = (
+                small_networks.as_levels(drawn).float() / 127.5 - 1
+            )  # as bytes are all that is released
             size = (_READ_PX, _READ_PX)
             read = nn.functional.interpolate(
                 drawn, size=size, mode="bilinear", align_corners=False, antialias=True
@@ -280,8 +282,8 @@ def seen(films: PublicFilms, redraw: Redraw, *, where: str) -> ReleasedFilms:
             boxes = torch.from_numpy(films.boxes[rows][:, some]).to(where)
             near = drawn.unflatten(0, pictures.shape[:2])[:, some].flatten(0, 1)
             near = crop_person(near, boxes.flatten(0, 1)).unflatten(0, boxes.shape[:2])
-        small[rows] = unet.as_levels(read).transpose(1, 2).cpu().numpy()
-        crops[rows] = unet.as_levels(near).cpu().numpy()
+        small[rows] = small_networks.as_levels(read).transpose(1, 2).cpu().numpy()
+        crops[rows] = small_networks.as_levels(near).cpu().numpy()
     return ReleasedFilms(films=small, crops=crops, known=films)
 
 

@@ -20,12 +20,12 @@ from masquerade.attacks.attribute_inference import class_mean_average_precision
 from masquerade.collection import Medium
 from masquerade.datasets.stage import Stage
 from masquerade.io import atomic, downloads
-from masquerade.networks import convolutions, without_privacy
+from masquerade.networks import small_networks, without_privacy
 from masquerade.networks.without_privacy import Course, fit, taught_top_1
 from masquerade.networks.without_privacy import Progress as Tick
 from masquerade.result import Answer
 from masquerade.stage import plan, takes
-from masquerade.vision import mobile_networks
+from masquerade.vision import convolutional
 from tools import run_tool
 
 Name = Literal[
@@ -179,7 +179,7 @@ def activity_from_video(progress: Tick) -> dict[str, float]:
     """Top-1 of a 3D network on grey frames and their differences, on people it has not seen."""
     stage = film_stage()
     stage.make(progress=progress)
-    net = convolutions.classifier(
+    net = small_networks.classifier(
         axes=3, channels=2, classes=len(stage.activities), widths=(8, 16, 48, 96)
     )
     course = Course(epochs=14, rate=4e-3, flips=True, shifts=6)
@@ -191,7 +191,7 @@ def activity_from_frame(progress: Tick) -> dict[str, float]:
     """Top-1 of a 2D network that sees one frame, on people it has not seen."""
     stage = film_stage()
     stage.make(progress=progress)
-    net = convolutions.classifier(axes=2, channels=3, classes=len(stage.activities))
+    net = small_networks.classifier(axes=2, channels=3, classes=len(stage.activities))
     course = Course(epochs=10, batch=64, flips=True, shifts=6)
     learned, unseen = _frames(stage, "public", "train", each=4), _frames(stage, "test", each=2)
     return {"top_1": taught_top_1(net, learned, unseen, course=course, progress=progress)}
@@ -201,7 +201,7 @@ def activity_from_background(correlation: float, progress: Tick) -> dict[str, fl
     """Top-1 of a 2D network that sees the empty place alone."""
     stage = film_stage(correlation=correlation)
     learned, unseen = _places(stage, progress, "public", "train"), _places(stage, progress, "test")
-    net = convolutions.classifier(axes=2, channels=3, classes=len(stage.activities))
+    net = small_networks.classifier(axes=2, channels=3, classes=len(stage.activities))
     course = Course(epochs=20, batch=64, shifts=6)
     top_1 = taught_top_1(net, learned, unseen, course=course, progress=progress)
     return {"top_1": top_1, "chance": 1 / len(stage.activities), "correlation": correlation}
@@ -265,7 +265,7 @@ def subject_from_video(progress: Tick) -> dict[str, float]:
     people, _, names = _crops(stage, "public", "train")
     known = sorted(set(names))
     targets = np.array([known.index(name) for name in names])
-    net = convolutions.classifier(axes=2, channels=3, classes=len(known))
+    net = small_networks.classifier(axes=2, channels=3, classes=len(known))
     course = Course(epochs=12, batch=64, flips=True, shifts=3)
     fit(net, people, targets, course=course, progress=progress)
     others, _, whose = _crops(stage, "test")
@@ -304,7 +304,7 @@ def attributes_from_video(progress: Tick) -> dict[str, float]:
     people, labels, _ = _crops(stage, "public", "train", size=_LARGE)
     values = [(key, value) for key in ATTRIBUTES for value in sorted({one[key] for one in labels})]
     targets = _asked(labels, values)
-    net = convolutions.classifier(axes=2, channels=3, classes=len(values))
+    net = small_networks.classifier(axes=2, channels=3, classes=len(values))
     course = Course(epochs=10, flips=True, shifts=4)
     fit(net, people, targets, course=course, progress=progress, loss=without_privacy.binary)
     others, wanted, _ = _crops(stage, "test", size=_LARGE)
@@ -331,11 +331,11 @@ def pose_from_photo(progress: Tick) -> dict[str, float]:
     stage.make(progress=progress)
     images, joints, _ = _photos(stage, "public", "train")
     unseen, right, heads = _photos(stage, "test")
-    net = convolutions.PoseNet(len(stage.joint_names))
+    net = small_networks.PoseNet(len(stage.joint_names))
     course = Course(epochs=12)
-    fit(net, images, joints, course=course, progress=progress, loss=convolutions.heat_loss)
+    fit(net, images, joints, course=course, progress=progress, loss=small_networks.heat_loss)
     maps = without_privacy.predict(net, unseen)
-    apart = np.linalg.norm(convolutions.joints_of(torch.from_numpy(maps)).numpy() - right, axis=2)
+    apart = np.linalg.norm(small_networks.joints_of(torch.from_numpy(maps)).numpy() - right, axis=2)
     inside = ((right >= 0) & (right <= 1)).all(axis=2)
     hit = apart < 0.5 * heads[:, None]
     return {"pckh": float(100 * hit[inside].mean())}
@@ -396,8 +396,8 @@ def place_from_photo(progress: Tick) -> dict[str, float]:
         progress(number + 1, len(jobs))
     images, where = np.stack(pictures), np.array([place for place, _ in jobs])
     known = np.isin([view for _, view in jobs], _KNOWN_VIEWS)
-    net = mobile_networks.load(downloads.fetch("efficientnet_lite0"))
-    features = mobile_networks.embed(images, net=net)
+    net = convolutional.load(downloads.fetch("efficientnet_lite0"))
+    features = convolutional.embed(images, net=net)
     rows = np.linspace(0, images.shape[1], 9)[:-1].astype(int)
     small = np.add.reduceat(np.add.reduceat(images.astype(float), rows, 1), rows, 2)
     thumbs = [small.reshape(len(small), -1), _standard(small).reshape(len(small), -1)]
@@ -430,7 +430,7 @@ def activity_from_wrist(progress: Tick) -> dict[str, float]:
     unseen, right = _windows(stage, "test")
     middle, spread = inputs.mean(axis=(0, 2)), inputs.std(axis=(0, 2))
     inputs, unseen = ((each - middle[:, None]) / spread[:, None] for each in (inputs, unseen))
-    net = convolutions.classifier(
+    net = small_networks.classifier(
         axes=1, channels=_WRIST, classes=len(stage.activities), widths=(32, 64, 128)
     )
     learned, tested, course = (inputs, targets), (unseen, right), Course(epochs=20, batch=64)

@@ -14,15 +14,15 @@ from experiments.engine import Progress, hide_progress, show_progress
 from experiments.pages import write_table
 from masquerade import catalog
 from masquerade._formatting import shown as rounded
-from masquerade.demo import pictures
-from masquerade.demo.pictures import ZOOM
+from masquerade.demo import films
+from masquerade.demo.films import ZOOM
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Guarantee
 from masquerade.io import atomic
 from masquerade.mechanism import Mechanism
 from masquerade.mechanisms.expected_view import Sight, expect
 from masquerade.progress import waiting
-from masquerade.publish import sheets
+from masquerade.publish import collections
 from masquerade.publish.recording import make_mechanism, release_value
 from masquerade.quality import picture
 from masquerade.quality.picture import PictureQuality
@@ -126,7 +126,7 @@ def show(entry: Entry, video: Video, folder: Path) -> Shown:
     released = done.value
     assert isinstance(released, Video)
     middle = len(video.frames) // 2
-    data = pictures.join_frames(video.frames[middle], released.frames[middle])
+    data = films.join_frames(video.frames[middle], released.frames[middle])
     atomic.write_whole(folder / entry.file, data)
     return Shown(
         entry=entry,
@@ -192,8 +192,8 @@ figures](attacks/mechanisms.md) have a page. The noise is live, so every run dif
 the two videos with
 
 ```sh
-python -c "from masquerade.demo.pictures import *; write_clip('clip.mp4')"
-python -c "from masquerade.demo.pictures import *; write_clip('portrait.mp4', make_portrait())"
+python -c "from masquerade.demo.films import *; write_clip('clip.mp4')"
+python -c "from masquerade.demo.films import *; write_clip('portrait.mp4', make_portrait())"
 ```"""
 
 _LEFT_OUT = (
@@ -239,7 +239,7 @@ def _section(shown: Shown, folder: str, kept: Mapping[str, str]) -> list[str]:
 
 def build(folder: Path, progress: Progress = hide_progress) -> list[Shown]:
     """Write every picture into a folder."""
-    videos = {"clip": pictures.make_clip(), "portrait": pictures.make_portrait()}
+    videos = {"clip": films.make_clip(), "portrait": films.make_portrait()}
     found: list[Shown] = []
     for entry in entries():
         found.append(show(entry, videos[entry.source], folder))
@@ -285,9 +285,9 @@ def write_stage(folder: Path) -> list[Path]:
     """Draw the pictures of Stage that stand in the docs, and a film."""
     folder.mkdir(parents=True, exist_ok=True)
     with waiting("drawing people", seconds=30):
-        files = {name: text.encode() for name, text in pictures.draw_sheets().items()}
-        shown = [pictures.make_clip(index) for index in sheets.pick(pictures.FILM, 12)]
-        files["film.mp4"] = sheets.film(shown)
+        files = {name: text.encode() for name, text in films.draw_sheets().items()}
+        shown = [films.make_clip(index) for index in collections.pick(films.FILM, 12)]
+        files["film.mp4"] = collections.film(shown)
     for name, data in files.items():
         atomic.write_whole(folder / name, data)
     return [folder / name for name in files]

@@ -24,9 +24,8 @@ import numpy as np
 
 from masquerade._torch import Tensor, nn, torch
 from masquerade.networks import mvit_layers
-from masquerade.networks.convolutions import classifier
 from masquerade.networks.picture_crops import crop_person
-from masquerade.networks.unet import UNet
+from masquerade.networks.small_networks import UNet, classifier
 
 Progress = Callable[[int, int], None]
 

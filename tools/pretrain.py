@@ -28,7 +28,6 @@ from masquerade.io import atomic
 from masquerade.networks import (
     mvit_layers,
     picture_crops,
-    simcc,
     tiny_vit_pose,
     weight_files,
     without_privacy,
@@ -412,7 +411,7 @@ def tested_pckh(
         ]
         crops = picture_crops.as_inputs(np.stack(shown)).to(device)
         said = tiny_vit_pose.answers(net, crops, is_flipped=True, batch=64)
-        points = simcc.decoded(said, smoothing=3.0).joints.cpu().numpy()
+        points = tiny_vit_pose.decoded(said, smoothing=3.0).joints.cpu().numpy()
         found += [region.back(one) for region, one in zip(regions, points, strict=True)]
     return pckh(np.stack(found), album.joints, album.head_px, names=names, share=share).mean
 

@@ -13,8 +13,7 @@ from prv_accountant import PRVAccountant
 from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
 
 from masquerade.accounting import calibrate, epsilon, revealed_delta, revealed_epsilon
-from masquerade.accounting.calibrate import sampled_gaussian
-from masquerade.accounting.compose import gaussian_mu_of
+from masquerade.accounting.compose import gaussian_mu_of, sampled_gaussian
 from masquerade.accounting.losses import UnsupportedEvent
 from masquerade.accounting.verdict import renyi_epsilon
 from masquerade.events import (

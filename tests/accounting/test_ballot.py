@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from masquerade.accounting import epsilon, votes
-from masquerade.audits.confident_votes import ConfidentVotes
+from masquerade.audits.vote_games import ConfidentVotes
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise, to_grid
 from masquerade.publish.audits import audit_game

@@ -8,7 +8,7 @@ from dp_accounting.pld import privacy_loss_distribution as distributions
 from scipy.stats import binom
 
 from masquerade.accounting import epsilon
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.accounting.group import group_event
 from masquerade.events import GaussianDpEvent, LaplaceDpEvent
 from masquerade.guarantee import Relation

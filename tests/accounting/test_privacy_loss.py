@@ -16,7 +16,7 @@ from scipy.stats import norm
 from conftest import Run
 from masquerade._formatting import up_decimals
 from masquerade.accounting import calibrate, epsilon, revealed_epsilon
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.accounting.losses import Laplace, Pair
 from masquerade.accounting.power import false_negative_rate
 from masquerade.accounting.tilted import Sum

@@ -13,10 +13,12 @@ from scipy.stats import chi
 
 from experiments.papers import write_page
 from masquerade.accounting import votes
-from masquerade.accounting.published.feature_projective import FeatureProjectiveClaim
-from masquerade.accounting.published.mask_dp import MaskDpClaim
-from masquerade.accounting.published.tempdiff import TempdiffClaim
-from masquerade.accounting.published.video_dprp import VideoDprpClaim
+from masquerade.accounting.published import (
+    FeatureProjectiveClaim,
+    MaskDpClaim,
+    TempdiffClaim,
+    VideoDprpClaim,
+)
 from masquerade.accounting.verdict import Verdict
 from masquerade.tradeoff import gaussian_delta, gaussian_epsilon
 

@@ -16,8 +16,8 @@ from scipy.stats import binom, norm
 
 from masquerade._formatting import up_decimals
 from masquerade.accounting import epsilon, votes
-from masquerade.accounting.divergence import renyi_divergence
 from masquerade.accounting.losses import UnsupportedEvent
+from masquerade.accounting.tilted import renyi_divergence
 from masquerade.accounting.votes import Terms, scale_for
 from masquerade.events import (
     BoundedRangeDpEvent,

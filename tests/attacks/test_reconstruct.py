@@ -11,7 +11,7 @@ from masquerade.attacks.attack import Case, Each, Recording, Released, silent
 from masquerade.attacks.reconstruct import Reconstruct, explained, psnr, ssim
 from masquerade.errors import BadInput
 from masquerade.mechanism import Mechanism, arrays_of
-from masquerade.mechanisms.blur import Blur
+from masquerade.mechanisms.filters import Blur
 from masquerade.mechanisms.gaussian_noise import GaussianNoise
 from masquerade.noise import Noise
 from masquerade.quality.picture import frame_ssim

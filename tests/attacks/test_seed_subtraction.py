@@ -15,7 +15,7 @@ from masquerade.attacks.seed_subtraction import (
 )
 from masquerade.errors import BadInput
 from masquerade.mechanism import Mechanism
-from masquerade.mechanisms.blur import Blur
+from masquerade.mechanisms.filters import Blur
 from masquerade.mechanisms.gaussian_noise import GaussianNoise
 from masquerade.mechanisms.pooled_gaussian import PooledGaussian
 from masquerade.noise import Noise, folder_seed

@@ -14,7 +14,7 @@ from scipy.stats import binomtest, norm
 
 from masquerade import Scores
 from masquerade.accounting import epsilon
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.accounting.power import false_negative_rate
 from masquerade.audits.bounds import (
     clopper_pearson,
@@ -24,9 +24,8 @@ from masquerade.audits.bounds import (
     upper_rate,
 )
 from masquerade.audits.game import MechanismGame, trained
-from masquerade.audits.gnmax_votes import GnmaxVotes
-from masquerade.audits.mask_dp_batches import MaskDpBatches
-from masquerade.audits.video_dprp_value import VideoDprpValue
+from masquerade.audits.paper_games import MaskDpBatches, VideoDprpValue
+from masquerade.audits.vote_games import GnmaxVotes
 from masquerade.cli.audit import find_trials, in_form
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.accounting.power import coin_curve
 from masquerade.audits import canaries
 from masquerade.audits.canaries import (
@@ -23,7 +23,6 @@ from masquerade.audits.canaries import (
     sing,
     sing_again,
 )
-from masquerade.audits.canary_votes import VoteCanary
 from masquerade.audits.one_run import (
     SHARES,
     Likelihood,
@@ -33,6 +32,7 @@ from masquerade.audits.one_run import (
     one_run_coins,
     tossed,
 )
+from masquerade.audits.vote_games import VoteCanary
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.publish.audits import audit_game

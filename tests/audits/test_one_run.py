@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.stats import norm
 
 from masquerade import Scores
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.accounting.power import coin_curve, false_negative_rate, tradeoff_curve
 from masquerade.audits.bounds import confidence_each, least
 from masquerade.audits.one_run import (

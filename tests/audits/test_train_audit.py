@@ -14,14 +14,14 @@ from scipy.stats import binomtest, chi2, kstest, norm
 
 from masquerade.accounting.compose import epsilon
 from masquerade.audits.bounds import clopper_pearson, poisson_tradeoff
-from masquerade.audits.mask_dp_batches import MaskDpBatches
+from masquerade.audits.paper_games import MaskDpBatches
 from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.scores import Scores
 from masquerade.training import loop, step
 from masquerade.training.loop import Workload
-from masquerade.training.mask_dp import MaskDp
 from masquerade.training.method import Method
+from masquerade.training.methods import MaskDp
 from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 

@@ -15,9 +15,9 @@ from masquerade.avatars import body, lift, pose
 from masquerade.avatars.body import StandIn
 from masquerade.joints import JOINTS
 from masquerade.stage import bodies, figure
-from masquerade.stage.inverse import POINTS
 from masquerade.stage.raster import Camera
-from masquerade.vision.person_tracks import Track
+from masquerade.stage.skeleton import POINTS
+from masquerade.vision.tracks import Track
 
 HZ = few.RATE_HZ
 NAMES = [name for name in POINTS if name in JOINTS]

@@ -12,7 +12,7 @@ import pytest
 from scipy import ndimage
 
 from few_avatars import masks_of, staged, studied
-from masquerade.avatars import inpaint, outline, segment
+from masquerade.avatars import inpaint, segment
 from masquerade.avatars.avatar import Avatar
 from masquerade.avatars.inpaint import painted
 from masquerade.avatars.plates import Aligner, Plates
@@ -83,9 +83,9 @@ def test_a_pixel_that_is_a_persons_before_and_after_is_a_persons() -> None:
 @pytest.mark.parametrize("blend", [0, 1, 3])
 def test_a_mask_is_soft_only_outside_of_what_it_grew_to(blend: int) -> None:
     mask = box(40, 50, 60, 70)
-    soft = outline.edged(mask, grow_px=2, blend_px=blend)
-    assert (soft.alpha[outline.grown(mask, 2)] == 1).all()
-    assert np.array_equal(soft.q, outline.grown(mask, 2 + 2 * blend))
+    soft = segment.edged(mask, grow_px=2, blend_px=blend)
+    assert (soft.alpha[segment.grown(mask, 2)] == 1).all()
+    assert np.array_equal(soft.q, segment.grown(mask, 2 + 2 * blend))
     assert (soft.alpha[~soft.q] == 0).all() and (soft.alpha >= 0).all()
 
 
@@ -110,7 +110,7 @@ def emptied(frames: np.ndarray, masks: np.ndarray) -> np.ndarray:
         plates.add(frame, mask, placed[-1])
     plates.finish()
     with closing(plates):
-        soft = [outline.edged(mask, grow_px=1, blend_px=1) for mask in masks]
+        soft = [segment.edged(mask, grow_px=1, blend_px=1) for mask in masks]
         places = [plates.view(at)[0].copy() for at in placed]
         return np.stack(list(map(inpaint.emptied, frames, places, soft)))
 
@@ -120,7 +120,7 @@ def test_behind_somebody_stands_what_other_frames_saw() -> None:
     frames, masks = walking(place)
     out = emptied(frames, masks)
     assert np.abs(out.astype(int) - place).max() <= 3
-    grown = np.stack([outline.grown(mask, 3) for mask in masks])
+    grown = np.stack([segment.grown(mask, 3) for mask in masks])
     assert np.array_equal(out[~grown], frames[~grown])
 
 
@@ -205,11 +205,11 @@ def test_nothing_outside_of_what_was_drawn_changes_and_the_sure_part_is_the_draw
     alpha = np.zeros(SIZE, np.float32)
     alpha[20:60, 30:50], alpha[60:62, 30:50] = 1, 0.4
     image = np.where(alpha[..., None] > 0, drawn, behind)
-    done = outline.merged(behind, image, alpha, blend_px=2)
+    done = segment.merged(behind, image, alpha, blend_px=2)
     assert np.array_equal(done.image[~done.r], behind[~done.r]) and done.r.sum() == 42 * 20
     assert (done.image[done.eroded_r] == 250).all()
     assert np.array_equal(done.eroded_r, box(22, 58, 32, 48))
-    nobody = outline.merged(behind, behind, np.zeros(SIZE, np.float32), blend_px=2)
+    nobody = segment.merged(behind, behind, np.zeros(SIZE, np.float32), blend_px=2)
     assert np.array_equal(nobody.image, behind) and not nobody.r.any()
 
 
@@ -312,7 +312,7 @@ def test_a_users_network_removes_people(crossing: StagedFilm, tmp_path: Path) ->
     study, out = studied(Avatar(inpaint_module=str(path)), frames)
     with closing(study):
         masks = masks_of(study, frames.shape)
-    core = outline.shrunk((masks["q"] & ~masks["r"])[0], 6)
+    core = segment.shrunk((masks["q"] & ~masks["r"])[0], 6)
     assert core.any() and (out[0][core] == 9).mean() > 0.9
 
 

@@ -11,10 +11,10 @@ pytest.importorskip("ai_edge_litert")
 pytest.importorskip("cv2")
 
 import few_tracks as few
-from masquerade.avatars import body, gait, lift, pose
+from masquerade.avatars import body, lift, pose
 from masquerade.stage.act import MotionStyle
-from masquerade.stage.inverse import POINTS
-from masquerade.vision.person_tracks import Track
+from masquerade.stage.skeleton import POINTS
+from masquerade.vision.tracks import Track
 
 HZ = few.RATE_HZ
 CAMERA = replace(few.CAMERA, eye=(0.0, -7.0, 1.8), fov_deg=50.0)
@@ -59,8 +59,8 @@ def beat(points: np.ndarray) -> float:
 
 def test_path_and_phase_are_kept_and_manner_is_not() -> None:
     own = [points_of(walker(style)) for style in STYLES]
-    public = [gait.public(*each, rate_hz=HZ) for each in own]
-    uniform = [gait.public(*each, rate_hz=HZ, is_uniform=True) for each in own]
+    public = [body.public(*each, rate_hz=HZ) for each in own]
+    uniform = [body.public(*each, rate_hz=HZ, is_uniform=True) for each in own]
     beats = [[beat(each) for each, _ in both] for both in (public, uniform)]
     assert abs(np.subtract(*beats[0])) > 0.15 > 0.05 > abs(np.subtract(*beats[1]))
     for (before, _), (after, _) in zip(own, public, strict=True):
@@ -78,7 +78,7 @@ def test_path_and_phase_are_kept_and_manner_is_not() -> None:
 def test_who_does_not_walk_moves_as_before() -> None:
     for activity in ("wave", "sit_down"):
         points, stands = points_of(walker(MotionStyle(), activity))
-        after, still = gait.public(points, stands, rate_hz=HZ)
+        after, still = body.public(points, stands, rate_hz=HZ)
         assert np.array_equal(points, after) and np.array_equal(stands, still)
 
 

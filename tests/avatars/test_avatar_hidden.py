@@ -13,11 +13,11 @@ import pytest
 from few_avatars import masks_of, staged, studied
 from masquerade.avatars import study
 from masquerade.avatars.avatar import Avatar
-from masquerade.avatars.outline import hidden_legs, shown_faces
+from masquerade.avatars.segment import hidden_legs, shown_faces
 from masquerade.datasets.stage import Stage
 from masquerade.stage.bodies import BONES, Model
-from masquerade.vision.person_tracks import Track
 from masquerade.vision.poses import JOINTS
+from masquerade.vision.tracks import Track
 
 HZ = 10.0
 SIZE = (120, 100)

@@ -14,8 +14,8 @@ import few_tracks as few
 from masquerade.avatars import body, lift, pose
 from masquerade.stage.bodies import BONES
 from masquerade.stage.raster import Camera
-from masquerade.vision.person_tracks import Track
 from masquerade.vision.poses import JOINTS
+from masquerade.vision.tracks import Track
 
 SLOW_HZ = 10.0
 WRIST = JOINTS.index("right_wrist")

@@ -15,8 +15,8 @@ import few_tracks as few
 from masquerade.avatars import pose
 from masquerade.errors import BadInput
 from masquerade.io import downloads
-from masquerade.vision.person_tracks import Track
 from masquerade.vision.poses import JOINTS, NETWORKS, PoseLandmarks
+from masquerade.vision.tracks import Track
 
 HZ = few.RATE_HZ
 
@@ -173,7 +173,7 @@ def test_what_flashes_up_or_is_doubtful_or_no_body_is_nobody() -> None:
 
 OWN = """
 import numpy as np
-from masquerade.vision.person_tracks import Track
+from masquerade.vision.tracks import Track
 
 def people(frames, rate_hz):
     count = sum(1 for _ in frames)

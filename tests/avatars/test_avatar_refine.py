@@ -18,11 +18,11 @@ pytest.importorskip("cv2")
 
 import few_tracks as few
 import tiny_diffusion as tiny
-from masquerade.avatars import diffusion, refine, render
+from masquerade.avatars import diffusion, render
 from masquerade.avatars.avatar import Avatar
 from masquerade.avatars.body import StandIn
 from masquerade.avatars.diffusion import averaged, frame_sets, shares
-from masquerade.avatars.outline import merged
+from masquerade.avatars.segment import merged
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.joints import JOINTS
 from masquerade.noise import Noise
@@ -49,7 +49,9 @@ def made(*, seconds: float = 0.3, start: int = 0, at: tuple[float, float] = (0, 
 
 
 def drawn(figures: list[StandIn], number: int, place: np.ndarray = PLACE) -> render.Rendered:
-    return render.drawn(figures, number, place, camera=CAMERA, light=few.LIGHT, shadow=True)
+    return render.render_figures(
+        figures, number, place, camera=CAMERA, light=few.LIGHT, shadow=True
+    )
 
 
 # Sets of frames.
@@ -112,7 +114,7 @@ def test_a_crop_moves_smoothly_and_holds_all_joints() -> None:
     rng = np.random.default_rng(2)
     way = np.cumsum(rng.normal(0, 6, (80, 1, 2)), axis=0) + 400
     seen = np.concatenate([way + rng.normal(0, 60, (80, 17, 2)), np.full((80, 17, 1), 4.0)], axis=2)
-    boxes = refine.tubelet(seen, (800, 800))
+    boxes = render.tubelet(seen, (800, 800))
     low, high = boxes[:, None, :2], boxes[:, None, :2] + boxes[:, None, 2:]
     assert ((seen[..., :2] > low) & (seen[..., :2] < high)).all()
     tight = np.abs(np.diff(np.ptp(seen[..., :2], axis=1).max(axis=1))).mean()
@@ -121,9 +123,9 @@ def test_a_crop_moves_smoothly_and_holds_all_joints() -> None:
 
 def test_a_crop_exists_of_somebody_behind_the_camera_or_seen_for_one_frame() -> None:
     seen = np.full((1, len(JOINTS), 3), (50.0, 60.0, -1.0))
-    assert np.isfinite(refine.tubelet(seen, (100, 200))).all()
+    assert np.isfinite(render.tubelet(seen, (100, 200))).all()
     seen[..., :] = 1e7, -1e7, 3.0
-    left, top, side = refine.tubelet(seen, (100, 200))[0]
+    left, top, side = render.tubelet(seen, (100, 200))[0]
     assert np.abs([left, top]).max() < 500 and side >= 32
 
 
@@ -131,9 +133,9 @@ def test_a_face_is_drawn_unless_it_is_turned_away() -> None:
     joints = np.full((len(JOINTS), 3), (32.0, 32.0, 4.0))
     ears = [JOINTS.index("left_ear"), JOINTS.index("right_ear")]
     joints[ears, 2] = 4.1
-    assert all(picture.any() for picture in refine.guides(joints, 64))
+    assert all(picture.any() for picture in render.guides(joints, 64))
     joints[ears, 2] = 3.9
-    pose, face = refine.guides(joints, 64)
+    pose, face = render.guides(joints, 64)
     assert pose.any() and not face.any()
 
 
@@ -150,9 +152,9 @@ class Fixed:
         return [np.full((64, 64, 3), (250, 0, 250), np.uint8)] * count
 
 
-def refined(nets: object, figures: list[StandIn]) -> refine.Refined:
+def refined(nets: object, figures: list[StandIn]) -> render.Refined:
     rng = np.random.default_rng(3)
-    return refine.Refined(nets, figures, camera=CAMERA, light=few.LIGHT, rng=rng)  # type: ignore[arg-type]
+    return render.Refined(nets, figures, camera=CAMERA, light=few.LIGHT, rng=rng)  # type: ignore[arg-type]
 
 
 def test_nothing_changes_but_pixels_that_are_wholly_a_figures() -> None:

@@ -38,7 +38,9 @@ def made(*, at: tuple[float, float] = (0.0, 0.0), start: int = 2) -> StandIn:
 
 
 def drawn(*figures: StandIn, number: int = 3, shadow: bool = False) -> render.Rendered:
-    return render.drawn(figures, number, PLACE, camera=CAMERA, light=few.LIGHT, shadow=shadow)
+    return render.render_figures(
+        figures, number, PLACE, camera=CAMERA, light=few.LIGHT, shadow=shadow
+    )
 
 
 def test_only_what_a_figure_covers_changes() -> None:
@@ -56,7 +58,7 @@ def test_only_what_a_figure_covers_changes() -> None:
 def test_what_is_wholly_covered_owes_nothing_to_the_background() -> None:
     one = made()
     first = drawn(one)
-    other = render.drawn([one], 3, 255 - PLACE, camera=CAMERA, light=few.LIGHT)
+    other = render.render_figures([one], 3, 255 - PLACE, camera=CAMERA, light=few.LIGHT)
     assert np.array_equal(first.alpha, other.alpha)
     assert np.array_equal(first.image[first.alpha == 1], other.image[first.alpha == 1])
 
@@ -129,4 +131,4 @@ def test_numba_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_background_of_another_size_is_refused() -> None:
     light = Light(towards=(0.0, 0.0, 1.0), colour=(1.0, 1.0, 1.0), ambient=0.5)
     with pytest.raises(ValueError, match="120 x 160"):
-        render.drawn([], 0, PLACE[:50], camera=CAMERA, light=light)
+        render.render_figures([], 0, PLACE[:50], camera=CAMERA, light=light)

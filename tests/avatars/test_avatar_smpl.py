@@ -17,7 +17,7 @@ from test_avatar_film import crossing, masks_of, studied, world  # noqa: F401
 
 import few_smpl
 import few_tracks as few
-from masquerade.avatars import body, refine, render
+from masquerade.avatars import body, render
 from masquerade.avatars.avatar import Avatar
 from masquerade.errors import BadInput
 from masquerade.noise import Noise
@@ -76,12 +76,12 @@ def test_figures_of_two_models_are_drawn_together_and_refined(file: Path) -> Non
         for model in (smpl.load(file), None)
     ]
     place = np.full((camera.height, camera.width, 3), 90, np.uint8)
-    alone = [render.drawn([one], 5, place, camera=camera, light=few.LIGHT) for one in both]
-    whole = render.drawn(both, 5, place, camera=camera, light=few.LIGHT)
+    alone = [render.render_figures([one], 5, place, camera=camera, light=few.LIGHT) for one in both]
+    whole = render.render_figures(both, 5, place, camera=camera, light=few.LIGHT)
     assert ((whole.alpha > 0) == ((alone[0].alpha > 0) | (alone[1].alpha > 0))).all()
     assert set(np.unique(whole.owner)) == {-1, 0, 1}
     joints = figure.joints_3d(both[0].person.model, both[0].person, both[0].posed)
-    assert np.isfinite(refine.tubelet(camera.see(joints), place.shape[:2])).all()
+    assert np.isfinite(render.tubelet(camera.see(joints), place.shape[:2])).all()
 
 
 def test_a_film_is_released_with_a_users_bodies(crossing: StagedFilm, file: Path) -> None:  # noqa: F811

@@ -13,9 +13,9 @@ from scipy import ndimage
 
 from few_avatars import staged
 from masquerade.avatars import watch
-from masquerade.avatars.outline import shrunk
+from masquerade.avatars.segment import shrunk
 from masquerade.datasets.stage import Stage
-from masquerade.vision.person_segmenter import PersonSegmenter
+from masquerade.vision.person_detector import PersonSegmenter
 from masquerade.vision.poses import PoseLandmarks, half_trusted
 
 SIZE = (96, 128)

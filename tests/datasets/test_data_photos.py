@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from masquerade.datasets.coco_keypoints import CocoKeypoints
-from masquerade.datasets.human_art import HumanArt
+from masquerade.datasets.coco_pose import CocoKeypoints, HumanArt
 from masquerade.datasets.mpii import Mpii
 from masquerade.datasets.vispr import ATTRIBUTES, SEVEN, Vispr
 from masquerade.errors import BadInput

@@ -14,9 +14,8 @@ import pytest
 import video_files as maker
 from masquerade.collection import Collection
 from masquerade.datasets.folder import Folder
-from masquerade.datasets.hmdb51 import HMDB51
+from masquerade.datasets.hmdb51 import HMDB51, PAHMDB51
 from masquerade.datasets.ntu_rgbd import NtuRgbd
-from masquerade.datasets.pa_hmdb51 import PAHMDB51
 from masquerade.datasets.recording_files import VideoFiles
 from masquerade.datasets.toyota_smarthome import ToyotaSmarthome
 from masquerade.datasets.ucf101 import UCF101

@@ -11,9 +11,8 @@ import pytest
 from test_data_videos import hmdb, ntu, pa_hmdb, put, say, skeleton, toyota, ucf
 
 from masquerade.datasets.folder import Folder
-from masquerade.datasets.hmdb51 import HMDB51, labels_of
+from masquerade.datasets.hmdb51 import HMDB51, PAHMDB51, labels_of
 from masquerade.datasets.ntu_rgbd import NtuRgbd, read_skeleton
-from masquerade.datasets.pa_hmdb51 import PAHMDB51
 from masquerade.datasets.recording_files import VideoFiles
 from masquerade.datasets.toyota_smarthome import ToyotaSmarthome
 from masquerade.datasets.ucf101 import UCF101

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from masquerade import catalog
-from masquerade.demo.chapter import SYSTEMS
+from masquerade.demo.steps import SYSTEMS
 from masquerade.io.video import read
 from masquerade.report import page, plots
 

@@ -34,7 +34,7 @@ from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo
 from masquerade.scores import Success
-from masquerade.training.feature_projective import FeatureProjective
+from masquerade.training.methods import FeatureProjective
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -18,7 +18,7 @@ from experiments.engine import Journal, Run
 from experiments.video_dprp import VideoDprpSettings
 from experiments.video_dprp_rows import Looks, ResultRow, RowPromise, Spec
 from masquerade.datasets.stage import Stage
-from masquerade.mechanisms.mosaic import Mosaic
+from masquerade.mechanisms.filters import Mosaic
 from masquerade.scores import Attacked, Success
 from video_dprp_rows import find, made_up
 

@@ -28,7 +28,7 @@ from masquerade.collection import Labels
 from masquerade.errors import BadInput, MissingExtra
 from masquerade.guarantee import Unit, UnitName
 from masquerade.mechanism import Heuristic, Streams
-from masquerade.mechanisms.mosaic import Mosaic
+from masquerade.mechanisms.filters import Mosaic
 from masquerade.recordings import Video
 from masquerade.training.plan import TrainingPlan
 from video_dprp_rows import CHOICES, find

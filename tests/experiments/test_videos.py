@@ -14,7 +14,7 @@ from experiments.videos import Features
 from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.datasets.stage import Stage
 from masquerade.errors import BadInput
-from masquerade.networks.mvit_small import MvitSmall
+from masquerade.networks.network import MvitSmall
 from masquerade.recordings import Video
 
 torch = pytest.importorskip("torch")

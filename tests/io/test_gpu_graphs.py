@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.io import devices
-from masquerade.io.devices import gaussian
+from masquerade.io import device_graphs, devices
+from masquerade.io.device_graphs import gaussian
 from masquerade.noise import Noise
 from masquerade.noise.source import Reserved
 
@@ -27,13 +27,13 @@ def captures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Arrays are torch's, and work is captured."""
     if request.param == "GPU" and not torch.cuda.is_available():
         pytest.skip("no GPU")
-    devices._known().clear()
+    device_graphs._known().clear()
     if request.param == "stand-in":
         stand_in(monkeypatch)
     token = devices._CHOSEN.set("cuda" if request.param == "GPU" else "cpu:0")
     yield
     devices._CHOSEN.reset(token)
-    devices._known().clear()
+    device_graphs._known().clear()
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,8 +57,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
         return replay, out
 
     monkeypatch.setattr(devices, "Reserved", Listed)
-    monkeypatch.setattr(devices, "_record", record)
-    monkeypatch.setattr(devices, "_can_capture", lambda: True)
+    monkeypatch.setattr(device_graphs, "_record", record)
+    monkeypatch.setattr(device_graphs, "_can_capture", lambda: True)
 
 
 STEPS = np.arange(6.0)
@@ -74,7 +74,7 @@ def numbers(seed: int) -> np.ndarray:
 
 
 def done(work: devices.Work, seed: int, noise: Noise, key: str = "key") -> list[np.ndarray]:
-    made = devices.replayed(key, work, devices.send(numbers(seed)), noise)
+    made = device_graphs.replayed(key, work, devices.send(numbers(seed)), noise)
     return [devices.fetch(array) for array in made]
 
 
@@ -84,13 +84,13 @@ def test_what_is_replayed_is_what_would_be_computed(captures: None) -> None:
         whole, total = done(noisy_sum, call, noise)
         assert np.array_equal(whole, numbers(call) * STEPS + plain.gaussian(2.0, (4, 6)))
         assert np.array_equal(total, numbers(call).sum(0))
-        assert devices.is_captured("key") == (call >= 2)
+        assert device_graphs.is_captured("key") == (call >= 2)
 
 
 def test_two_replays_never_have_the_same_noise(captures: None) -> None:
     noise = Noise()
     seen = [done(noisy_sum, 0, noise)[0] - numbers(0) * STEPS for _ in range(6)]
-    assert devices.is_captured("key")
+    assert device_graphs.is_captured("key")
     values = np.stack([each.reshape(-1) for each in seen])  # (6, 24): 144 fine-grained numbers
     assert len(np.unique(values)) > 140
     assert np.abs(np.corrcoef(values) - np.eye(6)).max() < 0.9
@@ -100,7 +100,7 @@ def test_what_was_returned_stays_as_it_is(captures: None) -> None:
     noise = Noise(seed=2)
     for _ in range(3):
         done(noisy_sum, 0, noise)
-    first = devices.replayed("key", noisy_sum, devices.send(numbers(1)), noise)
+    first = device_graphs.replayed("key", noisy_sum, devices.send(numbers(1)), noise)
     before = [devices.fetch(array).copy() for array in first]
     done(noisy_sum, 2, noise)
     assert all(np.array_equal(a, devices.fetch(b)) for a, b in zip(before, first, strict=True))
@@ -143,7 +143,7 @@ def test_work_that_cannot_be_captured_is_computed_as_ever(
         own = numbers(call).max() if shift is None else shift
         expected = numbers(call) + own + plain.gaussian(2.0, (4, 6))
         assert np.array_equal(done(work, call, noise)[0], expected)
-    assert not devices.is_captured("key")
+    assert not device_graphs.is_captured("key")
 
 
 def test_other_shapes_and_keys_are_other_work(captures: None) -> None:
@@ -152,11 +152,11 @@ def test_other_shapes_and_keys_are_other_work(captures: None) -> None:
 
     for size in (3, 5, 3, 5, 3, 5, 3, 5):
         given = np.arange(float(size))
-        [made] = devices.replayed("a", doubled, devices.send(given), Noise())
+        [made] = device_graphs.replayed("a", doubled, devices.send(given), Noise())
         assert np.array_equal(devices.fetch(made), given * 2)
-    for i in range(3 * devices._MOST):
+    for i in range(3 * device_graphs._MOST):
         done(noisy_sum, 0, Noise(), key=str(i))
-    assert len(devices._known()) == devices._MOST
+    assert len(device_graphs._known()) == device_graphs._MOST
 
 
 def test_threads_do_not_share_memory(captures: None) -> None:
@@ -167,21 +167,21 @@ def test_threads_do_not_share_memory(captures: None) -> None:
         noise = Noise(seed=5)
         for _ in range(2):
             done(noisy_sum, 0, noise)
-        known.append(devices._known())
+        known.append(device_graphs._known())
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(known) == 2 and known[0] is not known[1] and not devices._known()
+    assert len(known) == 2 and known[0] is not known[1] and not device_graphs._known()
 
 
 def test_on_the_processor_nothing_is_kept() -> None:
-    devices._known().clear()
+    device_graphs._known().clear()
     for _ in range(5):
-        devices.replayed("key", lambda given, _: [given], np.ones(3), Noise())
-    assert not devices._known() and not devices.is_captured("key")
+        device_graphs.replayed("key", lambda given, _: [given], np.ones(3), Noise())
+    assert not device_graphs._known() and not device_graphs.is_captured("key")
 
 
 def test_frames_of_one_tensor_are_that_tensor(captures: None) -> None:

@@ -19,7 +19,7 @@ import pytest
 from conftest import python
 from masquerade import progress
 from masquerade.errors import BadInput
-from masquerade.io.journal import TaskJournal
+from masquerade.io.atomic import TaskJournal
 from masquerade.io.workers import LostWorker, TaskOutcome, WorkerPool
 
 TWO = WorkerPool(jobs=2)
@@ -217,7 +217,7 @@ def test_two_runs_do_not_write_one_journal(tmp_path: Path) -> None:
 STOPPED = """
 import sys, time
 from pathlib import Path
-from masquerade.io.journal import TaskJournal
+from masquerade.io.atomic import TaskJournal
 from masquerade.io.workers import WorkerPool
 
 def work(path):

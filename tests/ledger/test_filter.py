@@ -18,8 +18,8 @@ from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
 from masquerade import accounting, make_mechanism
-from masquerade.accounting.divergence import renyi_divergence
 from masquerade.accounting.losses import UnsupportedEvent
+from masquerade.accounting.tilted import renyi_divergence
 from masquerade.events import (
     ComposedDpEvent,
     DpEvent,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from test_ledger import values
 
-from masquerade.accounting.calibrate import calibrate, sampled_gaussian
+from masquerade.accounting.compose import calibrate, sampled_gaussian
 from masquerade.accounting.losses import UnsupportedEvent
 from masquerade.errors import BudgetExceeded
 from masquerade.events import DpEvent, GaussianDpEvent, NonPrivateDpEvent

@@ -19,7 +19,7 @@ from test_ledger import DELTA, FRAME, MECHANISM, SUBJECT, affords, opened, value
 from test_ledger_faults import code_of, fork
 
 from masquerade import make_mechanism, release_value
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation
 from masquerade.ledger import Book, Content, Ledger, Run, balance, store

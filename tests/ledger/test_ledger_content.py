@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import video_files as maker
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.cli.ledger import Enroll
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.guarantee import Relation, Unit, UnitName
@@ -137,7 +137,7 @@ def test_what_came_in_as_one_frame_pays_as_one_however_it_is_released(
 def test_photos_are_enrolled_trained_on_and_known_when_they_are_tested_on(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from few_photos import FewPhotos
-    from masquerade.networks.tiny_vit_small import TinyVitSmall
+    from masquerade.networks.network import TinyVitSmall
 
     unit = Unit(name=UnitName.RECORD)
     ledger = opened(tmp_path, unit=unit, epsilon=20.0, rule=FilterName.RENYI)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_ledger import DELTA, MECHANISM, SUBJECT, affords, values
 
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.errors import BudgetExceeded
 from masquerade.guarantee import Relation
 from masquerade.ledger import Ledger, Run, members

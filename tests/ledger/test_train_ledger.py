@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from few_films import Few, trains
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.accounting.group import group_event
 from masquerade.errors import BadInput, BudgetExceeded
 from masquerade.events import event_from_json
@@ -25,9 +25,9 @@ from masquerade.publish import bills, spine
 from masquerade.publish.models import make_method
 from masquerade.receipt import Receipt
 from masquerade.recordings import Video
-from masquerade.training.grid import methods_of
 from masquerade.training.learner import Ways
 from masquerade.training.loop import Workload
+from masquerade.training.units import methods_of
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

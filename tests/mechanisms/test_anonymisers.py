@@ -11,9 +11,8 @@ import pytest
 
 from masquerade.guarantee import Kind
 from masquerade.mechanism import Heuristic
-from masquerade.mechanisms.alf import Alf
-from masquerade.mechanisms.spact import Spact
-from masquerade.networks import unet
+from masquerade.mechanisms.learned_filter import Alf, Spact
+from masquerade.networks import small_networks
 from masquerade.noise import Noise
 
 pytest.importorskip("torch")
@@ -89,9 +88,9 @@ def test_nothing_is_promised(mechanism: Heuristic) -> None:
 
 @each
 def test_the_weights_are_small_and_their_command_is_written_down(mechanism: Heuristic) -> None:
-    path = unet._WEIGHTS / f"{mechanism.name}.safetensors"
+    path = small_networks._WEIGHTS / f"{mechanism.name}.safetensors"
     assert path.stat().st_size < 1_500_000
-    said = (Path(unet.__file__).parent / "weights" / "README.md").read_text()
+    said = (Path(small_networks.__file__).parent / "weights" / "README.md").read_text()
     assert f"python tools/anonymise.py --task {mechanism.name}" in said
 
 

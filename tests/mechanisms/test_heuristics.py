@@ -11,11 +11,8 @@ from scipy import ndimage
 
 from masquerade.guarantee import Kind
 from masquerade.mechanism import Heuristic
-from masquerade.mechanisms.appearance_free import AppearanceFree
-from masquerade.mechanisms.blur import Blur
-from masquerade.mechanisms.low_resolution import LowResolution
-from masquerade.mechanisms.mosaic import Mosaic
-from masquerade.mechanisms.random_mask import RandomMask
+from masquerade.mechanisms.filters import Blur, LowResolution, Mosaic, RandomMask
+from masquerade.mechanisms.selective_privacy import AppearanceFree
 from masquerade.noise import Noise
 
 ALL = [

@@ -11,10 +11,8 @@ import pytest
 from scipy import ndimage
 
 from masquerade.errors import BadInput
-from masquerade.mechanisms.blur import Blur
+from masquerade.mechanisms.filters import Blur, Mosaic, RandomMask
 from masquerade.mechanisms.given_masks import InsideMasks
-from masquerade.mechanisms.mosaic import Mosaic
-from masquerade.mechanisms.random_mask import RandomMask
 from masquerade.noise import Noise
 from masquerade.recordings import Video
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import ndimage
 
 from masquerade.errors import BadInput
-from masquerade.mechanisms.carried import carried, steps_of
+from masquerade.mechanisms.selective_privacy import carried, steps_of
 from masquerade.noise import Noise
 from masquerade.noise.source import UNIT, rough_gaussian, rough_steps
 from masquerade.places import place_maps

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from masquerade.io import devices
+from masquerade.io import device_graphs, devices
 from masquerade.mechanism import Shape
 from masquerade.mechanisms.cosine_gaussian import CosineGaussian
 from masquerade.mechanisms.gaussian_video import GaussianVideo
@@ -40,9 +40,9 @@ def elsewhere(request: pytest.FixtureRequest) -> Iterator[str]:
     """Where arrays are torch's."""
     if request.param == "GPU" and not torch.cuda.is_available():
         pytest.skip("no GPU")
-    devices._known().clear()
+    device_graphs._known().clear()
     yield "cuda" if request.param == "GPU" else "cpu:0"
-    devices._known().clear()
+    device_graphs._known().clear()
 
 
 def video(shape: Shape = SHAPE) -> np.ndarray:
@@ -120,12 +120,12 @@ def test_a_film_in_pieces_is_released_alike(
 @each_mechanism
 def test_a_captured_release_is_the_one_that_was_not(name: str) -> None:
     mechanism, noise = MECHANISMS[name], Noise(seed=6)
-    devices._known().clear()
+    device_graphs._known().clear()
     films = [released(mechanism, noise, "cuda").astype(int) for _ in range(5)]
     plain = Noise(seed=6)
     for film in films:
         apart = np.abs(released(mechanism, plain).astype(int) - film)
         assert apart.max() <= 3 and apart.mean() < 0.2  # a GPU rebuilds with TF32
     assert all(np.mean(a != b) > 0.1 for a, b in itertools.pairwise(films))
-    captured = any(known.graph is not None for known in devices._known().values())
+    captured = any(known.graph is not None for known in device_graphs._known().values())
     assert captured == (not mechanism.DRAWS)

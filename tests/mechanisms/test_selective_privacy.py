@@ -161,7 +161,7 @@ class Segmenter:
 @pytest.fixture
 def people(monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("ai_edge_litert")
-    home = "masquerade.vision.person_segmenter.PersonSegmenter"
+    home = "masquerade.vision.person_detector.PersonSegmenter"
     return lambda segmenter: monkeypatch.setattr(home, segmenter)
 
 
@@ -194,7 +194,7 @@ def test_without_its_networks_a_segmenter_takes_no_frame(people: Any) -> None:
 
 
 def test_a_real_walker_is_hidden_and_most_of_the_rest_is_not() -> None:
-    segmenters = pytest.importorskip("masquerade.vision.person_segmenter", exc_type=MissingExtra)
+    segmenters = pytest.importorskip("masquerade.vision.person_detector", exc_type=MissingExtra)
     try:
         for name in segmenters.NETWORKS:
             downloads.fetch(name)

@@ -14,7 +14,7 @@ from test_precision import UNITS, corner, cosines, furthest, linear_map, measure
 
 import masquerade
 from masquerade.accounting import epsilon
-from masquerade.accounting.published.video_dprp import VideoDprpClaim as Paper
+from masquerade.accounting.published import VideoDprpClaim as Paper
 from masquerade.guarantee import Accountant, Unit, UnitName
 from masquerade.mechanisms import random_projection
 from masquerade.mechanisms.random_projection import (

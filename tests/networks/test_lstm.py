@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from masquerade.networks import lstm, lstm_stack
-from masquerade.networks.lstm_gradients import LSTM
-from masquerade.networks.lstm_stack import Schedule, Stack
+from masquerade.networks.lstm_stack import LSTM, Schedule, Stack
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

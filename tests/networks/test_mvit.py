@@ -12,7 +12,7 @@ import pytest
 from conftest import Run, python
 from masquerade.errors import BadInput
 from masquerade.networks import mvit_layers, weight_files
-from masquerade.networks.film_network import PARTS
+from masquerade.networks.network import PARTS
 from tools import pretrain
 
 torch = pytest.importorskip("torch")

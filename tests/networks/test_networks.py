@@ -13,10 +13,8 @@ from few_signals import PUBLIC
 from masquerade import catalog, joints
 from masquerade.collection import Medium
 from masquerade.networks.lstm import LstmNetwork
-from masquerade.networks.mvit_small import MvitSmall
-from masquerade.networks.mvit_v1_b import MvitV1B
-from masquerade.networks.network import Network, network_class
-from masquerade.training import model_file
+from masquerade.networks.network import MvitSmall, MvitV1B, Network, network_class
+from masquerade.training import learner
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -80,8 +78,8 @@ def test_a_network_begins_by_its_seed(name: str) -> None:
 def test_a_models_file_gives_the_same_network_back(name: str, tmp_path: Path) -> None:
     network, net = made(name)
     path = tmp_path / "m.safetensors"
-    path.write_bytes(model_file.encoded(net, network, outputs(network), {"learned": {}}))
-    found = model_file.load_model(path)
+    path.write_bytes(learner.encoded(net, network, outputs(network), {"learned": {}}))
+    found = learner.load_model(path)
     assert found.classes == outputs(network) and not found.net.training
     assert found.network.name == name and found.network.said == network.said
     inputs = network.prepare(segments_for(network))
@@ -94,8 +92,8 @@ def test_a_model_is_read_with_its_own_fields_and_not_those_of_the_example(tmp_pa
     assert network.length != catalog.example("networks", "lstm").length
     net = network.make(3, seed=0, public=list(PUBLIC))
     path = tmp_path / "m.safetensors"
-    path.write_bytes(model_file.encoded(net, network, ("a", "b", "c"), {}))
-    assert model_file.load_model(path).network == network
+    path.write_bytes(learner.encoded(net, network, ("a", "b", "c"), {}))
+    assert learner.load_model(path).network == network
 
 
 def test_weights_of_a_large_network_must_be_given() -> None:

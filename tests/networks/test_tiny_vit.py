@@ -10,9 +10,8 @@ import pytest
 
 from masquerade import joints
 from masquerade.errors import BadInput
-from masquerade.networks import picture_crops, simcc, tiny_vit_layers, tiny_vit_pose
-from masquerade.networks.tiny_vit_5m import TinyVit5M
-from masquerade.networks.tiny_vit_small import TinyVitSmall
+from masquerade.networks import picture_crops, tiny_vit_layers, tiny_vit_pose
+from masquerade.networks.network import TinyVit5M, TinyVitSmall
 
 torch = pytest.importorskip("torch")
 files = pytest.importorskip("safetensors.torch")
@@ -79,25 +78,25 @@ def test_the_papers_fine_tuning_trains_the_last_stage_and_every_norm(plain: Any)
 
 
 def test_the_published_head_is_ours_in_another_basis() -> None:
-    head = simcc.Simcc(8, 3)
-    features, weight = torch.randn(2, 8, 8, 6), torch.randn(simcc.BINS[0], 768)
+    head = tiny_vit_pose.Simcc(8, 3)
+    features, weight = torch.randn(2, 8, 8, 6), torch.randn(tiny_vit_pose.BINS[0], 768)
     with torch.no_grad():
         maps = head.joints(features)
-        large = torch.nn.functional.interpolate(maps, size=simcc.ENLARGED, mode="bilinear")
-        head.x.weight.copy_(simcc.reduced(weight))
+        large = torch.nn.functional.interpolate(maps, size=tiny_vit_pose.ENLARGED, mode="bilinear")
+        head.x.weight.copy_(tiny_vit_pose.reduced(weight))
         head.x.bias.zero_()
-        ours = head(features)[..., : simcc.BINS[0]]
+        ours = head(features)[..., : tiny_vit_pose.BINS[0]]
     assert near(ours, large.flatten(2) @ weight.T)
 
 
 def test_gradients_in_the_smaller_basis_are_as_long_as_in_the_published_one() -> None:
-    head = simcc.Simcc(8, 3)
-    features, upstream = torch.randn(1, 8, 8, 6), torch.randn(1, 3, simcc.BINS[0])
-    weight = torch.randn(simcc.BINS[0], 768, requires_grad=True)
+    head = tiny_vit_pose.Simcc(8, 3)
+    features, upstream = torch.randn(1, 8, 8, 6), torch.randn(1, 3, tiny_vit_pose.BINS[0])
+    weight = torch.randn(tiny_vit_pose.BINS[0], 768, requires_grad=True)
     maps = head.joints(features).detach()
-    large = torch.nn.functional.interpolate(maps, size=simcc.ENLARGED, mode="bilinear")
+    large = torch.nn.functional.interpolate(maps, size=tiny_vit_pose.ENLARGED, mode="bilinear")
     (large.flatten(2) @ weight.T * upstream).sum().backward()
-    (head(features)[..., : simcc.BINS[0]] * upstream).sum().backward()
+    (head(features)[..., : tiny_vit_pose.BINS[0]] * upstream).sum().backward()
     assert float(head.x.weight.grad.norm()) == pytest.approx(float(weight.grad.norm()), rel=1e-4)
 
 
@@ -105,13 +104,17 @@ def test_decoding_gives_back_what_was_encoded_to_the_last_digit() -> None:
     places = torch.rand(5, 16, 2, dtype=torch.float64) * torch.tensor([192.0, 256.0])
     places[0, :3] = torch.tensor([[0.0, 0.0], [191.9, 255.9], [96.0, 128.25]])
     logits = torch.cat(
-        [simcc._smoothed(places[..., axis], simcc.BINS[axis], 3.0) for axis in (0, 1)], dim=-1
+        [
+            tiny_vit_pose._smoothed(places[..., axis], tiny_vit_pose.BINS[axis], 3.0)
+            for axis in (0, 1)
+        ],
+        dim=-1,
     )
-    found = simcc.decoded(logits, smoothing=3.0)
+    found = tiny_vit_pose.decoded(logits, smoothing=3.0)
     assert float((found.joints - places).abs().max()) < 1e-6
     inside = found.scores[1:]
     assert float(inside.min()) > 0.9 and float(inside.max()) <= 1.0
-    flat = simcc.decoded(torch.zeros(1, 1, sum(simcc.BINS)), smoothing=3.0)
+    flat = tiny_vit_pose.decoded(torch.zeros(1, 1, sum(tiny_vit_pose.BINS)), smoothing=3.0)
     assert torch.isfinite(flat.joints).all() and float(flat.scores) < 0.1
 
 
@@ -121,12 +124,18 @@ def test_the_mirror_of_a_mirrored_answer_is_the_answer() -> None:
     turned = torch.stack([192 - places[..., 0], places[..., 1]], dim=-1)[:, pairs]
     logits, mirrored = (
         torch.cat(
-            [simcc._smoothed(each[..., axis], simcc.BINS[axis], 3.0) for axis in (0, 1)], dim=-1
+            [
+                tiny_vit_pose._smoothed(each[..., axis], tiny_vit_pose.BINS[axis], 3.0)
+                for axis in (0, 1)
+            ],
+            dim=-1,
         )
         for each in (places, turned)
     )
-    assert torch.allclose(simcc.unmirrored(mirrored, pairs), logits)
-    both = simcc.decoded(simcc.both_ways(logits, simcc.unmirrored(mirrored, pairs)), smoothing=3.0)
+    assert torch.allclose(tiny_vit_pose.unmirrored(mirrored, pairs), logits)
+    both = tiny_vit_pose.decoded(
+        tiny_vit_pose.both_ways(logits, tiny_vit_pose.unmirrored(mirrored, pairs)), smoothing=3.0
+    )
     assert float((both.joints - places).abs().max()) < 1e-6
     assert pairs[joints.COCO.index("left_eye")] == joints.COCO.index("right_eye")
 
@@ -155,7 +164,7 @@ def test_weights_are_read_under_timms_and_under_published_names(
     tiny_vit_pose.load_weights(net, tmp_path / "timm.pth")
     with torch.no_grad():
         assert near(net.backbone(crops), plain.backbone(crops))
-    basis, _ = torch.linalg.qr(simcc.enlarging())
+    basis, _ = torch.linalg.qr(tiny_vit_pose.enlarging())
     published = {key: value for key, value in state.items() if not key.startswith("head.")}
     for ours, theirs in (("x", "mlp_head_x"), ("y", "mlp_head_y")):
         published[f"head.{theirs}.weight"] = (

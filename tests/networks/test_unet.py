@@ -8,25 +8,25 @@ import numpy as np
 import pytest
 
 from masquerade.errors import BadInput
-from masquerade.networks import unet, weight_files
+from masquerade.networks import small_networks, weight_files
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 
 @pytest.fixture
-def net() -> unet.UNet:
+def net() -> small_networks.UNet:
     torch.manual_seed(0)
-    return unet.UNet().eval()
+    return small_networks.UNet().eval()
 
 
 @pytest.mark.parametrize("size", [(1, 1), (8, 8), (7, 30), (33, 17)])
-def test_a_picture_of_any_size_keeps_it(net: unet.UNet, size: tuple[int, int]) -> None:
+def test_a_picture_of_any_size_keeps_it(net: small_networks.UNet, size: tuple[int, int]) -> None:
     drawn = net(torch.rand(2, 3, *size))
     assert drawn.shape == (2, 3, *size) and bool((drawn.abs() <= 1).all())
 
 
-def test_no_picture_touches_another(net: unet.UNet) -> None:
+def test_no_picture_touches_another(net: small_networks.UNet) -> None:
     pictures = torch.rand(3, 3, 16, 24)
     changed = pictures.clone()
     changed[1] = 0
@@ -37,26 +37,28 @@ def test_no_picture_touches_another(net: unet.UNet) -> None:
 
 
 @pytest.mark.parametrize("size", [(1, 1), (20, 31), (200, 301)])
-def test_a_frame_is_redrawn_at_its_own_size(net: unet.UNet, size: tuple[int, int]) -> None:
+def test_a_frame_is_redrawn_at_its_own_size(
+    net: small_networks.UNet, size: tuple[int, int]
+) -> None:
     frame = np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)
     frame.setflags(write=False)
-    drawn = unet.redrawn(net, frame, lines=96)
+    drawn = small_networks.redrawn(net, frame, lines=96)
     assert drawn.shape == frame.shape and drawn.dtype == np.uint8
-    assert np.array_equal(drawn, unet.redrawn(net, frame, lines=96))
+    assert np.array_equal(drawn, small_networks.redrawn(net, frame, lines=96))
 
 
-def test_the_network_never_sees_more_lines_than_it_should(net: unet.UNet) -> None:
+def test_the_network_never_sees_more_lines_than_it_should(net: small_networks.UNet) -> None:
     seen = []
     net.register_forward_pre_hook(lambda _, given: seen.append(tuple(given[0].shape[2:])))
     for size in ((720, 1280), (1280, 720), (96, 96), (40, 4000)):
-        unet.redrawn(net, np.zeros((*size, 3), np.uint8), lines=96)
+        small_networks.redrawn(net, np.zeros((*size, 3), np.uint8), lines=96)
     assert seen == [(96, 171), (171, 96), (96, 96), (40, 4000)]
 
 
-def test_weights_are_read_as_they_were_written(net: unet.UNet, tmp_path: Path) -> None:
-    unet.save(net, tmp_path / "a.safetensors")
+def test_weights_are_read_as_they_were_written(net: small_networks.UNet, tmp_path: Path) -> None:
+    small_networks.save(net, tmp_path / "a.safetensors")
     assert (tmp_path / "a.safetensors").stat().st_size < 1_500_000
-    other = unet.UNet()
+    other = small_networks.UNet()
     weight_files.load_weights(other, tmp_path / "a.safetensors", keep_head=True)
     for mine, theirs in zip(net.parameters(), other.parameters(), strict=True):
         assert torch.allclose(mine, theirs, atol=1e-3) and theirs.dtype == torch.float32
@@ -64,4 +66,4 @@ def test_weights_are_read_as_they_were_written(net: unet.UNet, tmp_path: Path) -
 
 def test_weights_that_are_not_there_are_named_with_what_makes_them() -> None:
     with pytest.raises(BadInput, match=r"python tools/anonymise.py --task nobody"):
-        unet.pretrained("nobody")
+        small_networks.pretrained("nobody")

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from masquerade.noise import Noise, gumbel
-from masquerade.noise.gumbel import decided_winner, winners
+from masquerade.noise import Noise, cells
+from masquerade.noise.cells import decided_winner, winners
 
 MP = mpmath.MPContext()
 MP.prec = 400
@@ -82,22 +82,22 @@ def test_numbers_that_are_not_decided_at_once_have_the_same_winner(
     scores = np.random.default_rng(4).integers(0, 30, (2000, 5))
     quick = Noise(seed=8).gumbel_argmax(scores, scale)
     asked = []
-    refined = gumbel._refined
+    refined = cells._refined
 
     def noted(scores: list[int], scale: float, j: int, key: bytes, index: int) -> int:
         asked.append(index)
         return refined(scores, scale, j, key, index)
 
-    monkeypatch.setattr(gumbel, "_refined", noted)
+    monkeypatch.setattr(cells, "_refined", noted)
     assert np.array_equal(Noise(seed=8).gumbel_argmax(scores, scale), quick)
     assert not asked, "about one in a million million"
-    monkeypatch.setattr(gumbel, "_ROUNDING", 1.0)  # nothing is decided by 53 bits
+    monkeypatch.setattr(cells, "_ROUNDING", 1.0)  # nothing is decided by 53 bits
     assert np.array_equal(Noise(seed=8).gumbel_argmax(scores, scale), quick)
     assert len(set(asked)) == 2000
 
 
 def test_refined_numbers_have_the_law_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gumbel, "_ROUNDING", 1.0)
+    monkeypatch.setattr(cells, "_ROUNDING", 1.0)
     drawn = Noise(seed=9).gumbel_argmax(repeated([8, 2], 6000), 5.0)
     won = int((drawn == 0).sum())
     assert stats.binomtest(won, 6000, 1 / (1 + math.exp(-6 / 5))).pvalue > 1e-3
@@ -126,7 +126,7 @@ def test_what_is_decided_at_once_agrees_with_mpmath(scores: list[int], scale: fl
 
     words = np.array([j << 11 for j in js], dtype=np.uint64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gumbel, "_refined", note)
+        patch.setattr(cells, "_refined", note)
         found = winners(repeated(scores, len(js)), scale, words, KEY, 0)
     assert handed_on, "borders must be handed on"
     exact = borders(scores, scale)

@@ -14,9 +14,7 @@ from masquerade.accounting.power import power_of
 from masquerade.events import GaussianDpEvent, RevealedSampledDpEvent, SelfComposedDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Relation, Unit, UnitName
 from masquerade.publish.receipts import _covers
-from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.mask_dp import MaskDp
-from masquerade.training.pate import Pate
+from masquerade.training.methods import DpSgd, MaskDp, Pate
 from masquerade.wording import delta_caveat, explain
 
 FILM = (8, 12, 16, 3)

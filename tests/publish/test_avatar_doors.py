@@ -19,7 +19,7 @@ import pytest
 
 import real_films
 import video_files as maker
-from masquerade.avatars import one_person
+from masquerade.avatars import pose
 from masquerade.datasets.mask_files import Form, MaskFiles
 from masquerade.errors import BadInput
 from masquerade.io import downloads
@@ -135,7 +135,7 @@ def test_what_was_counted_is_said_first(film: Path, command: Any, tmp_path: Path
 def test_a_film_with_somebody_and_no_avatar_is_not_published_unasked(
     film: Path, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_person, "only", lambda tracks, **_: [])
+    monkeypatch.setattr(pose, "only", lambda tracks, **_: [])
     done = command(*words(film, tmp_path))
     assert done.code == 6 and "no avatar stands" in done.err and not standing(tmp_path)
     done = command(*words(film, tmp_path), "--yes")

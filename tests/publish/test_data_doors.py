@@ -13,7 +13,7 @@ import masquerade as mq
 from masquerade import catalog
 from masquerade.collection import Medium
 from masquerade.datasets.stage import Stage
-from masquerade.publish import sheets
+from masquerade.publish import collections
 from masquerade.publish.collections import read_video
 from masquerade.report import sheet
 from video_files import moving
@@ -29,7 +29,7 @@ def _cache(in_world: Any) -> None:
 
 
 def of_folder(root: Path, classes: int = 2) -> Path:
-    from masquerade.demo.pictures import write_clip
+    from masquerade.demo.films import write_clip
 
     for number in range(classes):
         (root / f"class_{number}").mkdir(parents=True)
@@ -165,21 +165,21 @@ def test_show_of_nothing_is_refused(command: Any, tmp_path: Path) -> None:
 
 def test_pick_takes_one_of_each_activity_first() -> None:
     stage = Stage(subjects=6, videos=48)
-    chosen = sheets.pick(stage, 14)
+    chosen = collections.pick(stage, 14)
     assert len(set(chosen)) == 14
     assert {stage.labels[index].activity for index in chosen} == set(stage.activities)
-    assert len(sheets.pick(stage, 100)) == 48
+    assert len(collections.pick(stage, 100)) == 48
 
 
 def test_the_wrist_is_drawn_for_as_long_as_the_film() -> None:
     stage = Stage(subjects=6, places=4, videos=24, frames=8, height=48, width=48)
     wrist = stage.wrist(2)
     assert wrist.shape == (36, 3), "0.7 s at 50 Hz, both ends included"
-    drawn = Tree.fromstring(sheets.together(stage, 2))
+    drawn = Tree.fromstring(collections.together(stage, 2))
     assert len(drawn.findall(f".//{SVG}image")) == 24
     assert len(drawn.findall(f".//{SVG}polyline")) == 3
     with pytest.raises(ValueError, match="videos"):
-        sheets.together(Stage(kind=Medium.SIGNALS, wearers=6), 0)
+        collections.together(Stage(kind=Medium.SIGNALS, wearers=6), 0)
 
 
 def test_joints_that_are_missing_or_outside_are_not_drawn() -> None:

@@ -39,7 +39,7 @@ from masquerade.publish import collections
 from masquerade.publish.evaluation import accuracy
 from masquerade.publish.receipts import check_receipt
 from masquerade.training import teach
-from masquerade.training.model_file import load_model
+from masquerade.training.learner import load_model
 from masquerade.training.votes import Ballot
 from masquerade.training.worn import labelled_windows
 

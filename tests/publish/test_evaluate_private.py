@@ -14,19 +14,18 @@ import video_files as maker
 from few_films import Few, trains
 from few_signals import write_watch
 from masquerade.datasets.folder import Folder
-from masquerade.datasets.hmdb51 import HMDB51
-from masquerade.datasets.pa_hmdb51 import PAHMDB51
+from masquerade.datasets.hmdb51 import HMDB51, PAHMDB51
 from masquerade.datasets.stage import Stage
 from masquerade.datasets.ucf101 import UCF101
 from masquerade.datasets.watch import Watch
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
-from masquerade.networks.mvit_small import MvitSmall
+from masquerade.networks.network import MvitSmall
 from masquerade.publish.collections import held_out_by, public_part_of
 from masquerade.publish.learned import learned_path
 from masquerade.publish.models import make_method, train_file
 from masquerade.receipt import receipt_path
-from masquerade.training.model_file import said_of
+from masquerade.training.learner import said_of
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

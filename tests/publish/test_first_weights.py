@@ -20,8 +20,7 @@ from masquerade.guarantee import Kind, Unit, UnitName
 from masquerade.io import signatures
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.filter import FilterName
-from masquerade.networks.mvit_small import MvitSmall
-from masquerade.networks.network import shipped
+from masquerade.networks.network import MvitSmall, shipped
 from masquerade.publish.models import make_method, train_file
 from masquerade.publish.receipts import check_receipt, sign_receipt
 from masquerade.receipt import receipt_path

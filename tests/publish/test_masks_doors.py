@@ -18,7 +18,7 @@ from masquerade.errors import BadInput
 from masquerade.guarantee import Unit, UnitName
 from masquerade.io import downloads
 from masquerade.ledger import Content, Ledger
-from masquerade.networks.mvit_small import MvitSmall
+from masquerade.networks.network import MvitSmall
 from masquerade.publish.collections import public_part_of
 from masquerade.publish.masks import PartlyShown, with_masks
 from masquerade.publish.models import make_method, train_file

@@ -21,7 +21,7 @@ from masquerade.guarantee import Unit, UnitName
 from masquerade.io import atomic
 from masquerade.ledger import Content, Ledger
 from masquerade.mechanism import VideoMechanism
-from masquerade.networks.mvit_small import MvitSmall
+from masquerade.networks.network import MvitSmall
 from masquerade.noise import Noise
 from masquerade.publish.folder import Work, release_folder
 from masquerade.publish.models import SHEET, make_method, train_file

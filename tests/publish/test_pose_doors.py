@@ -29,7 +29,7 @@ from masquerade.publish.collections import photos_of
 from masquerade.publish.evaluation import PoseAccuracy, _coco, said_of_pose
 from masquerade.recordings import Photo
 from masquerade.report.sheet import with_skeletons
-from masquerade.training.poses import FoundJoints
+from masquerade.training.rows import FoundJoints
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

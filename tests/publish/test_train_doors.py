@@ -27,9 +27,8 @@ from masquerade.io import atomic
 from masquerade.noise import Noise
 from masquerade.receipt import Receipt
 from masquerade.training import loop
-from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.learner import Memory, Ways
-from masquerade.training.model_file import load_model
+from masquerade.training.learner import Memory, Ways, load_model
+from masquerade.training.methods import DpSgd
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

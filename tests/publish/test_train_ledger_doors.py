@@ -13,7 +13,7 @@ import video_files as maker
 from masquerade.datasets.stage import Stage
 from masquerade.ledger import Ledger
 from masquerade.publish.models import make_method
-from masquerade.training.grid import methods_of
+from masquerade.training.units import methods_of
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

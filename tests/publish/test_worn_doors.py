@@ -29,9 +29,8 @@ from masquerade.ledger.filter import FilterName
 from masquerade.publish import collections
 from masquerade.publish.models import make_method
 from masquerade.publish.receipts import check_receipt
-from masquerade.training.learner import Ways
+from masquerade.training.learner import Ways, load_model
 from masquerade.training.loop import Workload
-from masquerade.training.model_file import load_model
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

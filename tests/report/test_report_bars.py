@@ -9,19 +9,19 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from masquerade.report import bars
+from masquerade.report import plots
 from masquerade.report.plots import Axes
 
 GROUPS = ("walk", "run & <jump>", "sit")
 AXES = Axes(title='a < "b"', x_label="class", y_label="per cent")
 
 
-def two(**other: object) -> list[bars.Bars]:
+def two(**other: object) -> list[plots.Bars]:
     values, spreads = np.array([10.0, 95.0, 0.0]), np.array([2.0, 20.0, 0.0])
     fields: dict[str, object] = {"values": values, "spreads": spreads} | other
     return [
-        bars.Bars(name="DP", values=values, spreads=np.array([np.nan, 1.0, 0.0])),
-        bars.Bars(name="Mask<DP>", **fields),  # type: ignore[arg-type]
+        plots.Bars(name="DP", values=values, spreads=np.array([np.nan, 1.0, 0.0])),
+        plots.Bars(name="Mask<DP>", **fields),  # type: ignore[arg-type]
     ]
 
 
@@ -33,7 +33,7 @@ def drawn_bars(drawn: str) -> list[tuple[float, ...]]:
 
 
 def test_there_is_a_bar_for_every_class_and_series() -> None:
-    drawn = bars.draw_bars(two(), GROUPS, AXES, limits=(0, 100))
+    drawn = plots.draw_bars(two(), GROUPS, AXES, limits=(0, 100))
     assert len(drawn_bars(drawn)) == 6
     assert drawn.count('class="whisker"') == 3, "none where the spread is zero or not known"
     heights = [height for *_, height in drawn_bars(drawn)]
@@ -43,7 +43,7 @@ def test_there_is_a_bar_for_every_class_and_series() -> None:
 
 
 def test_names_are_escaped_and_the_picture_is_well_formed() -> None:
-    drawn = bars.draw_bars(two(), GROUPS, AXES)
+    drawn = plots.draw_bars(two(), GROUPS, AXES)
     tree = ElementTree.fromstring(drawn)
     assert tree.attrib["aria-label"] == 'a < "b"' and tree.attrib["role"] == "img"
     words = [node.text for node in tree.iter("{http://www.w3.org/2000/svg}text")]
@@ -54,10 +54,10 @@ def test_names_are_escaped_and_the_picture_is_well_formed() -> None:
 def test_whiskers_end_at_the_limits() -> None:
     whiskers = re.findall(
         r'class="whisker" x1="[\d.]+" y1="([\d.]+)" x2="[\d.]+" y2="([\d.]+)"',
-        bars.draw_bars(two(), GROUPS, AXES, limits=(0, 100)),
+        plots.draw_bars(two(), GROUPS, AXES, limits=(0, 100)),
     )
     assert min(float(top) for _, top in whiskers) == 34, "115 is drawn as 100"
-    free = bars.draw_bars(two(), GROUPS, AXES)
+    free = plots.draw_bars(two(), GROUPS, AXES)
     assert ">100</text>" in free and "120" not in free
 
 
@@ -74,11 +74,11 @@ def test_whiskers_end_at_the_limits() -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    series: list[bars.Bars],
+    series: list[plots.Bars],
     groups: tuple[str, ...],
     axes: Axes,
     limits: tuple[float, float] | None,
     said: str,
 ) -> None:
     with pytest.raises(ValueError, match=said):
-        bars.draw_bars(series, groups, axes, limits=limits)
+        plots.draw_bars(series, groups, axes, limits=limits)

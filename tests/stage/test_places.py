@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import python
-from masquerade.stage import backdrop, places, solids, street_prints
+from masquerade.stage import backdrop, places, prints, solids
 from masquerade.stage.places import PLACE_KINDS, StagedPlace
 from masquerade.stage.raster import Camera, Light
 from masquerade.stage.solids import (
@@ -90,7 +90,7 @@ def test_nothing_stands_on_the_stage(world: list[StagedPlace]) -> None:
 
 def test_the_test_of_the_stage_can_fail() -> None:
     stool = placed(box((0.4, 0.4, 0.5), (0, 0, 0), "plaster"), (1.5, 0.5, 0))
-    quads = stacked([stool], textures=street_prints.pool().index)
+    quads = stacked([stool], textures=prints.pool().index)
     assert min(from_origin(quad) for quad in quads.corners) < STAGE_M
     assert not is_clear(stool)
     assert is_clear(placed(stool, (1.5, 1.5, 0)))
@@ -140,7 +140,7 @@ def test_the_light_is_a_unit_vector_and_varies(world: list[StagedPlace]) -> None
 
 
 def alone(*pieces: list[Quad]) -> StagedPlace:
-    quads = stacked(pieces, textures=street_prints.pool().index)
+    quads = stacked(pieces, textures=prints.pool().index)
     return StagedPlace(name="bare_00", kind="bare", is_indoor=False, quads=quads, light=LAMP)
 
 
@@ -170,7 +170,7 @@ def test_the_nearer_wall_hides_the_farther_and_its_back_is_not_seen() -> None:
 def test_shade_follows_the_light() -> None:
     camera = Camera(eye=(0, -4, 1), target=(0, 0, 1), fov_deg=50, height=40, width=40)
     image, _ = backdrop.draw_backdrop(alone(card((8, 8), (0, 3, -3), "lamp")), camera, LAMP)
-    pool = street_prints.pool()
+    pool = prints.pool()
     level = 0.5 + 0.5 * 0.6  # the wall faces -y
     np.testing.assert_allclose(image[20, 20], pool.image("lamp")[64, 64, :3] * level, atol=1)
 
@@ -197,8 +197,8 @@ def test_everything_is_covered_and_neither_black_nor_white(world: list[StagedPla
 
 
 def test_the_pool_is_shared_and_cannot_be_written_to() -> None:
-    pool = street_prints.pool()
-    assert pool is street_prints.pool()
+    pool = prints.pool()
+    assert pool is prints.pool()
     with pytest.raises(ValueError, match="read-only"):
         pool.texels[0] = 0
     grey = [pool.image(name)[..., :3].mean() for name in ("brick", "tiles", "carpet", "dots")]

@@ -20,7 +20,7 @@ from masquerade.collection import Labels, Medium
 from masquerade.datasets.stage import PRESETS, Stage
 from masquerade.errors import BadInput
 from masquerade.recordings import Photo, Signal, Video
-from masquerade.stage import bodies, plan, sensors, store
+from masquerade.stage import bodies, plan, store, takes
 from masquerade.stage.motion import ACTIVITIES
 
 TINY: dict[str, Any] = {"subjects": 6, "places": 4, "videos": 24, "frames": 4, "height": 32}
@@ -312,7 +312,7 @@ def test_recordings_say_what_they_are(made: dict[Medium, Path]) -> None:
     known = {"skin_tone", "gender", "build", "hair", "clothing", "handedness"}
     assert set(video.attributes) == known | {"face"} and video.view.startswith("v")
     assert set(photo.attributes) == known | {"face", "activity", "place"}
-    assert known <= set(read.attributes) and read.channels == sensors.channels()
+    assert known <= set(read.attributes) and read.channels == takes.channels()
     assert video.activity == ACTIVITIES[1] == photo.attributes["activity"]
     assert video.place in {one.place for one in tiny().labels}
     x, y, width, height = photo.box

@@ -13,7 +13,7 @@ from test_stage import KINDS, differing, tiny
 
 from masquerade.collection import Medium
 from masquerade.datasets.stage import PRESETS, Stage
-from masquerade.stage import exercises, plan, store
+from masquerade.stage import motion, plan, store
 from masquerade.stage.motion import ACTIVITIES
 
 
@@ -53,9 +53,9 @@ def public_world(**changes: Any) -> Stage:
 
 def test_a_public_repertoire_is_done_by_public_people_alone() -> None:
     stage = public_world()
-    assert stage.activities == exercises.ACTIVITIES and len(stage) == len(stage.part("public"))
+    assert stage.activities == motion.PUBLIC_ACTIVITIES and len(stage) == len(stage.part("public"))
     labels = stage.labels
-    assert Counter(one.activity for one in labels) == dict.fromkeys(exercises.ACTIVITIES, 2)
+    assert Counter(one.activity for one in labels) == dict.fromkeys(motion.PUBLIC_ACTIVITIES, 2)
     everybody = set(plan.people("public", 100))
     for kind in KINDS:
         seen = {int(str(one.subject)[1:]) for one in public_world(kind=kind).labels}
@@ -71,9 +71,9 @@ def test_a_public_repertoire_is_done_by_public_people_alone() -> None:
 def test_a_public_repertoire_is_filmed_photographed_and_measured() -> None:
     video, photo = (public_world(kind=kind)[11] for kind in KINDS[:2])
     read = public_world(kind=Medium.SIGNALS)[3]
-    assert video.activity == exercises.ACTIVITIES[11] == photo.attributes["activity"]
+    assert video.activity == motion.PUBLIC_ACTIVITIES[11] == photo.attributes["activity"]
     assert video.person_mask.any() and np.isfinite(video.joints).all()
-    assert set(np.unique(read.activity)) == set(range(-1, len(exercises.ACTIVITIES)))
+    assert set(np.unique(read.activity)) == set(range(-1, len(motion.PUBLIC_ACTIVITIES)))
     assert np.isfinite(read.values).all() and len(public_world().wrist(3))
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.ndimage import binary_erosion
 
-from masquerade.stage import bodies, exercises, motion, plan, skeleton
+from masquerade.stage import bodies, motion, plan, skeleton
 from masquerade.stage.act import MotionStyle, any_style
 from masquerade.stage.bodies import BONES, Body, Model, Shape
 from masquerade.stage.motion import ACTIVITIES, perform
 from masquerade.stage.skeleton import ANGLES, RATE_HZ, Posed, column, mirrored, solve
 
-ALL = (*ACTIVITIES, *exercises.ACTIVITIES, "stand")
+ALL = (*ACTIVITIES, *motion.PUBLIC_ACTIVITIES, "stand")
 EDGE = 30  # rows at either end that smoothing spoils
 LOWEST = {"jump": 0.05, "kick": 0.05}  # metres below the floor: push-off and landing are smoothed
 HIGHEST = {"march": 0.08, "sit_up": 0.08}  # between two steps; the back is thicker than 4 cm
@@ -320,9 +320,11 @@ def described(activity: str, number: int) -> np.ndarray:
 
 
 def test_nothing_that_only_public_people_do_is_one_of_the_daily_activities() -> None:
-    assert len(exercises.ACTIVITIES) >= 16 and not set(exercises.ACTIVITIES) & set(ACTIVITIES)
-    assert motion.REPERTOIRES == {"daily": ACTIVITIES, "public": exercises.ACTIVITIES}
-    names = (*ACTIVITIES, *exercises.ACTIVITIES)
+    assert len(motion.PUBLIC_ACTIVITIES) >= 16 and not set(motion.PUBLIC_ACTIVITIES) & set(
+        ACTIVITIES
+    )
+    assert motion.REPERTOIRES == {"daily": ACTIVITIES, "public": motion.PUBLIC_ACTIVITIES}
+    names = (*ACTIVITIES, *motion.PUBLIC_ACTIVITIES)
     taken = {name: np.stack([described(name, number) for number in range(10)]) for name in names}
     middles = np.stack([taken[name].mean(axis=0) for name in names])
     for place, name in enumerate(names):

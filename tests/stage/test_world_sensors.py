@@ -10,13 +10,13 @@ import pytest
 from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.transform import Rotation
 
-from masquerade.stage import bodies, sensors, takes
+from masquerade.stage import bodies, takes
 from masquerade.stage.act import MotionStyle
 from masquerade.stage.bodies import BONES, Body, Shape
 from masquerade.stage.motion import ACTIVITIES, perform
 from masquerade.stage.plan import WorldPlan
-from masquerade.stage.sensors import GRAVITY, SITES, Mount, any_mount
 from masquerade.stage.skeleton import RATE_HZ, Posed, column, solve
+from masquerade.stage.takes import GRAVITY, SITES, Mount, any_mount
 
 pytestmark = pytest.mark.usefixtures("in_world")
 NONE = ((0.0, 0.0, 0.0),) * 3
@@ -47,7 +47,7 @@ def frozen(body: Body, *, rows: int = 400) -> Posed:
 
 
 def read(posed: Posed, body: Body, mount: Mount = PLAIN, rate_hz: float = 50.0) -> np.ndarray:
-    return sensors.read(posed, body, mount, rate_hz=rate_hz, rng=rng(1))
+    return takes.read(posed, body, mount, rate_hz=rate_hz, rng=rng(1))
 
 
 def felt(values: np.ndarray, site: str) -> np.ndarray:
@@ -147,7 +147,7 @@ def test_20_and_50_hz_agree_below_2_hz(body: Body, activity: str) -> None:
     for k in range(18):
         there = np.interp(np.arange(len(slow)) / 20, np.arange(len(fast)) / 50, high[:, k])
         off = np.abs(there - low[:, k])[10:-10].max()
-        assert off < 0.3, sensors.channels()[k]
+        assert off < 0.3, takes.channels()[k]
     assert np.abs(np.diff(high, axis=0)).max() > 0.3  # one sample late would be seen
 
 
@@ -188,7 +188,7 @@ def test_bias_is_added_and_the_range_is_16_g(body: Body) -> None:
 def test_the_same_seed_gives_the_same_jitter_and_another_does_not(body: Body) -> None:
     mount, posed = any_mount(is_left=False, rng=rng(4)), moved(body, "walk", 2.0)
     first, again, other = (
-        sensors.read(posed, body, mount, rate_hz=50.0, rng=rng(n)) for n in (1, 1, 2)
+        takes.read(posed, body, mount, rate_hz=50.0, rng=rng(n)) for n in (1, 1, 2)
     )
     assert first.tobytes() == again.tobytes() != other.tobytes()
     assert any_mount(is_left=False, rng=rng(4)) == mount != any_mount(is_left=False, rng=rng(5))
@@ -202,12 +202,12 @@ def test_a_rate_that_the_motion_has_not_is_refused(body: Body, rate_hz: float) -
 
 @pytest.mark.parametrize("rate_hz", [12.5, 20.0, 33.0, 50.0, 100.0])
 def test_there_is_a_column_a_channel_and_a_row_a_sample(body: Body, rate_hz: float) -> None:
-    names = sensors.channels()
+    names = takes.channels()
     assert len(names) == len(set(names)) == 18
     assert names[0] == "wrist_accelerometer_x" and names[-1] == "chest_gyroscope_z"
     values = read(frozen(body), body, rate_hz=rate_hz)
     assert values.dtype == np.float32 and values.shape[1] == 18
-    rows = sensors.times(400, rate_hz=rate_hz)
+    rows = takes.times(400, rate_hz=rate_hz)
     assert len(rows) == len(values) == pytest.approx(3.2 * rate_hz, abs=1)
     assert rows[0] == EDGE and rows[-1] < 400 - EDGE
     assert np.abs(np.diff(rows) - RATE_HZ / rate_hz).max() < 1

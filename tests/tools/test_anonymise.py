@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from masquerade.networks import unet, weight_files  # noqa: E402
+from masquerade.networks import small_networks, weight_files  # noqa: E402
 from masquerade.networks.picture_crops import crop_person  # noqa: E402
 from tools import anonymise, minimax  # noqa: E402
 from tools.anonymise import Anonymise  # noqa: E402
@@ -66,7 +66,7 @@ def test_a_contest_changes_the_pictures_and_repeats_itself(task: Task, small: No
     for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
         assert torch.allclose(mine, theirs, atol=1e-3)
     frame = films().frames[0, 0]
-    assert not np.array_equal(unet.redrawn(one, frame, lines=16), frame)
+    assert not np.array_equal(small_networks.redrawn(one, frame, lines=16), frame)
 
 
 @pytest.mark.parametrize("task", list(Task))
@@ -150,7 +150,7 @@ def test_the_recipe_draws_public_people_and_writes_weights(
     answer = plan.run()
     assert "nobody private was read" in answer.lines[0] and "| activity |" in answer.lines[-1]
     assert set(answer.data["after"]["looks"]) == {"shirt"}
-    weight_files.load_weights(unet.UNet("alf"), plan.out, keep_head=True)
+    weight_files.load_weights(small_networks.UNet("alf"), plan.out, keep_head=True)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from masquerade import catalog
-from masquerade.demo import pictures
+from masquerade.demo import films
 from masquerade.mechanisms import face_blur
 from masquerade.noise import Noise
 from masquerade.publish.collections import read_video
@@ -25,7 +25,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture(scope="module")
 def walk() -> Video:
-    return pictures.make_clip()
+    return films.make_clip()
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_the_clip_shows_a_person_where_the_mask_says(walk: Video) -> None:
 
 
 def test_the_portrait_shows_a_face_that_a_real_detector_finds() -> None:
-    near = pictures.make_portrait()
+    near = films.make_portrait()
     assert 0.15 < mask_of(near).mean() < 0.6
     blurred = face_blur.FaceBlur().apply(near.frames[:4], Noise())
     changed = (blurred != near.frames[:4]).any(axis=3)
@@ -61,7 +61,7 @@ def test_the_portrait_shows_a_face_that_a_real_detector_finds() -> None:
 
 
 def test_the_clip_becomes_a_video_file(tmp_path: Path, walk: Video) -> None:
-    path = pictures.write_clip(tmp_path / "clip.mp4", walk)
+    path = films.write_clip(tmp_path / "clip.mp4", walk)
     found = read_video(path)
     assert found.frames.shape == walk.frames.shape and found.rate_hz == 25
     assert np.abs(found.frames.astype(int) - walk.frames).mean() < 4
@@ -150,7 +150,7 @@ def test_what_cannot_be_fetched_is_left_out_and_said(
 
 def test_the_largest_noise_makes_no_large_file() -> None:
     noise = np.random.default_rng(5).integers(0, 256, (2, 120, 160, 3), dtype=np.uint8)
-    assert len(pictures.join_frames(noise[0] // 16, noise[1])) < 80_000
+    assert len(films.join_frames(noise[0] // 16, noise[1])) < 80_000
 
 
 def test_the_pages_commands_do_what_they_say(
@@ -158,7 +158,7 @@ def test_the_pages_commands_do_what_they_say(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     small = Video(frames=walk.frames[:4, :32, :48], rate_hz=25)
-    pictures.write_clip("clip.mp4", small)
+    films.write_clip("clip.mp4", small)
     lines = re.findall(r"^masquerade (release clip.mp4 .*)$", page, re.M)
     assert len(lines) == len(gallery.entries()) - len(gallery._NEAR), "faces are on the portrait"
     for line in lines:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from few_signals import PRIVATE, PUBLIC, FewSignals, pate, tempdiff
-from masquerade.accounting.published.tempdiff import TempdiffClaim
+from masquerade.accounting.published import TempdiffClaim
 from masquerade.errors import BadInput
 from masquerade.networks import lstm_stack
 from masquerade.noise import Noise

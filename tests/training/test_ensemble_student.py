@@ -13,9 +13,9 @@ from few_signals import PRIVATE, PUBLIC
 from masquerade.errors import BadInput
 from masquerade.networks.lstm import LstmNetwork
 from masquerade.networks.network import normalisation
-from masquerade.training import model_file, student
+from masquerade.training import learner, student
+from masquerade.training.methods import Pate
 from masquerade.training.partition import features
-from masquerade.training.pate import Pate
 from masquerade.training.worn import labelled_windows, public_windows
 
 torch = pytest.importorskip("torch")
@@ -134,12 +134,12 @@ def test_a_saved_student_says_the_same_of_signals_as_they_were_recorded(tmp_path
     network, classes = LstmNetwork(window=20, hidden=8), ("a", "b", "c")
     path = tmp_path / "m.safetensors"
     net.rate_hz = 50.0
-    path.write_bytes(model_file.encoded(net, network, classes, {}))
-    found, read, activities, _ = model_file.load_model(path)
+    path.write_bytes(learner.encoded(net, network, classes, {}))
+    found, read, activities, _ = learner.load_model(path)
     assert activities == classes and read == network and found.rate_hz == 50.0
     raw = public_windows(list(PRIVATE), 20)
     assert np.array_equal(student.probabilities(found, raw), student.probabilities(net, raw))
     assert np.array_equal(found.mean, KNOWN[0]) and np.array_equal(found.scale, KNOWN[1])
-    path.write_bytes(model_file.encoded(net, network, classes, {"rate_hz": None}))
+    path.write_bytes(learner.encoded(net, network, classes, {"rate_hz": None}))
     with pytest.raises(BadInput, match="a model of ours"):
-        model_file.load_model(path)
+        learner.load_model(path)

@@ -13,17 +13,16 @@ from few_photos import FewPhotos
 from masquerade import joints
 from masquerade.errors import BadInput
 from masquerade.io.video import read as reader
-from masquerade.networks.tiny_vit_small import TinyVitSmall
+from masquerade.networks.network import TinyVitSmall
 from masquerade.noise import Noise
 from masquerade.publish.models import SHEET, make_method, train_file
 from masquerade.publish.receipts import check_receipt
 from masquerade.receipt import along_path
 from masquerade.recordings import Photo
 from masquerade.training import learner
-from masquerade.training.feature_dp import FeatureDp
 from masquerade.training.method import Method
-from masquerade.training.poses import Poses
-from masquerade.training.public_features import PublicFeatures
+from masquerade.training.methods import FeatureDp, PublicFeatures
+from masquerade.training.rows import Poses
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -14,15 +14,13 @@ from masquerade.errors import BadInput
 from masquerade.guarantee import Unit, UnitName
 from masquerade.ledger import Content, Ledger
 from masquerade.ledger.filter import FilterName
-from masquerade.networks import picture_crops, simcc, tiny_vit_pose
-from masquerade.networks.mvit_small import MvitSmall
-from masquerade.networks.tiny_vit_small import TinyVitSmall
+from masquerade.networks import picture_crops, tiny_vit_pose
+from masquerade.networks.network import MvitSmall, TinyVitSmall
 from masquerade.publish.models import make_method
 from masquerade.publish.receipts import check_receipt
-from masquerade.training import gradients, learner, loop, poses
-from masquerade.training.learner import Memory
+from masquerade.training import gradients, learner, loop, rows
+from masquerade.training.learner import Memory, load_model
 from masquerade.training.method import check_pairing
-from masquerade.training.model_file import load_model
 from masquerade.training.step import PrivateSum
 
 torch = pytest.importorskip("torch")
@@ -39,7 +37,7 @@ def reading() -> Any:
 
 def head_and_lesson() -> tuple[Any, dict[str, Any], Any, Any]:
     torch.manual_seed(0)
-    head = simcc.Simcc(160, 16)
+    head = tiny_vit_pose.Simcc(160, 16)
     features = torch.randn(4, 160, 8, 6)
     targets = torch.rand(4, 16, 3) * torch.tensor([192.0, 256.0, 1.0])
     targets[..., 2] = 1.0
@@ -168,9 +166,9 @@ def test_people_are_units_of_their_own_and_a_ledger_charges_them(tmp_path: Path)
 def test_what_is_found_lies_in_the_picture_it_was_found_in() -> None:
     net = TinyVitSmall().make(16, seed=0).eval()
     photo = FewPhotos()[3]
-    near = poses.found_in(net, [(photo.image, (25.0, 20.0, 40.0, 40.0))], smoothing=3.0)
+    near = rows.found_in(net, [(photo.image, (25.0, 20.0, 40.0, 40.0))], smoothing=3.0)
     away = np.pad(photo.image, ((20, 0), (30, 0), (0, 0)))
-    moved = poses.found_in(net, [(away, (55.0, 40.0, 40.0, 40.0))], smoothing=3.0)
+    moved = rows.found_in(net, [(away, (55.0, 40.0, 40.0, 40.0))], smoothing=3.0)
     assert np.isfinite(near.joints).all() and ((near.scores >= 0) & (near.scores <= 1)).all()
     assert np.median(np.abs(moved.joints - near.joints - [30, 20])) < 1.0
     flipped = tiny_vit_pose.answers(net, torch.zeros(1, 3, 256, 192), is_flipped=True)

@@ -14,7 +14,7 @@ from few_films import Few
 from few_signals import PRIVATE, PUBLIC, charges, enrolled
 from masquerade.ledger.filter import FilterName
 from masquerade.networks.lstm import LstmNetwork
-from masquerade.networks.mvit_small import MvitSmall
+from masquerade.networks.network import MvitSmall
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method, train_file
 from masquerade.training import learner, loop

@@ -16,7 +16,7 @@ from masquerade.errors import BadInput
 from masquerade.guarantee import Accountant, Kind, Relation
 from masquerade.io.video import read as reader
 from masquerade.ledger import Content
-from masquerade.networks.mvit_small import MvitSmall
+from masquerade.networks.network import MvitSmall
 from masquerade.publish.bills import cost_of
 from masquerade.publish.collections import guides_of
 from masquerade.publish.models import SHEET, make_method, train_file
@@ -24,9 +24,8 @@ from masquerade.publish.receipts import check_receipt, promise_of
 from masquerade.receipt import along_path, receipt_path
 from masquerade.recordings import Video
 from masquerade.training import learner, loop
-from masquerade.training.feature_projective import FeatureProjective
 from masquerade.training.method import Method, check_pairing, planned
-from masquerade.training.projected import Projected
+from masquerade.training.methods import FeatureProjective, Projected
 from masquerade.wording import explain
 
 torch = pytest.importorskip("torch")

@@ -18,8 +18,8 @@ from masquerade.networks import mvit_layers
 from masquerade.noise import Noise
 from masquerade.noise.gpu import by_tensors, gaussian_cells
 from masquerade.training import gradients, loop, step
-from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.loop import Workload
+from masquerade.training.methods import DpSgd
 from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 

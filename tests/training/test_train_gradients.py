@@ -17,7 +17,7 @@ from masquerade.errors import BadInput
 from masquerade.networks import mvit_layers
 from masquerade.noise import Noise
 from masquerade.training import gradients, loop, step
-from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.methods import DpSgd
 from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows, gathered, slots_of
 

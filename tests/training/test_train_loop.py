@@ -20,8 +20,8 @@ from scipy.stats import chi2
 from masquerade.errors import BadInput
 from masquerade.noise import Noise
 from masquerade.training import loop
-from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.loop import Workload
+from masquerade.training.methods import DpSgd
 from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows
 

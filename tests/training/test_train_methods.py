@@ -25,9 +25,8 @@ from masquerade.guarantee import Accountant, Guarantee, Kind, Relation
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method
 from masquerade.receipt import Receipt, write_receipt
-from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.mask_dp import MaskDp
 from masquerade.training.method import Method, with_public
+from masquerade.training.methods import DpSgd, MaskDp
 from masquerade.training.plan import TrainingPlan
 from masquerade.wording import explain
 

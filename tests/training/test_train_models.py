@@ -26,7 +26,7 @@ from masquerade.publish import receipts
 from masquerade.publish.collections import split_of
 from masquerade.publish.receipts import check_receipt
 from masquerade.training import method
-from masquerade.training.model_file import load_model, said_of
+from masquerade.training.learner import load_model, said_of
 from masquerade.training.plan import Poisson, TrainingPlan
 
 torch = pytest.importorskip("torch")

@@ -13,7 +13,7 @@ from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.training import gradients, loop, step
 from masquerade.training import plan as plans
-from masquerade.training.dp_sgd import DpSgd
+from masquerade.training.methods import DpSgd
 from masquerade.training.plan import Poisson, TrainingPlan, calibrated, public_batch
 from masquerade.training.rows import Rows
 

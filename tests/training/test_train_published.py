@@ -13,12 +13,10 @@ from masquerade.networks.network import network_class
 from masquerade.noise import Noise
 from masquerade.recordings import Video
 from masquerade.training import loop, step, views
-from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.films import Films
-from masquerade.training.mask_dp import MaskDp
 from masquerade.training.method import Method
+from masquerade.training.methods import DpSgd, MaskDp
 from masquerade.training.plan import Poisson, TrainingPlan
-from masquerade.training.rows import Rows
+from masquerade.training.rows import Films, Rows
 from masquerade.training.views import FILL, Private
 
 torch = pytest.importorskip("torch")

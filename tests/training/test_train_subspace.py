@@ -15,8 +15,8 @@ from masquerade.guarantee import Relation
 from masquerade.noise import Noise
 from masquerade.training import loop, subspace
 from masquerade.training.loop import Workload
+from masquerade.training.methods import Projected
 from masquerade.training.plan import Poisson, TrainingPlan
-from masquerade.training.projected import Projected
 from masquerade.training.rows import Rows
 from masquerade.training.step import ALONG, PrivateSum, noisy
 from masquerade.training.subspace import Subspace

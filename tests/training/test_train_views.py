@@ -10,7 +10,7 @@ import pytest
 from masquerade.errors import BadInput
 from masquerade.networks import mvit_layers
 from masquerade.training import gradients, views
-from masquerade.training.coupling import refuse_coupling
+from masquerade.training.gradients import refuse_coupling
 from masquerade.training.views import FILL, Private
 
 torch = pytest.importorskip("torch")

@@ -25,9 +25,8 @@ from masquerade.publish.models import make_method
 from masquerade.publish.receipts import check_receipt
 from masquerade.recordings import Signal
 from masquerade.training import gradients, learner, loop
-from masquerade.training.learner import Memory, Ways
+from masquerade.training.learner import Memory, Ways, load_model
 from masquerade.training.loop import Workload
-from masquerade.training.model_file import load_model
 from masquerade.training.partition import Stretch, windows_of
 from masquerade.training.plan import Poisson, TrainingPlan
 from masquerade.training.rows import Rows, gathered

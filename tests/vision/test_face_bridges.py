@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masquerade.vision.face_tracks import Bridges, Tracks, overlap, share_inside
+from masquerade.vision.tracks import Bridges, Tracks, overlap, share_inside
 
 FRAMES = 12
 

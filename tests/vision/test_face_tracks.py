@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masquerade.vision.face_tracks import Tracks, overlap
+from masquerade.vision.tracks import Tracks, overlap
 
 FRAMES = 25
 speeds = st.floats(-8.0, 8.0)

@@ -14,8 +14,12 @@ from masquerade.io import downloads
 from masquerade.io.video import read
 from masquerade.vision import network_files
 from masquerade.vision.network_files import LiteNetwork
-from masquerade.vision.person_detector import PersonDetector, without_twins
-from masquerade.vision.person_segmenter import NETWORKS, PersonSegmenter
+from masquerade.vision.person_detector import (
+    NETWORKS,
+    PersonDetector,
+    PersonSegmenter,
+    without_twins,
+)
 
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("cv2")

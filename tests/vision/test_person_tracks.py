@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("cv2")
 
-from masquerade.vision.person_tracks import Track, tracked
 from masquerade.vision.poses import NUM_JOINTS, Pose
+from masquerade.vision.tracks import Track, tracked
 
 SHAPE = np.random.default_rng(0).uniform(-1, 1, (NUM_JOINTS, 2)) * (20, 50)
 

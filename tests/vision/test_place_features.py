@@ -15,16 +15,16 @@ import skimage.data
 
 from masquerade.errors import BadInput
 from masquerade.networks.weight_files import torchvision
-from masquerade.vision import place_features, residual_networks
+from masquerade.vision import convolutional, features
 from masquerade.vision.backbones import Backbone
-from masquerade.vision.place_features import PlaceFeatures, backbones, has_weights
+from masquerade.vision.features import PlaceFeatures, backbones, has_weights
 
 torch = pytest.importorskip("torch")
 
 
 models = torchvision.models
 FETCHED = [name for name in backbones() if has_weights(name)]
-KNOWN: dict[str, Backbone] = place_features._BACKBONES
+KNOWN: dict[str, Backbone] = features._BACKBONES
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -152,11 +152,11 @@ def test_a_pickle_that_names_anything_but_arrays_is_refused_and_nothing_runs(
             PlaceFeatures(backbone="vgg16", weights=path).embed(pictures())
     assert not (tmp_path / "wicked").exists()
     with pytest.raises(pickle.UnpicklingError, match="not float32"):
-        residual_networks._single("O8", False, True)
+        convolutional._single("O8", False, True)
 
 
 def small_resnet(path: Path) -> tuple[Backbone, dict[str, Any]]:
-    make = partial(residual_networks.ResNet, (1, 1, 1, 1), is_deep=False)
+    make = partial(convolutional.ResNet, (1, 1, 1, 1), is_deep=False)
     known = Backbone(name="small", make=make, read=KNOWN["resnet18"].read, published="nobody's")
     return known, trained(make()).state_dict()
 

@@ -13,8 +13,8 @@ from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.io.video import read
 from masquerade.vision import poses
-from masquerade.vision.person_tracks import tracked
 from masquerade.vision.poses import JOINTS, NETWORKS, Pose, PoseLandmarks, square_about
+from masquerade.vision.tracks import tracked
 
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("cv2")

@@ -7,8 +7,14 @@ Example:
     True
 """
 
-from masquerade.accounting.calibrate import calibrate, gaussian_sigma
-from masquerade.accounting.compose import compose, epsilon, revealed_delta, revealed_epsilon
+from masquerade.accounting.compose import (
+    calibrate,
+    compose,
+    epsilon,
+    gaussian_sigma,
+    revealed_delta,
+    revealed_epsilon,
+)
 
 __all__ = [
     "calibrate",

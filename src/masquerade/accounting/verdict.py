@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 from masquerade import _check, catalog
 from masquerade._formatting import shown, shown_below, up_decimals
 from masquerade._optional import Later, optimize
-from masquerade.accounting.calibrate import sampled_gaussian
-from masquerade.accounting.compose import epsilon
+from masquerade.accounting.compose import epsilon, sampled_gaussian
 from masquerade.guarantee import CLAIM_PREFIXES, Relation
 
 if TYPE_CHECKING:

@@ -42,9 +42,9 @@ from masquerade.scores import Attacked, Success
 from masquerade.vision import embedding_cache
 
 if TYPE_CHECKING:
-    from masquerade.vision import mobile_networks as efficientnet_lite
+    from masquerade.vision import convolutional as efficientnet_lite
 else:
-    efficientnet_lite = Later("masquerade.vision.mobile_networks", extra="train")
+    efficientnet_lite = Later("masquerade.vision.convolutional", extra="train")
 
 
 def average_precisions(scores: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -39,10 +39,10 @@ from masquerade.errors import BadInput
 from masquerade.io import downloads
 from masquerade.recordings import Photo, Signal, Video
 from masquerade.vision import embedding_cache
-from masquerade.vision.body_features import BodyFeatures, ColourLayout
 from masquerade.vision.face_detector import Detector, Layout, load_detector
 from masquerade.vision.face_recogniser import FaceRecogniser
-from masquerade.vision.person_tracks import tracked
+from masquerade.vision.features import BodyFeatures, ColourLayout
+from masquerade.vision.tracks import tracked
 
 cv2 = require("cv2", extra="vision")
 

@@ -293,7 +293,7 @@ class LooksSchool:
 
     def _network(self, inputs: np.ndarray, answers: np.ndarray) -> torch.nn.Module:
         if self.network == "conv":
-            from masquerade.networks.convolutions import classifier
+            from masquerade.networks.small_networks import classifier
 
             return classifier(axes=2, channels=3, classes=answers.shape[1])
         size = inputs.shape[1]

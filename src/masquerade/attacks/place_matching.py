@@ -29,7 +29,7 @@ from masquerade.vision import embedding_cache
 from masquerade.vision.flow import OpticalFlow, warped
 
 if TYPE_CHECKING:
-    from masquerade.vision.place_features import PlaceFeatures
+    from masquerade.vision.features import PlaceFeatures
 
 cv2 = Later("cv2", extra="vision")
 

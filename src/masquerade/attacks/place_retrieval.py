@@ -16,9 +16,9 @@ from masquerade.collection import Medium
 from masquerade.scores import Attacked
 
 if TYPE_CHECKING:
-    from masquerade.vision import place_features
+    from masquerade.vision import features as place_features
 else:
-    place_features = Later("masquerade.vision.place_features", extra="train")
+    place_features = Later("masquerade.vision.features", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True)

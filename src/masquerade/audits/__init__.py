@@ -30,26 +30,26 @@ __all__ = [
 
 ENTRIES = {
     "confident_votes": CatalogEntry(
-        "audits.confident_votes:ConfidentVotes",
+        "audits.vote_games:ConfidentVotes",
         "Confident-GNMax: a noisy threshold for every query, noisy votes for those that pass.",
     ),
     "gnmax_votes": CatalogEntry(
-        "audits.gnmax_votes:GnmaxVotes", "GNMax: noisy vote histograms of a teacher ensemble."
+        "audits.vote_games:GnmaxVotes", "GNMax: noisy vote histograms of a teacher ensemble."
     ),
     "gumbel_votes": CatalogEntry(
-        "audits.gumbel_votes:GumbelVotes",
+        "audits.vote_games:GumbelVotes",
         "Gumbel-max: labels of a teacher ensemble by the exponential mechanism.",
     ),
     "mask_dp_batches": CatalogEntry(
-        "audits.mask_dp_batches:MaskDpBatches",
+        "audits.paper_games:MaskDpBatches",
         "MaskDP's batches: one shared batch shows who is in it; independent ones do not.",
     ),
     "tempdiff_votes": CatalogEntry(
-        "audits.tempdiff_votes:TempdiffVotes",
+        "audits.vote_games:TempdiffVotes",
         "TEMPDIFF's votes: LNMax labels at the paper's noise, against its printed epsilon.",
     ),
     "video_dprp_value": CatalogEntry(
-        "audits.video_dprp_value:VideoDprpValue",
+        "audits.paper_games:VideoDprpValue",
         "Video-DPRP's projection: one channel value of one pixel, seen through (P~, R).",
     ),
 }

@@ -23,8 +23,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import optimize, special, stats
-from masquerade.accounting.calibrate import sampled_gaussian
-from masquerade.accounting.compose import epsilon, least_epsilon
+from masquerade.accounting.compose import epsilon, least_epsilon, sampled_gaussian
 from masquerade.accounting.power import tradeoff_curve
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation

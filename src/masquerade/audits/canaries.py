@@ -29,19 +29,15 @@ from masquerade._torch import Tensor, nn
 from masquerade.audits.one_run import Likelihood, by_coins, tossed
 from masquerade.collection import About, Collection, Count, Labels, Medium
 from masquerade.guarantee import Relation
-from masquerade.networks.mvit_small import MvitSmall
-from masquerade.networks.network import Network
+from masquerade.networks.network import MvitSmall, Network
 from masquerade.noise import Noise
 from masquerade.recordings import Video
 from masquerade.scores import Scores
 from masquerade.training import gradients, learner, loop
-from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.feature_dp import FeatureDp
-from masquerade.training.featured import Featured
 from masquerade.training.learner import Tell
 from masquerade.training.method import Method, planned
+from masquerade.training.methods import DpSgd, Featured, FeatureDp, Projecting
 from masquerade.training.plan import TrainingPlan
-from masquerade.training.projecting import Projecting
 from masquerade.training.rows import Rows, gathered
 
 

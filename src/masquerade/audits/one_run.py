@@ -32,8 +32,8 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import special, stats
-from masquerade.accounting.calibrate import sampled_gaussian
 from masquerade.accounting.compose import epsilon as epsilon_of
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.accounting.power import coin_curve
 from masquerade.audits.bounds import as_evidence, with_most
 from masquerade.events import DpEvent

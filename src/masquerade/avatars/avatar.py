@@ -152,7 +152,7 @@ class Avatar(Heuristic):
         from masquerade.avatars.study import AvatarStudy
         from masquerade.avatars.watch import Watchman
         from masquerade.stage import smpl
-        from masquerade.vision.person_segmenter import PersonSegmenter
+        from masquerade.vision.person_detector import PersonSegmenter
         from masquerade.vision.poses import PoseLandmarks
 
         shape = as_video(shape)

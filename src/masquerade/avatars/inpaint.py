@@ -21,7 +21,7 @@ import numpy as np
 
 from masquerade import _optional
 from masquerade._optional import Later
-from masquerade.avatars.outline import Edged
+from masquerade.avatars.segment import Edged
 from masquerade.errors import BadInput
 
 cv2 = Later("cv2", extra="vision")

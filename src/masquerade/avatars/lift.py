@@ -25,10 +25,10 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import ndimage, optimize
-from masquerade.stage.inverse import POINTS
 from masquerade.stage.raster import Camera
-from masquerade.vision.person_tracks import Track
+from masquerade.stage.skeleton import POINTS
 from masquerade.vision.poses import JOINTS
+from masquerade.vision.tracks import Track
 
 STATURE_M = 1.70  # of everybody, since a picture does not tell a tall person from a near one
 _FROM = tuple(

@@ -7,6 +7,12 @@ memory does not grow with the size of the picture.
 
 Convention: the third number of a joint is how far it is to be trusted, from 0 to 1; it falls with
 the time since the joint was seen.
+
+One track a person: what lies over another or goes on from it is joined, what is unsure goes.
+
+A finder that looks at each frame alone sees the same person twice now and then, loses somebody who
+passes behind another, and takes a coat for a person for a frame or two. A figure would be drawn for
+each of these.
 """
 
 from __future__ import annotations
@@ -20,10 +26,174 @@ import numpy as np
 
 from masquerade import _check, _optional
 from masquerade._optional import ndimage
-from masquerade.avatars import one_person
 from masquerade.errors import BadInput
-from masquerade.vision.person_tracks import Track, tracked
 from masquerade.vision.poses import JOINTS, NUM_JOINTS, Pose, PoseLandmarks
+from masquerade.vision.tracks import Track, tracked
+
+_SAME = 0.22  # body sizes between mean joints of two tracks of one person
+_SAME_NOSE = 0.04  # and between their noses
+_ON = 0.09  # mean of the way to the other's nearest joint, if one is made of the other's parts
+_DOUBT = 0.1  # by how much less it is trusted then
+_AGAIN_S = 1.0  # seconds after which somebody may be found again where they went
+_AGAIN = 0.5  # body sizes from the place where they were to be
+_LIKE = 1.8  # ratio of sizes above which two are not one
+_LEAST_S = 0.25  # seconds for which a person must be seen,
+_LEAST = 3  # and frames, unless the film is shorter
+_OFTEN = 0.35  # of the frames from the first to the last
+_TORN = 0.036  # body sizes by which a person's joints in pixels and in metres differ
+_SURE = 0.91  # mean of how likely the best half of the joints are seen
+
+
+def sizes(track: Track) -> np.ndarray:
+    """(T,) how large the body is in the picture, in pixels: a median over near frames."""
+    boxes = track.boxes
+    each = np.maximum(boxes[:, 2:] - boxes[:, :2], 1.0).max(axis=1)
+    reach = np.arange(-7, 8)
+    near = np.clip(np.arange(len(each))[:, None] + reach, 0, len(each) - 1)
+    return np.asarray(np.median(each[near], axis=1))
+
+
+def in_frame(poses: Sequence[Pose]) -> tuple[Pose, ...]:
+    """The people of one frame without bodies that are made of another's parts, or have its face."""
+    by_trust = sorted(poses, key=lambda pose: -_trust(pose.joints))
+    kept: list[Pose] = []
+    for pose in by_trust:
+        places = pose.joints[:, :2]
+        for other in kept:
+            apart = np.linalg.norm(places[:, None] - other.joints[None, :, :2], axis=2)
+            apart /= max(*(np.ptp(each.joints[:, :2], axis=0).max() for each in (pose, other)), 1.0)
+            is_part = apart.min(axis=1).mean() < _ON
+            is_part &= _trust(pose.joints) < _trust(other.joints) - _DOUBT / 2
+            if is_part or apart[0, 0] < _SAME_NOSE:
+                break
+        else:
+            kept.append(pose)
+    return tuple(kept)
+
+
+def only(tracks: list[Track], *, rate_hz: float, num_frames: int | None) -> list[Track]:
+    """The people among some tracks, those first who come first."""
+    held = [track for track in tracks if _is_sure(track)]
+    joined = True
+    while joined:
+        joined = False
+        held.sort(key=lambda track: (-int(track.is_seen.sum()), track.start))
+        for first in range(len(held)):
+            for second in range(first + 1, len(held)):
+                one = _one(held[first], held[second], rate_hz)
+                if one is not None:
+                    held[first] = one
+                    del held[second]
+                    joined = True
+                    break
+            if joined:
+                break
+    last = num_frames if num_frames is not None else max((each.stop for each in held), default=0)
+    least = min(max(_LEAST, round(_LEAST_S * rate_hz)), max(last, 1))
+    held = [track for track in held if track.is_seen.sum() >= max(least, _OFTEN * len(track))]
+    return sorted(held, key=lambda track: (track.start, -len(track)))
+
+
+def _is_sure(track: Track) -> bool:
+    seen = np.sort(track.joints[track.is_seen][..., 2:].prod(axis=2), axis=1)
+    is_seen = len(seen) and seen[:, seen.shape[1] // 2 :].mean() >= _SURE
+    return bool(is_seen and np.median(_torn(track)) <= _TORN)
+
+
+def _torn(track: Track) -> np.ndarray:
+    """(T,) how far joints in the picture and in metres are from each other, in body sizes.
+
+    A network that takes a wheel for a person puts joints on it that no body has. Whoever lies
+    along the view is larger where they are nearer; that, and from where they are seen, is allowed.
+    """
+    pixels, metres = track.joints[track.is_seen][..., :2], track.world[track.is_seen]
+    size = np.maximum(np.ptp(pixels, axis=1).max(axis=1), 1.0)
+    pixels, metres = (each - each.mean(axis=1, keepdims=True) for each in (pixels, metres))
+    flat, away = metres[..., :2], metres[..., 2:]
+    ways = [flat, flat * away, away * [1.0, 0.0], away * [0.0, 1.0]]
+    ways = [each - each.mean(axis=1, keepdims=True) for each in ways]
+    of = np.stack([each.reshape(len(each), -1) for each in ways], axis=2)  # (T, 66, 4)
+    squares = np.swapaxes(of, 1, 2) @ of + 1e-9 * np.eye(len(ways))
+    wanted = np.swapaxes(of, 1, 2) @ pixels.reshape(len(pixels), -1, 1)
+    found = (of @ np.linalg.solve(squares, wanted)).reshape(pixels.shape)
+    return np.asarray(np.linalg.norm(pixels - found, axis=2).mean(axis=1) / size)
+
+
+def _one(first: Track, second: Track, rate_hz: float) -> Track | None:
+    """Both as one track if they are one person's, else None."""
+    start, stop = max(first.start, second.start), min(first.stop, second.stop)
+    if start < stop:
+        return _joined(first, second) if _is_over(first, second, rate_hz) else None
+    early, late = (first, second) if first.start < second.start else (second, first)
+    missed = late.start - early.stop
+    if missed > _AGAIN_S * rate_hz:
+        return None
+    size, other = sizes(early)[-1], sizes(late)[0]
+    if max(size, other) > _LIKE * min(size, other):
+        return None
+    there = early.joints[-1, :, :2].mean(axis=0) + _velocity(early) * (missed + 1)
+    now = late.joints[0, :, :2].mean(axis=0)
+    stood = early.joints[-1, :, :2].mean(axis=0)
+    apart = min(np.linalg.norm(now - there), np.linalg.norm(now - stood))
+    return _joined(early, late) if apart <= _AGAIN * max(size, other) else None
+
+
+def _velocity(track: Track) -> np.ndarray:
+    """(2,) pixels a frame at the end of a track."""
+    last = track.joints[-6:, :, :2].mean(axis=1)
+    return np.asarray((last[-1] - last[0]) / max(len(last) - 1, 1))
+
+
+def _is_over(first: Track, second: Track, rate_hz: float) -> bool:
+    """Whether two tracks lie on each other in most of the frames that both have.
+
+    They have the same joints, or the same face, or one is a doubtful body made of the other's parts
+    (a child before its parent is seen as surely as the parent, and for longer).
+    """
+    start, stop = max(first.start, second.start), min(first.stop, second.stop)
+    both = [track.joints[start - track.start : stop - track.start] for track in (first, second)]
+    places = [each[..., :2] for each in both]
+    size = np.maximum(*(np.maximum(np.ptp(each, axis=1).max(axis=1), 1.0) for each in places))
+    apart = np.linalg.norm(places[0][:, :, None] - places[1][:, None], axis=3)  # (T, 33, 33)
+    apart /= size[:, None, None]
+    beside = np.diagonal(apart, axis1=1, axis2=2).mean(axis=1)
+    is_same = beside < _SAME
+    is_same |= apart[:, 0, 0] < _SAME_NOSE
+    found = [t.is_seen[start - t.start : stop - t.start] for t in (first, second)]
+    is_same |= (beside < 2 * _SAME) & (found[0] ^ found[1]) & (min(map(np.mean, found)) < 0.5)
+    for sure, other in ((0, 1), (1, 0)):
+        seen = [int(track.is_seen.sum()) for track in (first, second)]
+        is_short = seen[other] < min(rate_hz, seen[sure])
+        if is_short or _trust(both[other]) < _trust(both[sure]) - _DOUBT:
+            is_same |= apart.min(axis=1 + sure).mean(axis=1) < _ON
+    return bool(np.mean(is_same) > 0.5)
+
+
+def _trust(joints: np.ndarray) -> float:
+    return float(joints[..., 2].mean())
+
+
+def _joined(first: Track, second: Track) -> Track:
+    """Where both are, the one that was seen; between them, straight lines."""
+    start, stop = min(first.start, second.start), max(first.stop, second.stop)
+    shape = stop - start, *first.joints.shape[1:]
+    joints, world = np.zeros(shape), np.zeros((*shape[:2], 3))
+    is_seen, has = np.zeros(shape[0], bool), np.zeros(shape[0], bool)
+    for track, is_first in ((second, False), (first, True)):
+        rows = np.arange(len(track)) + track.start - start
+        better = track.is_seen | ~has[rows]
+        better &= is_first | ~is_seen[rows]
+        rows, own = rows[better], np.flatnonzero(better)
+        joints[rows], world[rows] = track.joints[own], track.world[own]
+        is_seen[rows], has[rows] = track.is_seen[own], True
+    known, at = np.flatnonzero(has), np.arange(shape[0])
+    if len(known) < shape[0]:
+        for values in (joints, world):
+            flat = values.reshape(shape[0], -1)
+            for column in flat.T:
+                column[:] = np.interp(at, known, column[known])
+    return replace(first, start=start, joints=joints, world=world, is_seen=is_seen)
+
 
 Watch = Callable[[int, np.ndarray, tuple[Pose, ...], np.ndarray | None], None]
 Module = Callable[[Iterable[np.ndarray], float], Iterable[Track]]
@@ -104,7 +274,7 @@ def light(pose: Pose) -> Pose:
 def followed(poses: Sequence[Sequence[Pose]], *, rate_hz: float) -> tuple[Track, ...]:
     """Those who are in each frame, one track a person, smoothed."""
     lost = max(1, round(_LOST_S * rate_hz))
-    found = tracked(map(one_person.in_frame, poses), gap=lost, least=1)
+    found = tracked(map(in_frame, poses), gap=lost, least=1)
     return mended(found, rate_hz=rate_hz, num_frames=len(poses))
 
 
@@ -132,7 +302,7 @@ def from_module(path: Path) -> Module:
     """The estimator in a file of the user: ``def people(frames, rate_hz) -> Iterable[Track]``.
 
     ``frames`` gives (H, W, 3) uint8 arrays, once. Each ``Track`` (of
-    ``masquerade.vision.person_tracks``) has the 33 joints of ``JOINTS``: in pixels with two numbers
+    ``masquerade.vision.tracks``) has the 33 joints of ``JOINTS``: in pixels with two numbers
     from 0 to 1, seen and inside, and in metres about the middle of the hips, right, down and away.
 
     Raises:
@@ -156,7 +326,7 @@ def mended(
         rate_hz: frames a second.
         num_frames: of the film; in a short one short tracks count.
     """
-    held = one_person.only(list(tracks), rate_hz=rate_hz, num_frames=num_frames)
+    held = only(list(tracks), rate_hz=rate_hz, num_frames=num_frames)
     return tuple(_smoothed(_unswapped(track, rate_hz), rate_hz) for track in held)
 
 
@@ -173,7 +343,7 @@ def _counted(
 def _checked(track: object, path: Path) -> Track:
     rule = "Expected tracks with start >= 0, joints (T, 33, 4), world (T, 33, 3), is_seen (T,)"
     if not isinstance(track, Track):
-        raise BadInput(f"{rule}, of masquerade.vision.person_tracks; {path} gave {type(track)}.")
+        raise BadInput(f"{rule}, of masquerade.vision.tracks; {path} gave {type(track)}.")
     shapes = [np.shape(each) for each in (track.joints, track.world, track.is_seen)]
     times = len(track.joints)
     wanted = [(times, NUM_JOINTS, 4), (times, NUM_JOINTS, 3), (times,)]
@@ -186,7 +356,7 @@ def _checked(track: object, path: Path) -> Track:
 
 def _unswapped(track: Track, rate_hz: float) -> Track:
     """Left and right as they go on most smoothly: of nothing, arms, legs or both exchanged."""
-    size = one_person.sizes(track)[:, None, None]
+    size = sizes(track)[:, None, None]
     places = np.concatenate([track.joints[..., :2] / size, track.world / 1.7], axis=2)
     orders = np.array([_order(()), _order(_ARMS), _order(_LEGS), _order(_ARMS + _LEGS)])
     ways = np.stack([places[:, order] for order in orders], axis=1)  # (T, 4, 33, 5)
@@ -216,7 +386,7 @@ def _order(parts: tuple[str, ...]) -> list[int]:
 
 def _smoothed(track: Track, rate_hz: float) -> Track:
     """Spikes not believed, gaps carried over, everything filtered without delay."""
-    size = one_person.sizes(track)
+    size = sizes(track)
     places = track.joints[..., :2]
     width = min(5, len(track) - 1 + len(track) % 2) // 2 * 2 + 1
     middle = ndimage.median_filter(places, (width, 1, 1), mode="nearest")

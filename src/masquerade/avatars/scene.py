@@ -18,16 +18,24 @@ from typing import NamedTuple
 import numpy as np
 
 from masquerade.avatars import pose
-from masquerade.avatars.one_person import in_frame
-from masquerade.avatars.outline import Edged, edged, grown
 from masquerade.avatars.plates import Aligner, Placed, Plates
-from masquerade.avatars.segment import PersonMasks, differing, in_track, steady, touching
+from masquerade.avatars.pose import in_frame
+from masquerade.avatars.segment import (
+    Edged,
+    PersonMasks,
+    differing,
+    edged,
+    grown,
+    in_track,
+    steady,
+    touching,
+)
 from masquerade.avatars.watch import Watchman
 from masquerade.io import streams
 from masquerade.io.streams import MaskSpool
 from masquerade.mechanism import Frames, Shape
-from masquerade.vision.person_tracks import Track
 from masquerade.vision.poses import Pose, PoseLandmarks
+from masquerade.vision.tracks import Track
 
 _SHORT = 200  # frames up to which a place is put together from every frame
 _SOME = 3  # and from every third of more

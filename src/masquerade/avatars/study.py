@@ -17,11 +17,10 @@ from typing import IO, BinaryIO
 
 import numpy as np
 
-from masquerade.avatars import MASKS, body, inpaint, lift, refine, render
+from masquerade.avatars import MASKS, body, inpaint, lift, render
 from masquerade.avatars.diffusion import Diffusion
-from masquerade.avatars.outline import Edged, grown, hidden_legs, merged
 from masquerade.avatars.scene import FilmedScene, Margins
-from masquerade.avatars.segment import PersonMasks
+from masquerade.avatars.segment import Edged, PersonMasks, grown, hidden_legs, merged
 from masquerade.avatars.watch import Watchman, blurred
 from masquerade.errors import NotHidden
 from masquerade.io import streams
@@ -31,8 +30,8 @@ from masquerade.mechanism import Frames, Shape
 from masquerade.noise import Noise
 from masquerade.stage.bodies import Model
 from masquerade.stage.raster import Light
-from masquerade.vision.person_tracks import Track
 from masquerade.vision.poses import PoseLandmarks
+from masquerade.vision.tracks import Track
 from masquerade.wording import BLURRED, FOUND, NOT_REPLACED, REPLACED
 
 _STEADY = 2  # frames before and after in which somebody is where a hidden leg is drawn
@@ -95,7 +94,7 @@ class AvatarStudy:
     ) -> None:
         self._plan, self._shape, self._rate_hz = plan, shape, rate_hz
         self._diffusion, self._model = diffusion, model
-        self._refined: refine.Refined | None = None
+        self._refined: render.Refined | None = None
         own = plan.inpaint_module
         self._make = None if own is None else inpaint.from_module(own)
         self.scene = FilmedScene(
@@ -180,7 +179,7 @@ class AvatarStudy:
             if missed is not None:
                 empty, q = blurred(empty, missed & ~q), q | missed
             light = light or render.light_of(empty, self._camera)
-            drawn = render.drawn(
+            drawn = render.render_figures(
                 self._figures,
                 number,
                 empty,
@@ -215,10 +214,10 @@ class AvatarStudy:
         people = np.logical_and.reduce([self.scene.posed(other) for other in near])
         return grown(people, self._plan.margins.grow_px)
 
-    def _refine(self, diffusion: Diffusion, light: Light, noise: Noise) -> refine.Refined:
+    def _refine(self, diffusion: Diffusion, light: Light, noise: Noise) -> render.Refined:
         """All figures, refined when the first frame is drawn and their light is known."""
         if self._refined is None:
-            self._refined = refine.Refined(
+            self._refined = render.Refined(
                 diffusion, self._figures, camera=self._camera, light=light, rng=_chance(noise)
             )
         return self._refined

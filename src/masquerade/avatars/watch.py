@@ -28,10 +28,10 @@ from typing import NamedTuple
 import numpy as np
 
 from masquerade._optional import Later
-from masquerade.avatars.outline import grown, together
+from masquerade.avatars.segment import grown, together
 from masquerade.io.streams import MaskSpool, Spool
 from masquerade.vision.face_detector import Detector
-from masquerade.vision.person_segmenter import PersonSegmenter
+from masquerade.vision.person_detector import PersonSegmenter
 
 cv2 = Later("cv2", extra="vision")
 

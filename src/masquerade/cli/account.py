@@ -9,7 +9,7 @@ from masquerade import _check
 from masquerade._formatting import up_decimals, up_significant
 from masquerade.accounting import calibrate, gaussian_sigma, sensitivity, votes
 from masquerade.accounting import epsilon as epsilon_of
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.accounting.group import group_event
 from masquerade.accounting.verdict import PublishedClaim, Verdict
 from masquerade.guarantee import Relation, Unit, UnitName

@@ -85,7 +85,7 @@ class Audit:
 
     def _by_canaries(self) -> Answer:
         """Train once more, with canaries; votes are played like any game."""
-        from masquerade.audits.canary_votes import VoteCanary
+        from masquerade.audits.vote_games import VoteCanary
         from masquerade.publish import audits as canary_audit  # only this needs torch
 
         if self.name in _METHODS:

@@ -26,7 +26,7 @@ from masquerade.errors import BadInput, exit_code, message
 from masquerade.io import atomic
 from masquerade.io.video import MAX_PIXELS, is_video, write
 from masquerade.progress import bars
-from masquerade.publish import sheets
+from masquerade.publish import collections
 from masquerade.publish.collections import probe_file
 from masquerade.publish.folder import named_files
 from masquerade.publish.masks import MARGIN_PX, THRESHOLD
@@ -324,7 +324,7 @@ class ShowData:
 
     def run(self, entry: Collection[Any]) -> Answer:
         """Read a few recordings and draw them."""
-        written = sheets.show(entry, self.out, count=self.count)
+        written = collections.show(entry, self.out, count=self.count)
         lines = [] if entry.ABOUT.is_made_up else ["PRIVATE: these are original recordings."]
         lines += [f"Wrote {path}" for path in written]
         return Answer(data={"files": [str(path) for path in written]}, lines=lines)
@@ -448,7 +448,7 @@ class MakeMasks:
 
     def run(self, entry: Collection[Any]) -> Answer:
         """One recording after the other."""
-        from masquerade.vision.person_segmenter import PersonSegmenter  # needs an extra
+        from masquerade.vision.person_detector import PersonSegmenter  # needs an extra
 
         if entry.kind is not Medium.VIDEOS or entry.ABOUT.is_made_up:
             raise BadInput(f"Expected videos without masks of their own, got {entry.ABOUT.title}.")

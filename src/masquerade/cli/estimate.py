@@ -21,8 +21,8 @@ from masquerade.io.video import write as writer
 from masquerade.progress import bars, teller
 from masquerade.report.sheet import with_skeletons
 from masquerade.result import Answer
-from masquerade.training import poses
-from masquerade.training.model_file import Trained, load_model
+from masquerade.training import rows
+from masquerade.training.learner import Trained, load_model
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 _JSON = "joints.json"
@@ -60,7 +60,7 @@ def estimate_photos(
     people: list[dict[str, Any]] = []
     for number, path in enumerate(photos, 1):
         image = read_picture(path)
-        found = poses.found_in(trained.net, [(image, box)], smoothing=_smoothing(trained))
+        found = rows.found_in(trained.net, [(image, box)], smoothing=_smoothing(trained))
         drawn = with_skeletons(image, [found.joints[0]], trained.classes)
         atomic.write_whole(out / f"{path.name}.joints.png", _png(drawn), is_private=True)
         height, width = image.shape[:2]

@@ -1,4 +1,7 @@
-"""Flags of a command or an entry: a dataclass's fields, and what its docstring says of them."""
+"""Flags of a command or an entry: a dataclass's fields, and what its docstring says of them.
+
+Which network a training command means, by its flags and by what the data set holds.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
+from masquerade import catalog
 from masquerade._optional import Later
+from masquerade.collection import Collection, Medium
+from masquerade.networks.network import Network, network_class
 
 if typing.TYPE_CHECKING:
     from tyro import conf, constructors
@@ -205,3 +211,33 @@ def _shown(default: Any) -> str:
     if default is dataclasses.MISSING or default is None or default is False:
         return ""
     return " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+
+
+if TYPE_CHECKING:
+    NetworkName = str
+else:
+    NetworkName = Literal[catalog.names("networks")]  # the choices of the command line
+Task = Literal["activity", "pose"]
+_USUAL = {
+    Medium.VIDEOS: "mvit_small",
+    Medium.SIGNALS: "lstm",
+    Medium.PHOTOS: "tiny_vit_small",
+}
+
+
+def network_meant(
+    data: Collection[Any], *, task: Task | None, network: str | None
+) -> tuple[str, type[Network]]:
+    """The network's name and class.
+
+    Args:
+        data: what is learned from.
+        task: what is learned; what the data set has first if None.
+        network: its name, if it was given.
+    """
+    medium = Medium.PHOTOS if task == "pose" else data.kind
+    name = network or _USUAL[medium]
+    kind = network_class(name)
+    if task is not None and (task == "pose") != (kind.KIND is Medium.PHOTOS):
+        raise ValueError(f"Expected a network for --task {task}, got {name}; leave one out.")
+    return name, kind

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from masquerade import _check, _json
 from masquerade._formatting import counted
-from masquerade.accounting.calibrate import calibrate, sampled_gaussian
+from masquerade.accounting.compose import calibrate, sampled_gaussian
 from masquerade.cli.flags import Positional
 from masquerade.collection import Collection, Medium
 from masquerade.errors import BadInput

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from masquerade import _check, _json
 from masquerade._formatting import shown
 from masquerade._optional import Later
-from masquerade.cli.flags import Positional
-from masquerade.cli.network_choice import NetworkName, Task, network_meant
+from masquerade.cli.flags import NetworkName, Positional, Task, network_meant
 from masquerade.collection import Collection, Medium
 from masquerade.ledger import Ledger
 from masquerade.networks.network import Network
@@ -28,11 +27,11 @@ from masquerade.publish.spine import final_name
 from masquerade.receipt import Release, along_path, receipt_path
 from masquerade.recordings import Signal
 from masquerade.result import Answer
-from masquerade.training import grid
+from masquerade.training import units
 from masquerade.training.ensemble import Ensemble
-from masquerade.training.masked import Masked
+from masquerade.training.learner import said_of
 from masquerade.training.method import Method, Precision, check_pairing, planned, with_public
-from masquerade.training.model_file import said_of
+from masquerade.training.methods import Masked
 from masquerade.training.units import count_units
 from masquerade.wording import explain
 
@@ -153,14 +152,14 @@ class Train:
         if is_asked and meant.network.KIND is Medium.SIGNALS:  # read once for all that follows
             meant = meant._replace(public=worn.public_signals(meant.public, meant.network))
         if self.grid is not None:
-            return self._several(grid.methods_of(method, self.grid), meant)
+            return self._several(units.methods_of(method, self.grid), meant)
         if self.dry_run:
             return self._preview([method], meant)
         return self._answer(self._train(self.target, method, meant), meant.private)
 
     def _several(self, chosen: list[tuple[dict[str, Any], Method]], meant: _Meant) -> Answer:
         """Every run of a grid; those that stand already, of this very grid, are kept."""
-        targets = [grid.target_of(self.target, number + 1) for number in range(len(chosen))]
+        targets = [units.target_of(self.target, number + 1) for number in range(len(chosen))]
         pairs = list(zip(targets, [each for _, each in chosen], strict=True))
         stand = {target: self._standing(target, each, meant.network) for target, each in pairs}
         for target in targets:

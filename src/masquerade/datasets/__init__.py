@@ -6,7 +6,7 @@ from masquerade.catalog import CatalogEntry
 
 ENTRIES = {
     "coco_keypoints": CatalogEntry(
-        "datasets.coco_keypoints:CocoKeypoints",
+        "datasets.coco_pose:CocoKeypoints",
         "COCO 2017, people with labelled joints.",
         dict(root=Path("coco")),
     ),
@@ -21,7 +21,7 @@ ENTRIES = {
         dict(root=Path("hmdb51")),
     ),
     "human_art": CatalogEntry(
-        "datasets.human_art:HumanArt",
+        "datasets.coco_pose:HumanArt",
         "Human-Art: people in photographs, paintings, sculptures and drawings.",
         dict(root=Path("HumanArt")),
     ),
@@ -41,7 +41,7 @@ ENTRIES = {
         dict(root=Path("ntu_rgbd")),
     ),
     "pa_hmdb51": CatalogEntry(
-        "datasets.pa_hmdb51:PAHMDB51",
+        "datasets.hmdb51:PAHMDB51",
         "PA-HMDB51: 515 clips of HMDB51 with five private attributes for each frame.",
         dict(root=Path("hmdb51"), annotations=Path("PA-HMDB51")),
     ),

@@ -3,20 +3,27 @@
 Convention:
     joints: x right, y down, the first pixel is 0. Visible 2 is seen, 1 is labelled but hidden and
     keeps its coordinates, 0 is not labelled and becomes NaN.
+
+COCO 2017, people with labelled joints.
+
+Human-Art: people in photographs, paintings, sculptures and drawings.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from masquerade import _check
+from masquerade.collection import About, Count, Medium, PublishedCounts
 from masquerade.datasets.recording_files import Annotated, PeoplePhotos, not_published, read_json
+from masquerade.errors import BadInput
 from masquerade.joints import COCO
 
 
@@ -142,3 +149,148 @@ def _numbers(
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+
+
+CocoSplit = Literal["train", "val"]
+
+_IMAGES = {"train": 118_287, "val": 5_000}
+_PERSONS = {"train": 149_813, "val": 6_352}
+_SOURCE_COCO_KEYPOINTS = (
+    "counted by users of the 2017 files; the publisher rounds to 118K and 5K images"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CocoKeypoints(CocoPhotos):
+    """One photo per person of COCO 2017 with a labelled joint, crowds left out [lin2014].
+
+    A picture with several people comes once for each of them. Layout::
+
+        root/
+          annotations/person_keypoints_train2017.json
+          annotations/person_keypoints_val2017.json
+          train2017/000000000009.jpg
+          val2017/000000000139.jpg
+
+    Coordinates are those of the file, which counts pixels from 0; joints may lie outside the
+    picture. The licence of each picture is its photographer's, and is named in the file.
+
+    Args:
+        root: the folder that holds ``annotations``.
+        split: of the publisher; the annotations of the test pictures are not public.
+    """
+
+    ABOUT: ClassVar[About] = About(
+        title="Microsoft COCO 2017, person keypoints",
+        kind=Medium.PHOTOS,
+        licence="CC BY 4.0 for the annotations; the pictures under their own Flickr licences",
+        home="https://cocodataset.org",
+        citation="lin2014",
+    )
+    USUAL: ClassVar[str] = "val"
+    split: CocoSplit | None = None
+
+    @property
+    def published(self) -> PublishedCounts:
+        """The numbers of the split."""
+        return {
+            "pictures listed": (_IMAGES[self.part_name], _SOURCE_COCO_KEYPOINTS),
+            "people with joints": (_PERSONS[self.part_name], _SOURCE_COCO_KEYPOINTS),
+            "picture files": (_IMAGES[self.part_name], _SOURCE_COCO_KEYPOINTS),
+        }
+
+    def check(self) -> tuple[Count, ...]:
+        """Count pictures listed, people listed and picture files."""
+        people = self._people
+        return (
+            self._count("pictures listed", len(people.pictures)),
+            self._count("people with joints", len(people.persons)),
+            self._count_files(self._folder, people.pictures),
+        )
+
+    @property
+    def _folder(self) -> Path:
+        return self.root / f"{self.part_name}2017"
+
+    @property
+    def _list(self) -> Path:
+        return self.root / "annotations" / f"person_keypoints_{self.part_name}2017.json"
+
+
+HumanArtSplit = Literal["training", "validation"]
+
+_PREFIX = "HumanArt/"
+_SOURCE_HUMAN_ART = "its README: 50,000 images in 20 scenarios, not told apart by split"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HumanArt(CocoPhotos):
+    """One photo per person of Human-Art with at least one labelled joint [ju2023].
+
+    Layout, as its README asks for::
+
+        root/
+          annotations/training_humanart.json
+          annotations/validation_humanart.json
+          images/real_human/dance/000000000274.jpg
+          images/2D_virtual_human/cartoon/000000000001.jpg
+          images/3D_virtual_human/sculpture/000000000001.jpg
+
+    The paths inside the JSON begin with ``HumanArt/images`` or with ``images``; both are taken as
+    below the root. The 17 joints are COCO's; the file's 21 joints and its self-contact points are
+    not read. What is not certain: how the file spells each of the 20 scenarios. The names of the
+    file decide, capitals aside, and an underscore is as good as a space.
+
+    Args:
+        root: the folder that holds ``annotations`` and ``images``.
+        split: of the publisher; that of the command if not given, else validation.
+        scenario: only pictures whose ``category`` is this one, such as ``cartoon``; empty for all.
+    """
+
+    ABOUT: ClassVar[About] = About(
+        title="Human-Art",
+        kind=Medium.PHOTOS,
+        licence="a CC licence, for non-commercial use and on request; the version is not stated",
+        home="https://idea-research.github.io/HumanArt",
+        citation="ju2023",
+    )
+    PUBLISHED: ClassVar[PublishedCounts] = {
+        "pictures listed": (None, _SOURCE_HUMAN_ART),
+        "scenarios": (20, "[ju2023]"),
+        "people with joints": (None, _SOURCE_HUMAN_ART),
+        "picture files": (None, _SOURCE_HUMAN_ART),
+    }
+    USUAL: ClassVar[str] = "validation"
+    split: HumanArtSplit | None = None
+    scenario: str = ""
+
+    def check(self) -> tuple[Count, ...]:
+        """Count pictures listed, scenarios, people and picture files of the whole split."""
+        people = self._people
+        names = [name.removeprefix(_PREFIX).removeprefix("images/") for name in people.pictures]
+        return (
+            self._count("pictures listed", len(names)),
+            self._count("scenarios", len(people.categories)),
+            self._count("people with joints", len(people.persons)),
+            self._count_files(self.root / "images", names),
+        )
+
+    @property
+    def _list(self) -> Path:
+        return self.root / "annotations" / f"{self.part_name}_humanart.json"
+
+    @cached_property
+    def _persons(self) -> tuple[Annotated, ...]:
+        people, wanted = self._people, _plain(self.scenario)
+        if wanted and wanted not in map(_plain, people.categories):
+            message = _check.unknown("scenario", self.scenario, people.categories)
+            raise BadInput(f"{message} Those are the ones in {self._list}.")
+        return tuple(
+            replace(person, file_name=person.file_name.removeprefix(_PREFIX))
+            for person in people.persons
+            if wanted in ("", _plain(str(person.attributes.get("category", ""))))
+        )
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", " ")

@@ -16,7 +16,7 @@ from masquerade.collection import About, Collection, Count, Labels, Medium, Reco
 from masquerade.io import devices
 from masquerade.joints import COCO, JOINTS, MPII
 from masquerade.recordings import Photo, Signal, Video
-from masquerade.stage import plan, sensors, store, takes
+from masquerade.stage import plan, store, takes
 from masquerade.stage.motion import ACTIVITIES, Repertoire
 from masquerade.stage.plan import Split, WorldPlan
 
@@ -321,6 +321,6 @@ class Stage(Collection[Recording]):
             rate_hz=world.signal_hz,
             activity=activity,
             subject=labels.subject,
-            channels=sensors.channels(),
+            channels=takes.channels(),
             attributes=labels.attributes,
         )

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from masquerade import catalog, progress
-from masquerade.demo import claims, films, pictures, pose, sensors, steps, video_model
-from masquerade.demo.chapter import SYSTEMS, Chapter, Progress, draw_table, write_table
+from masquerade.demo import claims, films, pose, sensors, steps, video_model
+from masquerade.demo.steps import SYSTEMS, Chapter, Progress, draw_table, write_table
 from masquerade.io import atomic
 from masquerade.report import page
 from masquerade.report.page import PagePart
@@ -33,7 +33,7 @@ def run_demo(out: Path, *, seed: int) -> Answer:
         "audits": claims.make_audit_chapter,
         "noise": claims.make_noise_chapter,
         "steps": lambda _: steps.make_steps_chapter(out, seed=seed),
-        "people": lambda _: pictures.make_stage_chapter(out),
+        "people": lambda _: films.make_stage_chapter(out),
         "places": partial(films.make_place_chapter, out),
         "avatars": partial(films.make_avatar_chapter, out),
         "videos": video_model.make_chapter,
@@ -78,7 +78,7 @@ def _write_page(out: Path, timed: dict[str, tuple[Chapter, float]]) -> Answer:
     lead, report = "Everyone dances; nobody is recognised.", out / "report.html"
     whole = page.page("Masquerade", [one_table, *sections], lead=lead)
     atomic.write_whole(report, whole.encode())
-    pictures.write_strip(out)
+    films.write_strip(out)
     atomic.write_whole(out / "systems.md", write_table(SYSTEMS, rows).encode())
     data = {name: value for chapter in chapters.values() for name, value in chapter.data.items()}
     lines = [line for name in _ON_SCREEN for line in chapters[name].lines]

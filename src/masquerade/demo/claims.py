@@ -7,16 +7,11 @@ from collections import Counter
 import numpy as np
 
 from masquerade.accounting import epsilon
-from masquerade.accounting.calibrate import sampled_gaussian
+from masquerade.accounting.compose import sampled_gaussian
 from masquerade.accounting.verdict import VERDICT_COLUMNS, judge_papers
-from masquerade.demo.chapter import CONFIDENCE, Chapter, Progress, hide_progress, make_curves
+from masquerade.demo.steps import CONFIDENCE, Chapter, Progress, hide_progress, make_curves
 from masquerade.guarantee import Relation
-from masquerade.publish.audits import (
-    AUDIT_COLUMNS,
-    list_audit_rows,
-    make_short_games,
-    play_games,
-)
+from masquerade.publish.audits import AUDIT_COLUMNS, list_audit_rows, make_short_games, play_games
 from masquerade.report import page, plots
 from masquerade.report.page import PagePart
 

@@ -14,18 +14,17 @@ from masquerade._formatting import shown
 from masquerade.attacks.rates import bootstrap
 from masquerade.collection import Medium
 from masquerade.datasets.stage import Stage
-from masquerade.demo.chapter import Chapter, Progress, System, hide_progress
-from masquerade.networks.tiny_vit_small import TinyVitSmall
+from masquerade.demo.steps import Chapter, Progress, System, hide_progress
+from masquerade.networks.network import TinyVitSmall
 from masquerade.publish.models import SHEET, train_file
 from masquerade.receipt import Receipt, along_path, receipt_path
 from masquerade.recordings import Photo
 from masquerade.report import page, sheet
 from masquerade.report.page import PagePart
 from masquerade.scores import Success
-from masquerade.training import poses
-from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.feature_projective import FeatureProjective
-from masquerade.training.model_file import load_model
+from masquerade.training import rows
+from masquerade.training.learner import load_model
+from masquerade.training.methods import DpSgd, FeatureProjective
 
 EPSILON, CLIP_NORM = 2.0, 0.1
 # a third of the photos are learned from, a third is public, a third is tested on; cameras are
@@ -104,7 +103,7 @@ def make_chapter(folder: Path, progress: Progress = hide_progress) -> Chapter:
     """Learn with and without noise, test on other people, and draw what is found."""
     learned_from, public, tested = (WORLD.part(name) for name in ("train", "public", "test"))
     photos = {
-        name: [poses.photo_of(part[index]) for index in range(len(part))]
+        name: [rows.photo_of(part[index]) for index in range(len(part))]
         for name, part in (("seen", learned_from), ("tested", tested))
     }
     network, models, receipt = TinyVitSmall(), dict[str, PoseModel](), None
@@ -137,7 +136,7 @@ def _find_joints(net: Any, photos: Sequence[Photo]) -> np.ndarray:
     smoothing = net.head.smoothing
     several = [pairs[start : start + _TOGETHER] for start in starts]
     return np.concatenate(
-        [poses.found_in(net.eval(), some, smoothing=smoothing).joints for some in several]
+        [rows.found_in(net.eval(), some, smoothing=smoothing).joints for some in several]
     )
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from masquerade._formatting import shown, shown_below
 from masquerade._torch import torch
-from masquerade.audits.gnmax_votes import GnmaxVotes
+from masquerade.audits.vote_games import GnmaxVotes
 from masquerade.datasets.stage import Stage
 from masquerade.datasets.watch import Watch
-from masquerade.demo.chapter import CONFIDENCE, Chapter, Progress, System, hide_progress
+from masquerade.demo.steps import CONFIDENCE, Chapter, Progress, System, hide_progress
 from masquerade.networks.network import normalisation
 from masquerade.noise import Noise
 from masquerade.publish.audits import audit_game
@@ -21,7 +21,7 @@ from masquerade.publish.collections import signals_of
 from masquerade.report import page
 from masquerade.report.page import PagePart
 from masquerade.training import student, teach, teachers, votes
-from masquerade.training.tempdiff import Tempdiff
+from masquerade.training.methods import Tempdiff
 from masquerade.training.worn import labelled_windows, public_windows, read
 
 HEADING = (

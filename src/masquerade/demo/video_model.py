@@ -17,21 +17,18 @@ from masquerade.attacks.attack import ModelCase
 from masquerade.attacks.membership import Membership
 from masquerade.attacks.membership_scores import Shadows
 from masquerade.datasets.stage import Stage
-from masquerade.demo.chapter import Chapter, Progress, System, hide_progress
+from masquerade.demo.steps import Chapter, Progress, System, hide_progress
 from masquerade.guarantee import Relation
-from masquerade.networks.mvit_small import MvitSmall
+from masquerade.networks.network import MvitSmall
 from masquerade.noise import Noise
 from masquerade.publish.attacked import ShadowTraining, units_in
-from masquerade.report import bars, page, plots
+from masquerade.report import page, plots
 from masquerade.report.page import PagePart
 from masquerade.scores import Success
 from masquerade.training import learner, loop
-from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.films import Films
-from masquerade.training.mask_dp import MaskDp
 from masquerade.training.method import Method, planned
-from masquerade.training.public_part import PublicPart
-from masquerade.training.rows import Rows
+from masquerade.training.methods import DpSgd, MaskDp, PublicPart
+from masquerade.training.rows import Films, Rows
 
 EPSILON = 1.0
 HEADING = (
@@ -395,7 +392,7 @@ def _draw_classes(cells: Cells) -> str:
         f"MaskDP, epsilon {EPSILON:g}": cells[MASK_DP, EPSILON],
     }
     series = [
-        bars.Bars(
+        plots.Bars(
             name=name,
             values=np.array([100 * np.mean(runs) for runs in cell.per_class.values()]),
             spreads=np.array([100 * np.std(runs, ddof=1) for runs in cell.per_class.values()]),
@@ -404,7 +401,7 @@ def _draw_classes(cells: Cells) -> str:
     ]
     axes = plots.Axes(title="Each class, background private", x_label="", y_label="per cent right")
     classes = tuple(cells[DP, EPSILON].per_class)
-    return bars.draw_bars(series, classes, axes, limits=(0.0, 100.0))
+    return plots.draw_bars(series, classes, axes, limits=(0.0, 100.0))
 
 
 def _draw_frontier(members: Sequence[AttackedCell]) -> str:

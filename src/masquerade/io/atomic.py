@@ -3,6 +3,10 @@
 Temporary files and locks stand in the target's own folder, so that everyone who writes there sees
 them, whatever their temporary folder or user. Whoever works on one holds it (flock), and a killed
 process lets go: what nobody holds is left over, and `sweep` removes it.
+
+What many tasks have given so far, as a file: a run that was stopped goes on where it was.
+
+Opaque names for what is published; a private list tells which is which.
 """
 
 from __future__ import annotations
@@ -12,17 +16,22 @@ import errno
 import fcntl
 import functools
 import hashlib
+import json
 import os
+import re
 import secrets
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from io import BufferedRandom
 from pathlib import Path
+from typing import Any
 
+from masquerade import _json
 from masquerade.errors import BadInput
+from masquerade.receipt import SUFFIX
 
 _RUN: ContextVar[str] = ContextVar("run", default="one")
 _UNPAID: ContextVar[Path | None] = ContextVar("unpaid", default=None)
@@ -295,3 +304,144 @@ def _machine() -> str:
 def _is_of_this_machine(part: Path) -> bool:
     tag = part.name.split("-")[-2]
     return tag[:6] == _machine()[:6] or tag[6:] == _machine()[6:]
+
+
+class TaskJournal:
+    """Finished tasks as a file: a line of JSON for each, on disk before the next step.
+
+    A line that a crash has torn is dropped. The journal of another run is begun anew.
+
+    Args:
+        path: of the file.
+        run: what has to be the same for its values to hold, in words or as a hash.
+        is_resumed: whether values that stand there are taken over.
+    """
+
+    def __init__(self, path: Path, *, run: str = "", is_resumed: bool = True) -> None:
+        self.path, self.run, self._is_resumed = path, run, is_resumed
+        self.values: dict[str, Any] = {}
+        self.seconds = 0.0
+        self._descriptor = -1
+
+    def __enter__(self) -> TaskJournal:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            self._begin()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def record(self, name: str, value: Any, seconds: float) -> Any:
+        """Keep the value of a task, and give it as it will be read again."""
+        line = json.dumps({"task": name, "value": _json.encode(value), "seconds": seconds})
+        self._append(line)
+        return self._take(json.loads(line))
+
+    def remove(self) -> None:
+        """Forget it all: the next run begins anew."""
+        self.path.unlink(missing_ok=True)
+
+    def _begin(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise BadInput(
+                f"Expected a journal that no other run writes, got {self.path} ({error.strerror}); "
+                "wait for that run, or choose another folder."
+            ) from error
+        whole = self.path.read_bytes()
+        whole = whole[: whole.rfind(b"\n") + 1]
+        lines = whole.split(b"\n")[:-1]
+        if not (self._is_resumed and lines and _parsed(lines[0]) == {"run": self.run}):
+            os.ftruncate(self._descriptor, 0)
+            self._append(json.dumps({"run": self.run}))
+            return
+        os.ftruncate(self._descriptor, len(whole))
+        for found in map(_parsed, lines[1:]):
+            if found is not None and {"task", "value", "seconds"} <= set(found):
+                self._take(found)
+
+    def _take(self, found: dict[str, Any]) -> Any:
+        self.seconds += found["seconds"]
+        self.values[found["task"]] = found["value"]
+        return found["value"]
+
+    def _append(self, line: str) -> None:
+        data = line.encode() + b"\n"
+        if os.write(self._descriptor, data) < len(data):
+            raise OSError(f"Expected room on the disk of {self.path}; a line was cut off.")
+        os.fsync(self._descriptor)
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """A line of a journal; None if it is no object."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+_OPAQUE = "[0-9a-f]{16}"
+
+
+def list_path(source: Path, target: Path) -> Path:
+    """Where the list stands: beside the private folder, one for each place that is published.
+
+    Two publications with the same names could be paired file by file.
+    """
+    place = hashlib.sha256(os.fsencode(target)).hexdigest()[:8]
+    return source.with_name(f"{source.name}-{target.name}-{place}.names.private.json")
+
+
+def check_place(book: Path, target: Path) -> None:
+    """Refuse a list that would be published, or that cannot be written."""
+    if book.resolve().is_relative_to(target):
+        raise ValueError(
+            f"Expected the list of names outside of {target}, which is published, got {book}."
+        )
+    if not os.access(book.parent, os.W_OK):
+        raise BadInput(
+            f"Expected a folder that can be written for the private list of names, got "
+            f"{book.parent}; choose a private place with --names FILE."
+        )
+
+
+def refuse_lost(book: Path, target: Path) -> None:
+    """Without its list nobody knows what a folder's outputs are of: all would be released again."""
+    if book.is_file() or not target.is_dir():
+        return
+    if any(target.rglob(f"*{SUFFIX}")):
+        raise BadInput(
+            f"Expected the private list of the names in {target} at {book}; it is not there. Put "
+            "it back, or say where it is with --names FILE; with a new FILE the recordings are "
+            "released as others. If their names were kept, say --keep-names."
+        )
+
+
+def names_of(files: Iterable[str], book: Path) -> dict[str, str]:
+    """Random names for these files and all that the list knows; a second run finds its own."""
+    kept = _read(book) if book.is_file() else {}
+    for name in files:
+        kept.setdefault(name, secrets.token_hex(8))
+    return kept
+
+
+def write(book: Path, names: dict[str, str]) -> None:
+    """Keep the list, for its owner alone."""
+    write_whole(book, (json.dumps(names, indent=2) + "\n").encode(), is_private=True)
+
+
+def _read(book: Path) -> dict[str, str]:
+    try:
+        kept = json.loads(book.read_text())
+        if all(re.fullmatch(_OPAQUE, name) for name in kept.values()):
+            return dict(kept)
+    except (ValueError, AttributeError, TypeError):
+        pass
+    raise BadInput(f"Expected a list of opaque names at {book}; move it away if it is not ours.")

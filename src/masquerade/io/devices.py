@@ -26,7 +26,7 @@ import contextlib
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -34,8 +34,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from masquerade._optional import Later
-from masquerade.noise import Noise, grid_for
-from masquerade.noise.source import Reserved
+from masquerade.noise import Noise
 
 if TYPE_CHECKING:
     from masquerade._torch import torch
@@ -326,100 +325,6 @@ class Recorder:
 
 
 Work: TypeAlias = Callable[[Array, Noise], list[Array]]
-_WARM = 2  # calls before one is captured: most videos are too short for it to pay
-_MOST = 8  # that are kept in a thread
-_THREAD = threading.local()  # two threads must not share the memory of a graph
-
-
-def replayed(key: Hashable, work: Work, given: Array, noise: Noise) -> list[Array]:
-    """What ``work(given, noise)`` returns.
-
-    Args:
-        key: names the work; whatever decides what it does, but for the numbers in ``given``, is in
-            the key.
-        work: to be done; it must not change ``given``.
-        given: an array on the chosen device.
-        noise: that the work may draw from.
-    """
-    if not _can_capture():
-        return work(given, noise)
-    own = (key, chosen(), tuple(given.shape), given.dtype)
-    known = _known()
-    repeated = known.setdefault(own, _Repeated(work))
-    known.move_to_end(own)
-    while len(known) > _MOST:
-        known.popitem(last=False)
-    return repeated(given, noise)
-
-
-def is_captured(key: Hashable) -> bool:
-    """Whether work of that key is replayed by now, in this thread."""
-    return any(own[0] == key and repeated.graph is not None for own, repeated in _known().items())
-
-
-class _Repeated:
-    """Work, and the graph of it once there is one."""
-
-    def __init__(self, work: Work) -> None:
-        self._work, self._calls = work, 0
-        self.graph: _Graph | None = None
-
-    def __call__(self, given: Array, noise: Noise) -> list[Array]:
-        self._calls += 1
-        if self._calls == _WARM + 1:
-            self.graph = _captured(self._work, given)
-        return self._work(given, noise) if self.graph is None else self.graph(given, noise)
-
-
-class _Graph:
-    """Captured work with the memory that it reads and writes."""
-
-    def __init__(self, work: Work, given: Array) -> None:
-        self._given, self._noise = given.clone(), Reserved()
-        work(self._given, self._noise)  # sets aside what it asks for; nobody sees the result
-        self._noise.rewind()
-        with holding() as self._constants:
-            self._replay, self._made = _record(lambda: work(self._given, self._noise))
-
-    def __call__(self, given: Array, noise: Noise) -> list[Array]:
-        self._given.copy_(given)
-        self._noise.fill(noise)
-        self._replay()
-        return [made.clone() for made in self._made]
-
-
-def _captured(work: Work, given: Array) -> _Graph | None:
-    try:
-        return _Graph(work, given)
-    except RuntimeError:  # torch's, of steps that cannot be captured or of memory, and our own
-        return None
-
-
-def _record(work: Callable[[], list[Array]]) -> tuple[Callable[[], None], list[Array]]:
-    """How to do the work again, and where its results will stand; it is not done yet."""
-    return Recorder(chosen()).record(work)
-
-
-def _can_capture() -> bool:
-    return chosen().startswith("cuda")
-
-
-def _known() -> OrderedDict[tuple[Hashable, ...], _Repeated]:
-    if not hasattr(_THREAD, "known"):
-        _THREAD.known = OrderedDict()
-    known: OrderedDict[tuple[Hashable, ...], _Repeated] = _THREAD.known
-    return known
-
-
-def gaussian(
-    noise: Noise, sigma: float, shape: int | tuple[int, ...], *, grid: float | None = None
-) -> Array:
-    """Noise of ``noise`` on the chosen device, float64; it is the same on all."""
-    if is_cpu():
-        return noise.gaussian(sigma, shape, grid=grid)
-    step = grid_for(sigma) if grid is None else grid
-    return noise.gaussian_on(chosen(), sigma, shape, grid=step).to(torch.float64) * step
-
 
 _LOCK = threading.Lock()
 _HELD_BLAS: list[Any] = []  # the limit, once for everyone who wants it: it is the whole process's

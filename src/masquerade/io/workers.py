@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from masquerade._optional import Later, require
 from masquerade.errors import Stopped
-from masquerade.io.journal import TaskJournal
+from masquerade.io.atomic import TaskJournal
 
 if TYPE_CHECKING:
     import joblib

@@ -33,8 +33,8 @@ from fractions import Fraction
 
 from masquerade import _check
 from masquerade._optional import special
-from masquerade.accounting.divergence import conversion, renyi_divergence
 from masquerade.accounting.losses import UnsupportedEvent, distance_of, parts_of
+from masquerade.accounting.tilted import conversion, renyi_divergence
 from masquerade.events import (
     BoundedRangeDpEvent,
     DpEvent,

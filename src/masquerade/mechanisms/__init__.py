@@ -4,12 +4,12 @@ from masquerade.catalog import CatalogEntry
 
 ENTRIES = {
     "alf": CatalogEntry(
-        "mechanisms.alf:Alf",
+        "mechanisms.learned_filter:Alf",
         "ALF: a network redraws every frame so that looks are hard to tell.",
         has_proof=False,
     ),
     "appearance_free": CatalogEntry(
-        "mechanisms.appearance_free:AppearanceFree",
+        "mechanisms.selective_privacy:AppearanceFree",
         "Appearance-free video: noise that moves as the picture moves.",
         has_proof=False,
     ),
@@ -19,7 +19,7 @@ ENTRIES = {
         has_proof=False,
     ),
     "blur": CatalogEntry(
-        "mechanisms.blur:Blur",
+        "mechanisms.filters:Blur",
         "Gaussian blur of frames, whole or inside given masks.",
         has_proof=False,
     ),
@@ -46,12 +46,12 @@ ENTRIES = {
         has_proof=False,
     ),
     "low_resolution": CatalogEntry(
-        "mechanisms.low_resolution:LowResolution",
+        "mechanisms.filters:LowResolution",
         "Extremely low resolution, with the random movement of inverse super resolution.",
         has_proof=False,
     ),
     "mosaic": CatalogEntry(
-        "mechanisms.mosaic:Mosaic",
+        "mechanisms.filters:Mosaic",
         "Mosaic: blocks of pixels replaced by their mean.",
         has_proof=False,
     ),
@@ -73,7 +73,7 @@ ENTRIES = {
         dict(epsilon=8.0, delta=1e-4, unit="pixels", pixels=4),
     ),
     "random_mask": CatalogEntry(
-        "mechanisms.random_mask:RandomMask",
+        "mechanisms.filters:RandomMask",
         "Random mask: a random share of each frame replaced by mid-grey, or with noise on it.",
         has_proof=False,
     ),
@@ -83,7 +83,7 @@ ENTRIES = {
         has_proof=False,
     ),
     "spact": CatalogEntry(
-        "mechanisms.spact:Spact",
+        "mechanisms.learned_filter:Spact",
         "SPAct: a network redraws every frame so that frames of one video are hard to match.",
         has_proof=False,
     ),

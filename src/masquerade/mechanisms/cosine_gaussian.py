@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from masquerade.guarantee import Unit, UnitName
-from masquerade.io import devices
+from masquerade.io import device_graphs, devices
 from masquerade.io.devices import Array
 from masquerade.mechanism import Shape, as_video
 from masquerade.mechanisms import expected_view as sight
@@ -232,7 +232,7 @@ def _estimates(
     signal = prior.fitted(noisy, spectrum, variance, kinds, number)
     wanted = [noisy * prior.gain(signal, variance)]
     if noise is not None:  # `wiener.local` starts from what is shrunk much less
-        fresh = devices.gaussian(noise, sigma, len(vector)) / clarity
+        fresh = device_graphs.gaussian(noise, sigma, len(vector)) / clarity
         little = prior.gain(_LITTLE * signal, variance)
         wanted += [noisy * little, fresh * little]
     boxes = []

@@ -26,7 +26,7 @@ from masquerade.io.downloads import names as asset_names
 from masquerade.mechanism import Frames, Heuristic, Shape, as_video
 from masquerade.noise import Noise
 from masquerade.vision.face_detector import Detector, Layout, Search, least_score, load_detector
-from masquerade.vision.face_tracks import Tracks, followed
+from masquerade.vision.tracks import Tracks, followed
 
 cv2 = Later("cv2", extra="vision")
 

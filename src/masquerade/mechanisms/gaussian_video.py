@@ -26,7 +26,8 @@ from masquerade.errors import BadInput
 from masquerade.events import DpEvent, GaussianDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Kind, Relation, Unit, UnitName, chosen_unit
 from masquerade.io import devices
-from masquerade.io.devices import Array, batch_frames, fetch, gather, is_cpu, replayed
+from masquerade.io.device_graphs import replayed
+from masquerade.io.devices import Array, batch_frames, fetch, gather, is_cpu
 from masquerade.io.streams import ahead
 from masquerade.mechanism import Frames, Plan, Shape, Shapes, VideoMechanism, as_video, first_unit
 from masquerade.mechanisms.prior import Size

@@ -1,4 +1,11 @@
-"""Any network of yours that redraws pictures, as a mechanism."""
+"""Any network of yours that redraws pictures, as a mechanism.
+
+What mechanisms share that redraw every frame by a network of ours.
+
+ALF: a network redraws every frame so that looks are hard to tell.
+
+SPAct: a network redraws every frame so that frames of one video are hard to match.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +13,10 @@ import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from masquerade import _check
+from masquerade._optional import Later
 from masquerade.errors import BadInput
 from masquerade.mechanism import Frames, Heuristic, Shape
 from masquerade.noise import Noise
@@ -19,6 +27,85 @@ from masquerade.vision.picture_network import (
     PictureNetwork,
     load_network,
 )
+
+if TYPE_CHECKING:
+    from masquerade.networks import small_networks as unet
+else:
+    unet = Later(
+        "masquerade.networks.small_networks", extra="train"
+    )  # what is promised needs no network
+
+
+_FEWEST, _MOST = 16, 2160  # lines
+_TOO_FEW = "Below, hardly anything is left to see."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redrawn(Heuristic):
+    """Redraw every frame by the network that has the mechanism's name.
+
+    Args:
+        lines: of the picture that the network sees, its shorter side; larger frames are made
+            smaller first and the drawing is enlarged again. It learned from 64 to 96; with more
+            it sees people larger than it ever did, and may hide less.
+    """
+
+    lines: int = 96
+
+    def __post_init__(self) -> None:
+        _check.count(lines=self.lines)
+        _check.at_least(_FEWEST, _TOO_FEW, lines=self.lines)
+        _check.at_most(_MOST, lines=self.lines)
+
+    def stream(self, frames: Frames, shape: Shape, noise: Noise) -> Frames:
+        """The redrawn frames."""
+        return self._stream(frames, unet.pretrained(self.name))
+
+    def _stream(self, frames: Frames, net: unet.UNet) -> Frames:
+        for frame in frames:
+            yield unet.redrawn(net, frame, lines=self.lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alf(Redrawn):
+    """Redraw every frame by a network that was taught to make people's looks hard to tell.
+
+    The baseline of that name in [nken2025, Sec. 4.2], after [wu2020]: a U-Net was taught together
+    with a network that reads the activity, which it helps, and several that tell skin tone, gender,
+    build, hair, clothing and whether a face is seen, which it fights. It learned from people who
+    never lived, by ``python tools/anonymise.py --task alf``; [nken2025] teaches it on each data
+    set.
+
+    Guarantee:
+        none: the network was taught against others of its time and not against those that come
+            after; on other people, places and cameras than it learned from it may hide less.
+    """
+
+    @property
+    def hides(self) -> str:
+        """Looks."""
+        return "skin tone, gender, build, hair, clothing and faces"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spact(Redrawn):
+    """Redraw every frame by a network that was taught to make frames of one video hard to match.
+
+    The baseline of that name in [nken2025, Sec. 4.2], after [dave2022]: a U-Net was taught together
+    with a network that reads the activity, which it helps, and one that tells without labels which
+    two frames come from the same video, which it fights. It learned from people who never lived,
+    by ``python tools/anonymise.py --task spact``; [nken2025] teaches it on each data set.
+
+    Guarantee:
+        none: the network was taught against others of its time and not against those that come
+            after; on other people, places and cameras than it learned from it may hide less.
+    """
+
+    @property
+    def hides(self) -> str:
+        """What frames of a video have in common."""
+        return "what the frames of a video have in common, such as people and places"
+
 
 _COMES_ALONG = {"soften": Path(__file__).parents[1] / "networks" / "weights" / "soften.onnx"}
 _LARGEST = 1 << 32  # bytes of a network

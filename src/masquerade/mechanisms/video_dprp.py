@@ -14,9 +14,8 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._formatting import up_significant
-from masquerade.accounting import sensitivity
+from masquerade.accounting import published, sensitivity
 from masquerade.accounting.power import power_of
-from masquerade.accounting.published import video_dprp as published
 from masquerade.events import ComposedDpEvent, DpEvent, NonPrivateDpEvent, RevealedSampledDpEvent
 from masquerade.guarantee import Accountant, Guarantee, Unit, UnitName
 from masquerade.io.devices import Array, batch_frames, concat, fetch, send

@@ -10,36 +10,36 @@ ENTRIES = {
         dict(window=16, hidden=4),
     ),
     "mvit_small": CatalogEntry(
-        "networks.mvit_small:MvitSmall",
+        "networks.network:MvitSmall",
         "Version 2 in six blocks for 64 x 64 pixels: learns on two cores.",
     ),
     "mvit_v1_b": CatalogEntry(
-        "networks.mvit_v1_b:MvitV1B",
+        "networks.network:MvitV1B",
         "MViT-B [fan2021], for 224 x 224 pixels.",
         dict(from_scratch=True),
     ),
     "mvit_v2_s": CatalogEntry(
-        "networks.mvit_v2_s:MvitV2S",
+        "networks.network:MvitV2S",
         "MViTv2-S [li2022], for 224 x 224 pixels.",
         dict(from_scratch=True),
     ),
     "tiny_vit_11m": CatalogEntry(
-        "networks.tiny_vit_11m:TinyVit11M",
+        "networks.network:TinyVit11M",
         "TinyViT of 11 million weights, as published, with a head for joints.",
         dict(from_scratch=True),
     ),
     "tiny_vit_21m": CatalogEntry(
-        "networks.tiny_vit_21m:TinyVit21M",
+        "networks.network:TinyVit21M",
         "TinyViT of 21 million weights, as published, with a head for joints.",
         dict(from_scratch=True),
     ),
     "tiny_vit_5m": CatalogEntry(
-        "networks.tiny_vit_5m:TinyVit5M",
+        "networks.network:TinyVit5M",
         "TinyViT of 5 million weights, as published, with a head for joints.",
         dict(from_scratch=True),
     ),
     "tiny_vit_small": CatalogEntry(
-        "networks.tiny_vit_small:TinyVitSmall",
+        "networks.network:TinyVitSmall",
         "TinyViT in five blocks, with a head for joints: learns on two cores.",
     ),
 }

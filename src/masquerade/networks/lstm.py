@@ -23,10 +23,10 @@ from masquerade.recordings import Signal
 if TYPE_CHECKING:
     from safetensors import torch as files
 
-    from masquerade.networks import lstm_gradients
+    from masquerade.networks import lstm_stack as lstm_gradients
 else:
     files = Later("safetensors.torch", extra="train")
-    lstm_gradients = Later("masquerade.networks.lstm_gradients", extra="train")
+    lstm_gradients = Later("masquerade.networks.lstm_stack", extra="train")
 
 
 @contextmanager

@@ -30,8 +30,7 @@ from masquerade import _check
 from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.networks import weight_files
-from masquerade.networks.film_network import NORMALISATION, PARTS, Normalisation
-from masquerade.networks.network import shipped
+from masquerade.networks.network import NORMALISATION, PARTS, Normalisation, shipped
 from masquerade.networks.weight_files import HEAD
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from masquerade._torch import Tensor, nn, torch
 from masquerade.errors import BadInput
 from masquerade.io import atomic
 from masquerade.networks import weight_files
-from masquerade.networks.convolutions import block
+from masquerade.networks.small_networks import block
 
 SENSITIVITY_NAME = "place_sensitivity"
 TEXTURE_NAME = "place_texture"

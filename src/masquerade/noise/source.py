@@ -28,7 +28,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._optional import Later
-from masquerade.noise import gpu, gumbel
+from masquerade.noise import cells, gpu
 from masquerade.noise.cells import (
     CHUNK,
     EXPONENTIAL,
@@ -155,7 +155,7 @@ class Noise:
         """Whose score plus Gumbel noise is largest, in each row, exactly sampled, as int64.
 
         A class wins with probability proportional to exp(score / scale), to the last bit: the
-        proof is in `masquerade.noise.gumbel`.
+        proof is in `masquerade.noise.cells`.
 
         Args:
             scores: (Q, K), whole numbers of at most 2^52.
@@ -169,16 +169,16 @@ class Noise:
         _check.shape("Q K", scores=scores)
         if not np.issubdtype(scores.dtype, np.integer):
             raise ValueError(f"Expected scores to be whole numbers, got dtype={scores.dtype}.")
-        if not 1 <= scores.shape[1] <= gumbel.MOST_CLASSES:
+        if not 1 <= scores.shape[1] <= cells.MOST_CLASSES:
             raise ValueError(f"Expected 1 to 2^20 classes, got {scores.shape[1]}.")
-        most = gumbel.MOST_SCORE
+        most = cells.MOST_SCORE
         if scores.size and not -most <= scores.min() <= scores.max() <= most:
             raise ValueError("Expected scores of at most 2^52; beyond, sums are not exact.")
         won = np.empty(len(scores), dtype=np.int64)
         rows = max(_WORDS_PER_BLOCK, CHUNK // scores.shape[1] & -_WORDS_PER_BLOCK)
         for start in range(0, len(won), rows):
             part = scores[start : start + rows]
-            won[start : start + rows] = gumbel.winners(part, scale, *self._words(len(part)))
+            won[start : start + rows] = cells.winners(part, scale, *self._words(len(part)))
         return won
 
     def uniform(self, shape: int | tuple[int, ...]) -> np.ndarray:

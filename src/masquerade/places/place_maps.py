@@ -338,9 +338,7 @@ class Mapper:
 
     def _logits(self, small: np.ndarray, moved: np.ndarray | None) -> np.ndarray:
         if self.unary is Unary.NETWORK:
-            from masquerade.networks import (
-                place_networks as place_sensitivity,  # needs another extra
-            )
+            from masquerade.networks import place_networks as place_sensitivity
 
             return place_sensitivity.logits(small)
         return logits(small, moved)

@@ -25,7 +25,7 @@ from typing import Protocol
 import numpy as np
 
 from masquerade._optional import Later
-from masquerade.mechanisms.carried import carried, steps_of
+from masquerade.mechanisms.selective_privacy import carried, steps_of
 from masquerade.networks import place_networks
 from masquerade.noise import Noise
 from masquerade.noise.source import UNIT, rough_gaussian, rough_steps

@@ -203,7 +203,7 @@ class Ppedcrf(Heuristic):
         if self.people == KeptPeople.GIVEN:
             instead = "let a network find people (--people segmenter)"
             return zip(frames, given_masks(self.masks, shape, instead=instead), strict=True)
-        from masquerade.vision.person_segmenter import PersonSegmenter  # needs an extra
+        from masquerade.vision.person_detector import PersonSegmenter  # needs an extra
 
         segmenter = PersonSegmenter(private="background")
         segmenter.ready()  # before any frame is taken

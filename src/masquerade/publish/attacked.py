@@ -52,12 +52,10 @@ from masquerade.receipt import SUFFIX, Receipt, receipt_path
 from masquerade.recordings import Photo, Signal, Video
 from masquerade.tradeoff import power
 from masquerade.training import learner, loop
-from masquerade.training.dp_sgd import DpSgd
-from masquerade.training.films import Films
-from masquerade.training.learner import Memory
+from masquerade.training.learner import Memory, Trained, load_model
 from masquerade.training.method import Method, planned
-from masquerade.training.model_file import Trained, load_model
-from masquerade.training.rows import Rows
+from masquerade.training.methods import DpSgd
+from masquerade.training.rows import Films, Rows
 from masquerade.training.units import count_units
 
 _LONG = DpSgd(

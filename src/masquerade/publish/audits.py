@@ -11,20 +11,15 @@ from masquerade import _check, _json, catalog
 from masquerade._formatting import shown, shown_below
 from masquerade.audits.bounds import confidence_each, least, poisson_tradeoff
 from masquerade.audits.canaries import Flock, MadeUpFilms, Sung, sing_again
-from masquerade.audits.confident_votes import ConfidentVotes
 from masquerade.audits.game import Claim, Game, MechanismGame
-from masquerade.audits.gnmax_votes import GnmaxVotes
-from masquerade.audits.gumbel_votes import GumbelVotes
-from masquerade.audits.mask_dp_batches import MaskDpBatches
 from masquerade.audits.one_run import one_run_coins, one_run_poisson
-from masquerade.audits.tempdiff_votes import TempdiffVotes
-from masquerade.audits.video_dprp_value import VideoDprpValue
+from masquerade.audits.paper_games import MaskDpBatches, VideoDprpValue
+from masquerade.audits.vote_games import ConfidentVotes, GnmaxVotes, GumbelVotes, TempdiffVotes
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
 from masquerade.guarantee import Relation
 from masquerade.mechanism import VideoMechanism
-from masquerade.networks.mvit_small import MvitSmall
-from masquerade.networks.network import Network, network_of
+from masquerade.networks.network import MvitSmall, Network, network_of
 from masquerade.noise import Noise
 from masquerade.publish.models import make_method
 from masquerade.publish.receipts import check_receipt, promise_of
@@ -32,9 +27,8 @@ from masquerade.publish.recording import make_mechanism
 from masquerade.result import Answer
 from masquerade.scores import Evidence
 from masquerade.training.ensemble import Ensemble
-from masquerade.training.learner import Tell
+from masquerade.training.learner import Tell, said_of
 from masquerade.training.method import Method, WithPublic
-from masquerade.training.model_file import said_of
 
 _METHODS = (  # canaries know these
     *("dp_sgd", "feature_dp", "feature_projective", "mask_dp", "multi_clip", "pate", "projected"),

@@ -36,8 +36,8 @@ from masquerade.receipt import Receipt
 from masquerade.recordings import Photo, Video
 from masquerade.training import views
 from masquerade.training.ensemble import Ensemble
-from masquerade.training.featured import Featured
 from masquerade.training.method import Method
+from masquerade.training.methods import Featured
 from masquerade.training.plan import TrainingPlan
 from masquerade.training.units import owner_of, private_item, units_of
 

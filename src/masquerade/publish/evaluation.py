@@ -32,9 +32,9 @@ from masquerade.quality.picture import PictureQuality
 from masquerade.quality.pose import FoundPerson, Pckh, TruePerson, coco_table, pckh
 from masquerade.receipt import Receipt
 from masquerade.recordings import Photo
-from masquerade.training import films, poses, worn
-from masquerade.training.model_file import load_model
-from masquerade.training.poses import FoundJoints
+from masquerade.training import rows, worn
+from masquerade.training.learner import load_model
+from masquerade.training.rows import FoundJoints
 from masquerade.training.units import outputs_of
 
 _BAR = 40
@@ -68,7 +68,7 @@ def pose_accuracy(
     Raises:
         BadInput: if nothing can be measured.
     """
-    found, photos = poses.guesses(net.eval(), network, collection, progress=progress)
+    found, photos = rows.guess_joints(net.eval(), network, collection, progress=progress)
     names = collection.joint_names
     truth = np.stack([_joints_of(photo, len(names)) for photo in photos])
     heads = np.array([photo.head_px or math.nan for photo in photos])
@@ -191,7 +191,7 @@ def accuracy(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Accuracy:
     """Test a network on every recording's middle segment, or every window of one activity."""
-    test = worn.guesses if network.KIND is Medium.SIGNALS else films.guesses
+    test = worn.guesses if network.KIND is Medium.SIGNALS else rows.guess_actions
     found, right = test(net.eval(), network, collection, progress=progress)
     is_right = found == right
     per_class = {

@@ -16,7 +16,7 @@ from typing import Any
 from masquerade import ledger as ledgers
 from masquerade._formatting import counted
 from masquerade.errors import BadInput, exit_code, message
-from masquerade.io import atomic, opaque_names
+from masquerade.io import atomic
 from masquerade.io.video import written_suffix
 from masquerade.io.workers import LostWorker, TaskOutcome, WorkerPool
 from masquerade.mechanism import Mechanism
@@ -108,7 +108,7 @@ class Work:
         if self.keep_names:
             return None
         place = source.resolve() / "files" if self.only else source.resolve()
-        return self.names or opaque_names.list_path(place, target.resolve())
+        return self.names or atomic.list_path(place, target.resolve())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +150,7 @@ def plan(source: Path, target: Path, work: Work) -> FolderPlan:
         raise BadInput(f"Expected recordings in {source}; {_instead(len(every), hidden)}")
     known = [str(path.relative_to(source)) for path in files]
     book = work.list_of(source, target)
-    names = opaque_names.names_of(known, book) if book is not None else {}
+    names = atomic.names_of(known, book) if book is not None else {}
     jobs = []
     for place, (path, name) in enumerate(zip(files, known, strict=True)):
         stem = names.get(name) or str(Path(name).with_suffix(""))
@@ -363,8 +363,8 @@ def check_names(source: Path, target: Path, work: Work, options: Options) -> Pat
     book = work.list_of(source, target)
     if book is not None:
         if work.names is None or options.if_standing is IfStanding.RESUME:
-            opaque_names.refuse_lost(book, target.resolve())
-        opaque_names.check_place(book, target.resolve())
+            atomic.refuse_lost(book, target.resolve())
+        atomic.check_place(book, target.resolve())
     return book
 
 
@@ -376,7 +376,7 @@ def named_plan(source: Path, target: Path, work: Work, options: Options) -> Fold
     atomic.sweep(book.parent)
     with atomic.alone(book):
         planned = plan(source, target, work)
-        opaque_names.write(book, planned.names)
+        atomic.write(book, planned.names)
     secrets.SystemRandom().shuffle(planned.jobs)
     return planned
 

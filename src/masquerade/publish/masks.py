@@ -219,7 +219,7 @@ def with_masks(
     """
     maker: Maker
     if str(masks) == SEGMENTER:
-        from masquerade.vision.person_segmenter import PersonSegmenter  # files need no network
+        from masquerade.vision.person_detector import PersonSegmenter  # files need no network
 
         look = PersonSegmenter(private=private, threshold=threshold, margin_px=margin_px)
         maker = FromSegmenter(segmenter=look)

@@ -35,11 +35,10 @@ from masquerade.publish.receipts import read_checked
 from masquerade.publish.spine import Place, final_name, placed, publish
 from masquerade.receipt import Promise, Receipt, Release, receipt_path
 from masquerade.recordings import Signal
-from masquerade.training import learner, model_file, teach
+from masquerade.training import learner, teach
 from masquerade.training.ensemble import Ensemble
-from masquerade.training.learner import Reading, Tell, Ways
+from masquerade.training.learner import Reading, Tell, Ways, said_of
 from masquerade.training.method import FIRST_WEIGHTS, ORIGINS, Method, promise_from, with_public
-from masquerade.training.model_file import said_of
 from masquerade.training.teach import School
 from masquerade.training.units import outputs_of
 
@@ -391,7 +390,7 @@ class _Model:
             run.tell("votes", len(labels), len(labels))
             net = run.student(labels)
         names = outputs_of(self.of, self.network.KIND)
-        stream.write(model_file.encoded(net, self.network, names, learned))
+        stream.write(learner.encoded(net, self.network, names, learned))
         if self._sheet is not None:
             writer.write(others[SHEET], [self._sheet], suffix=".png", rate=Fraction(1))
         return {}

@@ -23,7 +23,7 @@ from masquerade._formatting import counted
 from masquerade._formatting import shown as up
 from masquerade._formatting import shown_below as down
 from masquerade.guarantee import WHOLE_FILE, Guarantee, Kind, Relation, Unit, UnitName
-from masquerade.report import bars, page
+from masquerade.report import page, plots
 from masquerade.report.page import PagePart, Section
 from masquerade.scores import Attacked, Success
 from masquerade.wording import PERSON, count_people, explain
@@ -267,7 +267,7 @@ def write_attack_section(name: str, found: Sequence[Attacked]) -> Section:
 def _drawn(found: Attacked) -> str:
     first = found.published[0]
     spans = [
-        bars.DrawnSpan(name=name, value=one.value, low=one.low, high=one.high)
+        plots.DrawnSpan(name=name, value=one.value, low=one.low, high=one.high)
         for name, one in (
             ("before", found.ceiling[0]),
             ("after", first),
@@ -278,7 +278,7 @@ def _drawn(found: Attacked) -> str:
     whose = f"Measured: {measure}, over {first.count} {first.of}."
     says = f"{whose} Before {_span(found.ceiling[0])}, after {_span(first)}, random data "
     says += f"{_span(found.floor[0])}."
-    drawn = bars.draw_intervals(spans, says=says, chance=first.chance)
+    drawn = plots.draw_intervals(spans, says=says, chance=first.chance)
     who = found.attacker
     who = f"An attacker who {who}" if who.startswith("holds ") else f"Attacker: {who}"
     return (

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from masquerade._optional import Compiled, Later, has_numba
-from masquerade.stage import raster, street_prints
+from masquerade.stage import prints, raster
 from masquerade.stage.places import StagedPlace
 from masquerade.stage.raster import Camera, Light
 from masquerade.stage.solids import Quads
@@ -38,8 +38,8 @@ HAS_NUMBA = has_numba()
 _NEAR_M = 0.05
 FAR_W = 1e-4  # inverse depth of what lies 10 km away: where nothing is hit
 CUT = 96  # alpha from which a cut-out texture covers
-_START = np.array(street_prints.LEVEL_STARTS, np.int64)
-_SIZE = np.array(street_prints.LEVEL_SIZES, np.int64)
+_START = np.array(prints.LEVEL_STARTS, np.int64)
+_SIZE = np.array(prints.LEVEL_SIZES, np.int64)
 STEPS = np.array([2.0, 8.0, 32.0, 128.0, 512.0])  # of blur / w^3, to the next smaller copy
 
 
@@ -76,7 +76,7 @@ def draw_backdrop(
     near = np.full(shape, FAR_W)  # inverse depth of the nearest quad so far
     owner = np.full(shape, -1, np.int32)  # which quad that is
     texel = np.zeros(shape, np.int32)  # and which of its texture's texels
-    texels = street_prints.pool().texels
+    texels = prints.pool().texels
     find, mix = (_find_fast, _mix_fast) if HAS_NUMBA else (_find, _mix)
     find(seen, texels, near, owner, texel)
     image = mix(seen, texels, owner, texel)
@@ -287,7 +287,7 @@ def draw_backdrops(
 
 @lru_cache(maxsize=2)
 def _texels(device: str) -> Tensor:
-    return torch.tensor(street_prints.pool().texels, device=device)
+    return torch.tensor(prints.pool().texels, device=device)
 
 
 def _hit(
@@ -302,7 +302,7 @@ def _hit(
     level = sum((foot > step).long() for step in STEPS)
     sizes, starts = (
         torch.tensor(each, device=w.device)[level]
-        for each in (street_prints.LEVEL_SIZES, street_prints.LEVEL_STARTS)
+        for each in (prints.LEVEL_SIZES, prints.LEVEL_STARTS)
     )
     s, t = a / w * seen.repeat[which, 0], b / w * seen.repeat[which, 1]
     column, row = ((s - s.floor()) * sizes).long(), ((t - t.floor()) * sizes).long()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from masquerade.stage import furniture as s
+from masquerade.stage.prints import NUM_FACADES, NUM_SHOPS
 from masquerade.stage.solids import (
     Piece,
     Quad,
@@ -20,7 +21,6 @@ from masquerade.stage.solids import (
     repeated,
     scattered,
 )
-from masquerade.stage.street_prints import NUM_FACADES, NUM_SHOPS
 
 Rng = np.random.Generator
 # Few and pale, as indoors.

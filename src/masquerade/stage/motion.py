@@ -2,6 +2,11 @@
 
 Every person has a style of their own, and every take differs a little. The twelve daily ones are
 here; those that only public people do are exercises.
+
+What only public people do: none of it is one of the daily activities, nor looks like one.
+
+A network that has learned these has seen people move, and has still to learn what is done in the
+private recordings.
 """
 
 from __future__ import annotations
@@ -13,9 +18,274 @@ from typing import Literal
 import numpy as np
 
 from masquerade import _check
-from masquerade.stage import exercises
 from masquerade.stage.act import GRAVITY, Act, MotionStyle, least_jerk, stand, stride
 from masquerade.stage.skeleton import ANGLES, RATE_HZ, mirrored
+
+
+def _stretch(act: Act) -> None:
+    """Both arms overhead, bending to one side and to the other."""
+    up, side = act.raised(0.5), 2 * act.beat(0.35) - 1
+    act.reach("lr", up, arm=2.85, arm_side=1.1, arm_twist=-0.3, elbow=0.25)
+    act.add(spine_roll=0.45 * act.style.amplitude * side * up, pelvis_roll=0.08 * side * up)
+
+
+def _squat(act: Act) -> None:
+    """Knees bent deeply and straightened again, arms held out in front."""
+    down = act.beat(0.55) * min(act.style.amplitude, 1.1)
+    act.reach("lr", 1.0, arm=1.35, arm_side=0.15, arm_twist=0.0, elbow=0.1)
+    act.add_both(hip=1.45 * down, knee=2.05 * down, hip_out=0.2)
+    act.add(pelvis_pitch=0.35 * down, spine_pitch=0.25 * down, head_pitch=-0.3 * down)
+
+
+def _bow(act: Act) -> None:
+    """The back bent forward over straight legs, hands behind it."""
+    down = act.beat(0.45) ** 2
+    act.reach("lr", 1.0, arm=-0.65, arm_side=-0.2, arm_twist=-1.1, elbow=1.0)
+    act.add(pelvis_pitch=1.0 * act.style.amplitude * down, spine_pitch=0.35 * down)
+    act.add_both(hip=-0.12 * down)
+
+
+def _lunge(act: Act) -> None:
+    """One foot far in front of the other, going down and up; hands at the waist."""
+    down = act.beat(0.5) * min(act.style.amplitude, 1.1)
+    _at_waist(act)
+    act.add(hip_l=0.60 + 0.70 * down, knee_l=0.25 + 1.05 * down)
+    act.add(hip_r=-0.45 + 0.20 * down, knee_r=0.15 + 1.05 * down, flat_r=-1.0)
+    act.add(ankle_r=0.35 - 0.05 * down)
+
+
+def _march(act: Act) -> None:
+    """High knees on the spot, the arms against them."""
+    for side, lead in (("l", 0.0), ("r", 0.5)):
+        up = np.clip(np.sin(2 * np.pi * (_turns(act, 0.8) + lead)), 0, None) ** 1.5
+        size = min(act.style.amplitude, 1.1) * up
+        act.add_side(side, hip=1.5 * size, knee=1.6 * size, flat=-0.6 * up)
+        other = "r" if side == "l" else "l"
+        act.reach(other, 1.0, arm=-0.3, arm_side=0.1, arm_twist=-0.2, elbow=1.5)
+        act.add_side(other, arm=1.4 * size)
+
+
+def _turn(act: Act) -> None:
+    """Round and round on the spot in small steps, the arms a little out."""
+    step, way = _turns(act, 1.1), act.rng.choice([-1.0, 1.0])
+    rate = 0.42 * act.style.tempo * act.style.amplitude
+    act.add(turn=way * 2 * np.pi * rate * act.time, head_yaw=0.35 * way)
+    act.reach("lr", 1.0, arm=0.75, arm_side=1.4, elbow=0.3)
+    for side, lead in (("l", 0.0), ("r", 0.5)):
+        up = np.clip(np.sin(2 * np.pi * (step + lead)), 0, None)
+        act.add_side(side, hip=0.25 * up, knee=0.5 * up)
+
+
+def _throw(act: Act) -> None:
+    """One arm winds up behind the head and flies forward over it."""
+    turn, marks = _turns(act, 0.6) % 1, (0.0, 0.35, 0.55, 0.68, 1.0)
+    wound = least_jerk(turn, marks, (0.0, 1.0, 0.2, 0.0, 0.0))
+    hurled = least_jerk(turn, marks, (0.0, 0.0, 1.0, 0.8, 0.0))
+    act.reach("r", wound, arm=1.9, arm_side=1.9, arm_twist=0.6, elbow=1.7)
+    act.reach("r", hurled, arm=2.1, arm_side=0.1, arm_twist=0.0, elbow=0.15)
+    act.reach("l", np.maximum(wound, 0.3), arm=1.3, arm_side=0.4, elbow=0.3)
+    act.add(spine_yaw=-0.55 * wound + 0.45 * hurled, pelvis_yaw=-0.3 * wound + 0.2 * hurled)
+    act.add(spine_pitch=-0.2 * wound + 0.35 * hurled, hip_l=0.45 * hurled + 0.15)
+    act.add(knee_l=0.45 * hurled + 0.1, hip_r=-0.25 - 0.15 * hurled, knee_r=0.2)
+
+
+def _reach_up(act: Act) -> None:
+    """On tiptoe after something high, one hand and then the other."""
+    swing = 2 * act.beat(0.5) - 1
+    for side, sign in (("l", 1.0), ("r", -1.0)):
+        up = np.clip(0.5 + 1.2 * sign * swing, 0, 1)
+        act.reach(side, up, arm=2.95, arm_side=0.25, arm_twist=0.0, elbow=0.1)
+        act.reach(side, 1 - up, arm=1.9, arm_side=0.5, arm_twist=-0.4, elbow=1.7)
+    tall = np.abs(swing)
+    act.add_both(flat=-tall, ankle=-0.75 * tall, knee=-0.04 * tall)
+    act.add(spine_roll=0.16 * swing, head_pitch=-0.35, spine_pitch=-0.08)
+
+
+def _side_step(act: Act) -> None:
+    """Feet apart and together again, to one side and back; arms folded."""
+    phase = 2 * np.pi * _turns(act, 0.75)
+    apart = 0.5 - 0.5 * np.cos(2 * phase)
+    act.add_both(hip_out=0.36 * act.style.amplitude * apart, knee=0.25 * (1 - apart))
+    act.add_both(hip=0.12 * (1 - apart))
+    lift = np.sin(2 * phase)
+    for side, sign in (("l", 1.0), ("r", -1.0)):
+        up = np.clip(sign * np.sign(np.sin(phase)) * lift, 0, None) * 0.25
+        act.add_side(side, hip=up, knee=2 * up)
+    act.add(lean=-0.06 * np.sin(phase), spine_roll=-0.1 * np.sin(phase))
+    _folded(act)
+
+
+def _disco(act: Act) -> None:
+    """A dance: one arm points high to the side and low across, the hips swing."""
+    up, hips = act.beat(1.0), np.sin(2 * np.pi * _turns(act, 1.0))
+    act.reach("r", 1.0, arm=0.7 + 1.9 * up, arm_side=-0.45 + 1.75 * up, arm_twist=0.0, elbow=0.1)
+    act.reach("l", 1.0, arm=-0.4, arm_side=0.9, arm_twist=-1.2, elbow=1.6)
+    act.add(pelvis_roll=0.22 * hips, spine_roll=-0.25 * hips, spine_yaw=-0.25 + 0.5 * up)
+    act.add(hip_out_l=0.16 - 0.1 * hips, hip_out_r=0.16 + 0.1 * hips)
+    act.add(knee_l=0.2 + 0.2 * hips, knee_r=0.2 - 0.2 * hips, hip_l=0.1 + 0.1 * hips)
+    act.add(hip_r=0.1 - 0.1 * hips)
+
+
+def _rock(act: Act) -> None:
+    """A dance: knees bent, hips and shoulders twisting against each other, elbows out."""
+    twist = np.sin(2 * np.pi * _turns(act, 1.15)) * act.style.amplitude
+    low = 0.5 + 0.3 * np.sin(2 * np.pi * _turns(act, 0.3))
+    act.add(pelvis_yaw=0.45 * twist, spine_yaw=-0.9 * twist, head_yaw=0.4 * twist)
+    act.add_both(hip=0.75 * low, knee=1.35 * low, hip_out=0.08)
+    act.add(hip_twist_l=0.55 * twist, hip_twist_r=-0.55 * twist, pelvis_pitch=0.15 * low)
+    act.reach("lr", 1.0, arm=0.75, arm_side=1.25, arm_twist=-1.5, elbow=1.35)
+    act.add(arm_l=0.35 * twist, arm_r=-0.35 * twist)
+
+
+def _crawl(act: Act) -> None:
+    """On hands and knees, forward."""
+    phase = 2 * np.pi * _turns(act, 0.75)
+    act.add(pelvis_pitch=1.38, spine_pitch=0.05, head_pitch=-0.85, spine_yaw=0.1 * np.cos(phase))
+    for side, lead in (("l", 0.0), ("r", np.pi)):
+        swing = 0.32 * act.style.amplitude * -np.cos(phase + lead)
+        up = np.clip(np.sin(phase + lead), 0, None)
+        act.add_side(side, hip=swing + 0.05, knee=1.50 + swing + 0.16 * up)
+        act.add_side(side, flat=-1.0, ankle=-0.95, hip_twist=-0.12)
+        act.reach(side, 1.0, arm=1.5 + swing, arm_side=0.12, arm_twist=0.0, elbow=0.12)
+        act.add_side(side, elbow=0.35 * np.clip(-np.sin(phase + lead), 0, None), hand=-1.1)
+
+
+def _balance(act: Act) -> None:
+    """On one leg, the other foot at its knee, the arms out and wobbling."""
+    up, sway = act.raised(0.5), 2 * act.beat(0.8) - 1
+    act.add(hip_r=1.05 * up, knee_r=1.75 * up, hip_twist_r=0.5 * up, hip_out_r=0.25 * up)
+    act.add(flat_r=-up, ankle_r=-0.5 * up, lean=-0.05 * up, knee_l=0.04 * up)
+    act.reach("lr", up, arm=1.5, arm_side=1.5, arm_twist=0.0, elbow=0.1)
+    act.add(arm_l=0.22 * sway * up, arm_r=-0.22 * sway * up, spine_roll=0.1 * sway * up)
+
+
+def _star_jump(act: Act) -> None:
+    """Feet apart and arms overhead with one hop, together again with the next."""
+    turn = _turns(act, 0.9)
+    wide = least_jerk(turn % 1, (0.0, 0.28, 0.5, 0.78, 1.0), (0.0, 1.0, 1.0, 0.0, 0.0))
+    within = (2 * turn) % 1
+    flight = 0.28 / act.style.tempo  # seconds off the floor, half a turn apart
+    aloft = np.clip(within * 0.5 / (0.9 * act.style.tempo), 0, flight)
+    act.add(hop=GRAVITY / 2 * aloft * (flight - aloft))
+    bent = np.clip(np.cos(2 * np.pi * within), 0, None)
+    act.add_both(hip_out=0.36 * wide, knee=0.35 * bent, hip=0.18 * bent)
+    act.reach("lr", 1.0, arm=0.15 + 2.5 * wide, arm_side=1.4, arm_twist=0.0, elbow=0.2)
+
+
+def _row(act: Act) -> None:
+    """Sitting on the floor: pulling with legs, back and arms as in a boat."""
+    turn = _turns(act, 0.5) % 1
+    pulled = least_jerk(turn, (0.0, 0.4, 0.5, 1.0), (0.0, 1.0, 1.0, 0.0))
+    act.add_both(hip=2.0 - 0.42 * pulled, knee=0.95 - 0.85 * pulled, flat=-1.0)
+    act.add(pelvis_pitch=0.30 - 0.60 * pulled, spine_pitch=0.25 - 0.2 * pulled)
+    act.reach("lr", 1.0, arm=1.35 - 1.3 * pulled, arm_side=0.1, arm_twist=-0.1, elbow=0.1)
+    act.add_both(elbow=1.65 * pulled, arm_side=0.25 * pulled)
+
+
+def _twist(act: Act) -> None:
+    """The trunk turned to and fro, both arms straight out to the sides."""
+    way = np.sin(2 * np.pi * _turns(act, 0.55)) * act.style.amplitude
+    act.reach("lr", 1.0, arm=1.52, arm_side=1.5, arm_twist=0.0, elbow=0.08)
+    act.add(spine_yaw=0.85 * way, pelvis_yaw=0.25 * way, head_yaw=-0.2 * way)
+    act.add_both(hip_out=0.18)
+
+
+def _push_up(act: Act) -> None:
+    """Face down on hands and toes, lowered and pushed up."""
+    up = act.beat(0.55)
+    act.add(tilt=1.42 - 0.21 * up, head_pitch=-0.25)
+    act.reach("lr", 1.0, arm=0.30 + 1.10 * up, arm_side=0.35, arm_twist=0.0, elbow=1.30 - 1.15 * up)
+    act.add_both(hand=-1.2, hip=-0.03, knee=-0.06)
+
+
+def _sit_up(act: Act) -> None:
+    """On the back with bent knees, the trunk raised and lowered."""
+    up = act.beat(0.45) * min(act.style.amplitude, 1.1)
+    act.add(tilt=-1.55, pelvis_pitch=0.80 * up, spine_pitch=0.1 + 0.55 * up, head_pitch=0.25)
+    act.add_both(hip=0.85, knee=1.65, flat=-1.0, ankle=-0.85)
+    act.reach("lr", 1.0, arm=1.0 + 0.3 * up, arm_side=0.3, arm_twist=0.0, elbow=0.2)
+
+
+def _swim(act: Act) -> None:
+    """Standing, bent forward: arms shot ahead, swept outward and drawn in."""
+    turn, marks = _turns(act, 0.7) % 1, (0.0, 0.3, 0.6, 0.8, 1.0)
+    out = least_jerk(turn, marks, (0.0, 0.0, 1.0, 0.4, 0.0))
+    bent = least_jerk(turn, marks, (1.0, 0.0, 0.1, 0.9, 1.0))
+    act.add(pelvis_pitch=0.75, spine_pitch=0.2, head_pitch=-0.6)
+    act.reach("lr", 1.0, arm=1.7 - 1.0 * bent, arm_side=0.1, arm_twist=-0.4 * bent, elbow=0.1)
+    act.add_both(arm_side=1.35 * out, elbow=1.8 * bent, knee=0.3, hip=0.15)
+
+
+def _flap(act: Act) -> None:
+    """Both arms up and down at the sides, as wings."""
+    up = act.beat(1.15) * min(act.style.amplitude, 1.15)
+    act.reach("lr", 1.0, arm=0.25 + 1.75 * up, arm_side=1.5, arm_twist=0.0, elbow=0.35)
+    act.add_both(knee=0.25 * (1 - up), hip=0.12 * (1 - up), elbow=-0.2 * up)
+
+
+def _press(act: Act) -> None:
+    """Something heavy from the shoulders to overhead with both hands, feet apart."""
+    turn = _turns(act, 0.5) % 1
+    up = least_jerk(turn, (0.0, 0.3, 0.5, 0.8, 1.0), (0.0, 1.0, 1.0, 0.0, 0.0))
+    act.reach("lr", 1.0, arm=0.65 + 2.1 * up, arm_side=0.85, arm_twist=0.25, elbow=2.45 - 2.2 * up)
+    give = np.clip(np.sin(2 * np.pi * turn - 4.5), 0, None)
+    act.add_both(hip_out=0.16, knee=0.3 * give, hip=0.15 * give)
+    act.add(spine_pitch=-0.1 * up, head_pitch=-0.15 * up)
+
+
+def _kneel(act: Act) -> None:
+    """Down on one knee, and there the hands rest on the other."""
+    down = act.once((0.0, 1.0 / act.style.tempo), (0.0, 1.0), early=0.35)
+    lean = 4 * down * (1 - down)
+    act.add(hip_l=1.38 * down, knee_l=1.42 * down, hip_r=-0.08 * down, knee_r=1.55 * down)
+    act.add(flat_r=-np.clip(3 * down, 0, 1), ankle_r=0.1 * down, pelvis_pitch=0.2 * lean)
+    act.reach("lr", down, arm=0.75, arm_side=-0.1, arm_twist=-0.5, elbow=0.95)
+    act.add(spine_pitch=0.15 * down, spine_yaw=0.15 * down)
+
+
+def _sweep(act: Act) -> None:
+    """Both hands at a broom's stick, swung low from side to side."""
+    way = np.sin(2 * np.pi * _turns(act, 0.7)) * act.style.amplitude
+    act.add(pelvis_pitch=0.22, spine_pitch=0.42, spine_yaw=0.4 * way, pelvis_yaw=0.15 * way)
+    act.reach("r", 1.0, arm=0.75, arm_side=-0.25, arm_twist=-0.5, elbow=0.25)
+    act.reach("l", 1.0, arm=0.85, arm_side=0.15, arm_twist=-0.9, elbow=1.35)
+    act.add(arm_side_r=0.35 * way, arm_side_l=-0.25 * way, hip_l=0.3, knee_l=0.3)
+    act.add(hip_r=-0.1, knee_r=0.2, head_pitch=0.15)
+
+
+def _dribble(act: Act) -> None:
+    """A ball bounced low with one hand, knees bent and feet apart, the other arm out."""
+    down = act.beat(1.5)
+    act.reach("r", 1.0, arm=0.35, arm_side=0.4, arm_twist=-0.2, elbow=1.75 - 0.85 * down)
+    act.add(arm_r=0.25 * down, hand_r=-0.7 + 0.5 * down)
+    act.reach("l", 1.0, arm=1.05, arm_side=1.2, arm_twist=-0.6, elbow=0.8)
+    act.add_both(hip=0.8, knee=1.15, hip_out=0.2)
+    act.add(pelvis_pitch=0.45, spine_pitch=0.25, head_pitch=-0.5)
+
+
+def _turns(act: Act, rate: float) -> np.ndarray:
+    """Turns done since some time before the take, ``rate`` a second at the usual tempo."""
+    return np.asarray(rate * act.style.tempo * act.time + act.rng.random())
+
+
+def _at_waist(act: Act) -> None:
+    act.reach("lr", 1.0, arm=0.65, arm_side=2.0, arm_twist=-1.9, elbow=1.75)
+
+
+def _folded(act: Act) -> None:
+    act.reach("lr", 1.0, arm=0.45, arm_side=0.1, arm_twist=-1.25, elbow=1.6)
+
+
+ACTS: dict[str, Callable[[Act], None]] = {
+    act.__name__.removeprefix("_"): act
+    for act in (
+        *(_stretch, _squat, _bow, _lunge, _march, _turn, _throw, _reach_up, _side_step, _disco),
+        *(_rock, _crawl, _balance, _star_jump, _row, _twist, _push_up, _sit_up, _swim, _flap),
+        *(_press, _kneel, _sweep, _dribble),
+    )
+}
+PUBLIC_ACTIVITIES = tuple(ACTS)
+HANDED = ("lunge", "throw", "disco", "balance", "kneel", "sweep", "dribble")
 
 Repertoire = Literal["daily", "public"]
 
@@ -27,7 +297,7 @@ def perform(
 
     What repeats begins anywhere in its cycle; what happens once happens early enough to be seen.
     """
-    if activity not in (known := _DAILY | exercises.ACTS | {"stand": stand}):
+    if activity not in (known := _DAILY | ACTS | {"stand": stand}):
         raise ValueError(_check.unknown("activity", activity, known))
     _check.positive(seconds=seconds)
     taken = replace(
@@ -194,6 +464,6 @@ _DAILY: dict[str, Callable[[Act], None]] = {
 ACTIVITIES = tuple(_DAILY)
 REPERTOIRES: Mapping[str, tuple[str, ...]] = {
     "daily": ACTIVITIES,
-    "public": exercises.ACTIVITIES,
+    "public": PUBLIC_ACTIVITIES,
 }
-_HANDED = ("wave", "punch", "kick", "drink", "pick_up", *exercises.HANDED)
+_HANDED = ("wave", "punch", "kick", "drink", "pick_up", *HANDED)

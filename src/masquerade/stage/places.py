@@ -19,7 +19,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade.stage import furniture as f
-from masquerade.stage import grounds, street_prints
+from masquerade.stage import grounds, prints
 from masquerade.stage.prints import NUM_POSTERS
 from masquerade.stage.raster import Camera, Light, Point
 from masquerade.stage.solids import (
@@ -455,7 +455,7 @@ def make(index: int, *, seed: int) -> StagedPlace:
         name=name_of(index),
         kind=kind,
         is_indoor=is_indoor,
-        quads=stacked(pieces, textures=street_prints.pool().index),
+        quads=stacked(pieces, textures=prints.pool().index),
         light=Light(
             towards=_direction(azimuth, height),
             colour=(1.0, 0.98, 0.95) if is_indoor else (1.02, 1.0, 0.97),

@@ -1,16 +1,36 @@
 """Textures with colours of their own, for indoors: pictures, boards, windows, doors, fronts.
 
 Posters and framed pictures, and the ink, paper and muted colours that other prints share.
+
+Textures with colours of their own, for outdoors: facades, shops, trees, fences, cars, sky.
+
+The pool of textures that all places share, each with smaller copies for what is far away.
 """
 
 from __future__ import annotations
 
 import colorsys
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from masquerade.stage.surfaces import Canvas, Colour, X, Y, blank, disc, fill, grain, rect, stroke
+from masquerade.stage import surfaces
+from masquerade.stage.surfaces import (
+    SIZE_PX,
+    Canvas,
+    Colour,
+    X,
+    Y,
+    blank,
+    disc,
+    drawn,
+    fill,
+    grain,
+    rect,
+    stroke,
+)
 
 Rng = np.random.Generator
 NUM_POSTERS = 36
@@ -19,7 +39,7 @@ PAPER: Colour = (0.86, 0.84, 0.79)
 WOOD: Colour = (0.5, 0.38, 0.27)
 
 
-def every(seed: int) -> dict[str, Canvas]:
+def draw_each_print(seed: int) -> dict[str, Canvas]:
     """All posters, ``poster_00`` and so on."""
     return {
         f"poster_{number:02}": _poster(np.random.default_rng([seed, 1000 + number]), number)
@@ -274,7 +294,7 @@ def _plant(rng: Rng, *, leaves: int, broad: float) -> Canvas:
     return canvas
 
 
-DRAWN: dict[str, Callable[[Rng], Canvas]] = {
+INDOOR_PRINTS: dict[str, Callable[[Rng], Canvas]] = {
     "window_cross": lambda rng: _view(rng, panes=(2, 2)),
     "window_wide": lambda rng: _view(rng, panes=(3, 1)),
     "window_tall": lambda rng: _view(rng, panes=(2, 4)),
@@ -311,3 +331,287 @@ DRAWN: dict[str, Callable[[Rng], Canvas]] = {
     "dark": lambda rng: blank((0.13, 0.13, 0.14)),
     "lamp": lambda rng: blank((0.96, 0.93, 0.84)),
 }
+NUM_FACADES = 14
+NUM_SHOPS = 8
+_GLASS: Colour = (0.3, 0.36, 0.42)
+_STONE: Colour = (0.8, 0.78, 0.73)
+
+
+def fronts(seed: int) -> dict[str, Canvas]:
+    """The fronts of houses, ``facade_00`` and so on, ``shop_00`` and so on."""
+    return {
+        f"{name}_{number:02}": make(np.random.default_rng([seed, first + number]), number)
+        for name, make, first, count in (
+            ("facade", _facade, 2000, NUM_FACADES),
+            ("shop", _shop, 3000, NUM_SHOPS),
+        )
+        for number in range(count)
+    }
+
+
+def _facade(rng: Rng, number: int) -> Canvas:
+    """Upper floors of a house: one storey grid of windows; walls are near grey, to be tinted."""
+    canvas = blank((0.72, 0.7, 0.67))
+    rows, columns = ((3, 3), (4, 4), (3, 5), (2, 3), (4, 2), (3, 4), (5, 5))[number % 7]
+    canvas[..., :3] += (grain(32, rng=rng) * 0.03)[..., None]
+    style = number % 5
+    if style == 1:  # brick courses
+        canvas[..., :3] -= ((Y * 32) % 1 < 0.3)[..., None] * 0.1
+    if style == 3:  # bands of glass
+        x, y = X, (Y * rows) % 1
+        fill(canvas, (y > 0.3) & (y < 0.72), _GLASS)
+        fill(canvas, ((x * columns * 2) % 1 < 0.12) & (y > 0.3) & (y < 0.72), _STONE)
+        return canvas
+    x, y = (X * columns) % 1 - 0.5, (Y * rows) % 1 - 0.5
+    half_w, half_h = rng.uniform(0.2, 0.32), rng.uniform(0.26, 0.36)
+    trim = (np.abs(x) < half_w + 0.06) & (np.abs(y) < half_h + 0.06)
+    fill(canvas, trim, _STONE)
+    opening = (np.abs(x) < half_w) & (np.abs(y) < half_h)
+    if style == 2:  # round tops
+        opening &= (y > -half_h + half_w) | (np.hypot(x, y + half_h - half_w) < half_w)
+    fill(canvas, opening, _GLASS)
+    fill(canvas, opening & ((np.abs(x) < 0.035) | (np.abs(y + 0.08) < 0.03)), (0.82, 0.8, 0.76))
+    if style == 4:  # shutters
+        shutter = (np.abs(np.abs(x) - half_w - 0.1) < 0.08) & (np.abs(y) < half_h)
+        fill(canvas, shutter, muted(rng, low=0.3, high=0.5))
+    if style == 0:  # balconies
+        rail = (np.abs(y - half_h + 0.02) < 0.1) & (np.abs(x) < half_w + 0.1)
+        fill(canvas, rail & ((X * columns * 12) % 1 < 0.5), (0.28, 0.28, 0.29))
+    return canvas
+
+
+def _shop(rng: Rng, number: int) -> Canvas:
+    """Ground floor with a sign, a window and a door."""
+    canvas = blank((0.62, 0.6, 0.57))
+    rect(canvas, (0.03, 0.05, 0.97, 0.24), muted(rng, low=0.3, high=0.6))
+    x = 0.12
+    while x < 0.85:  # letters
+        width = rng.uniform(0.03, 0.07)
+        rect(canvas, (x, 0.1, x + width, 0.19), (0.87, 0.85, 0.78))
+        x += width + 0.025
+    if number % 2:  # awning
+        fill(canvas, (Y > 0.26) & (Y < 0.4) & ((X * 9) % 1 < 0.5), muted(rng, low=0.5, high=0.7))
+        fill(canvas, (Y > 0.26) & (Y < 0.4) & ((X * 9) % 1 >= 0.5), (0.84, 0.82, 0.77))
+    door = rng.choice([0.08, 0.4, 0.7])
+    for left, right in ((0.05, 0.32), (0.37, 0.63), (0.68, 0.95)):
+        rect(canvas, (left, 0.42, right, 0.88), _GLASS)
+        for _ in range(5):
+            gx = rng.uniform(left, right - 0.06)
+            gy = rng.uniform(0.55, 0.8)
+            rect(canvas, (gx, gy, gx + 0.05, 0.86), muted(rng))
+    rect(canvas, (door, 0.4, door + 0.22, 1), muted(rng, low=0.25, high=0.5))
+    rect(canvas, (door + 0.04, 0.45, door + 0.18, 0.8), (0.5, 0.57, 0.6))
+    return canvas
+
+
+def _crown(rng: Rng, *, colour: Colour, slim: float, gaps: float) -> Canvas:
+    """A tree's leaves: a ragged ball with holes."""
+    canvas = blank()
+    radius = np.hypot((X - 0.5) / slim, Y - 0.5)
+    edge = 0.44 + 0.07 * grain(10, rng=rng) + 0.05 * grain(24, rng=rng)
+    where = (radius < edge) & (grain(14, rng=rng) < gaps)
+    fill(canvas, where, colour)
+    tone = 1 + 0.3 * grain(24, rng=rng) + 0.25 * (0.5 - Y)
+    canvas[..., :3] *= tone[..., None]
+    return canvas
+
+
+def _conifer(rng: Rng) -> Canvas:
+    canvas = blank()
+    tooth = np.abs((Y * 7) % 1) * 0.1
+    where = np.abs(X - 0.5) < Y * 0.36 + tooth + 0.03 * grain(24, rng=rng)
+    fill(canvas, where, (0.24, 0.33, 0.26))
+    canvas[..., :3] *= (1 + 0.3 * grain(24, rng=rng))[..., None]
+    return canvas
+
+
+def _bare(rng: Rng) -> Canvas:
+    """Branches in winter."""
+    canvas = blank()
+
+    def grow(x: float, y: float, angle: float, length: float, width: float) -> None:
+        end = (x + length * np.sin(angle), y - length * np.cos(angle))
+        stroke(canvas, [(x, y), end], width, (0.34, 0.28, 0.23))
+        if width > 0.014:
+            for side in (-1, 1):
+                grow(*end, angle + side * rng.uniform(0.25, 0.6), length * 0.78, width * 0.68)
+
+    grow(0.5, 1.0, 0.0, 0.26, 0.06)
+    return canvas
+
+
+def _fence(kind: int) -> Canvas:
+    canvas = blank()
+    if kind == 0:  # railing
+        fill(canvas, ((X * 12) % 1 < 0.3) | (Y % 0.85 < 0.08), (0.25, 0.27, 0.28))
+    elif kind == 1:  # pickets
+        fill(canvas, (X * 8) % 1 < 0.68, (0.74, 0.7, 0.62))
+        fill(canvas, np.abs(Y - 0.3) < 0.04, (0.6, 0.56, 0.5))
+        canvas[(np.abs((X * 8) % 1 - 0.34) / 4 + 0.02 > Y) & (Y < 0.1)] = 0
+    else:  # wire
+        mesh = np.minimum((X * 10 + Y * 10) % 1, (X * 10 - Y * 10) % 1) < 0.2
+        fill(canvas, mesh | (np.abs(X % 0.5 - 0.02) < 0.02) | (Y < 0.04), (0.45, 0.47, 0.47))
+    return canvas
+
+
+def _wheel(rng: Rng) -> Canvas:
+    canvas = blank()
+    disc(canvas, (0.5, 0.5), 0.49, (0.1, 0.1, 0.11))
+    disc(canvas, (0.5, 0.5), 0.28, (0.55, 0.56, 0.57))
+    disc(canvas, (0.5, 0.5), 0.1, (0.25, 0.25, 0.26))
+    return canvas
+
+
+def _cabin(rng: Rng, *, posts: int) -> Canvas:
+    canvas = blank((0.2, 0.24, 0.28))
+    canvas[..., :3] += (0.16 * (X - Y))[..., None].clip(0)
+    for k in range(posts + 1):
+        x = k / posts
+        rect(canvas, (x - 0.04, 0, x + 0.04, 1), (0.35, 0.35, 0.36))
+    return canvas
+
+
+def _nose(rng: Rng, lamp: Colour) -> Canvas:
+    canvas = blank((0.7, 0.7, 0.7))
+    rect(canvas, (0.05, 0.2, 0.25, 0.45), lamp)
+    rect(canvas, (0.75, 0.2, 0.95, 0.45), lamp)
+    rect(canvas, (0.3, 0.25, 0.7, 0.5), (0.15, 0.15, 0.16))
+    rect(canvas, (0.35, 0.62, 0.65, 0.78), (0.87, 0.87, 0.84))
+    rect(canvas, (0, 0.85, 1, 1), (0.2, 0.2, 0.21))
+    return canvas
+
+
+def _sign(rng: Rng, colour: Colour, *, is_round: bool) -> Canvas:
+    canvas = blank()
+    where = np.hypot(X - 0.5, Y - 0.5) < 0.49 if is_round else (Y > 0.1) & (Y < 0.9)
+    fill(canvas, where, colour)
+    fill(canvas, where & (np.abs(Y - 0.5) < 0.1) & (np.abs(X - 0.5) < 0.33), (0.9, 0.9, 0.88))
+    return canvas
+
+
+def _bicycle(rng: Rng) -> Canvas:
+    canvas = blank()
+    ink = (0.2, 0.24, 0.3)
+    for x in (0.22, 0.78):
+        ring = np.abs(np.hypot(X - x, Y - 0.72) - 0.19) < 0.025
+        fill(canvas, ring, (0.15, 0.15, 0.16))
+    stroke(canvas, [(0.22, 0.72), (0.4, 0.4), (0.7, 0.4), (0.48, 0.74), (0.22, 0.72)], 0.04, ink)
+    stroke(canvas, [(0.48, 0.74), (0.37, 0.3), (0.3, 0.3), (0.44, 0.3)], 0.04, ink)
+    stroke(canvas, [(0.78, 0.72), (0.68, 0.28), (0.78, 0.26)], 0.04, ink)
+    return canvas
+
+
+def _ivy(rng: Rng) -> Canvas:
+    canvas = blank()
+    where = grain(7, rng=rng) + 0.6 * grain(20, rng=rng) + (0.35 - Y) > 0
+    fill(canvas, where, (0.3, 0.4, 0.26))
+    canvas[..., :3] *= (1 + 0.35 * grain(32, rng=rng))[..., None]
+    return canvas
+
+
+def _graffiti(rng: Rng) -> Canvas:
+    canvas = blank()
+    colour = muted(rng, low=0.5, high=0.8)
+    at = [(0.1 + 0.1 * k, float(rng.uniform(0.2, 0.8))) for k in range(9)]
+    stroke(canvas, at, 0.17, (0.15, 0.15, 0.17))
+    stroke(canvas, at, 0.1, colour)
+    return canvas
+
+
+def _arches(rng: Rng) -> Canvas:
+    canvas = blank((0.72, 0.7, 0.66))
+    x = (X * 3) % 1 - 0.5
+    hole = (np.abs(x) < 0.33) & ((Y > 0.5) | (np.hypot(x, (Y - 0.5) * 1.4) < 0.33))
+    fill(canvas, hole, (0.25, 0.24, 0.24))
+    fill(canvas, np.abs(Y - 0.08) < 0.04, _STONE)
+    return canvas
+
+
+def _sky(rng: Rng, *, cloud: float) -> Canvas:
+    """Upper edge high in the sky, lower edge at the horizon."""
+    canvas = blank((0.6, 0.68, 0.78))
+    canvas[..., :3] += (Y * 0.2)[..., None]
+    puff = grain(3, rng=rng) * 0.5 + grain(6, rng=rng) * 0.4 + grain(12, rng=rng) * 0.2
+    part = np.clip((puff + cloud) * 3, 0, 1)[..., None] * 0.7
+    canvas[..., :3] = canvas[..., :3] * (1 - part) + 0.86 * part
+    return canvas
+
+
+def _bays(rng: Rng) -> Canvas:
+    canvas = blank((0.42, 0.42, 0.43))
+    canvas[..., :3] += (grain(64, rng=rng) * 0.04)[..., None]
+    fill(canvas, (X < 0.04) & (Y < 0.9), (0.82, 0.82, 0.8))
+    return canvas
+
+
+STREET_PRINTS: dict[str, Callable[[Rng], Canvas]] = {
+    "crown_green": lambda rng: _crown(rng, colour=(0.36, 0.45, 0.28), slim=1.0, gaps=0.62),
+    "crown_dark": lambda rng: _crown(rng, colour=(0.27, 0.37, 0.26), slim=0.75, gaps=0.8),
+    "crown_autumn": lambda rng: _crown(rng, colour=(0.56, 0.42, 0.25), slim=1.05, gaps=0.5),
+    "bush": lambda rng: _crown(rng, colour=(0.33, 0.42, 0.27), slim=1.1, gaps=0.9),
+    "conifer": _conifer,
+    "bare": _bare,
+    "railing": lambda rng: _fence(0),
+    "pickets": lambda rng: _fence(1),
+    "wire": lambda rng: _fence(2),
+    "wheel": _wheel,
+    "cabin_side": lambda rng: _cabin(rng, posts=3),
+    "cabin_end": lambda rng: _cabin(rng, posts=1),
+    "car_nose": lambda rng: _nose(rng, (0.88, 0.87, 0.8)),
+    "car_tail": lambda rng: _nose(rng, (0.6, 0.2, 0.18)),
+    "sign_round": lambda rng: _sign(rng, (0.66, 0.25, 0.22), is_round=True),
+    "sign_square": lambda rng: _sign(rng, (0.3, 0.42, 0.58), is_round=False),
+    "bicycle": _bicycle,
+    "ivy": _ivy,
+    "graffiti": _graffiti,
+    "arches": _arches,
+    "sky_clear": lambda rng: _sky(rng, cloud=-0.3),
+    "sky_cloudy": lambda rng: _sky(rng, cloud=0.15),
+    "bays": _bays,
+}
+
+LEVEL_SIZES = tuple(SIZE_PX >> level for level in range(6))
+LEVEL_STARTS = tuple(sum(size * size for size in LEVEL_SIZES[:level]) for level in range(6))
+_SEED = 7  # the pool is the same in every world; places differ in what they take from it
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pool:
+    """All textures.
+
+    Args:
+        texels: (textures, texels, 4) uint8, red, green, blue, alpha; the levels of one texture
+            follow each other, each row by row, each half as wide as the one before.
+        index: place of each name.
+    """
+
+    texels: np.ndarray
+    index: dict[str, int]
+
+    def image(self, name: str) -> np.ndarray:
+        """One texture at full size, (SIZE_PX, SIZE_PX, 4) uint8."""
+        full = self.texels[self.index[name], : SIZE_PX * SIZE_PX]
+        return full.reshape(SIZE_PX, SIZE_PX, 4)
+
+
+@cache
+def pool() -> Pool:
+    """The pool; drawn once and kept, not to be written to."""
+    every = surfaces.every(_SEED) | draw_each_print(_SEED) | drawn(INDOOR_PRINTS, _SEED)
+    every |= drawn(STREET_PRINTS, _SEED) | fronts(_SEED)
+    texels = np.stack([_levels(canvas) for canvas in every.values()])
+    texels.setflags(write=False)
+    return Pool(texels=texels, index={name: number for number, name in enumerate(every)})
+
+
+def _levels(canvas: Canvas) -> np.ndarray:
+    """The texture and its halvings as one row of texels; clear texels lend no colour."""
+    alpha = canvas[..., 3:]
+    level = np.concatenate([np.clip(canvas[..., :3], 0, 1) * alpha, alpha], axis=2)
+    rows = []
+    for size in LEVEL_SIZES:
+        solid = np.where(level[..., 3:] > 0, level[..., :3] / np.maximum(level[..., 3:], 1e-9), 0)
+        shown = np.concatenate([solid, level[..., 3:]], axis=2)
+        rows.append((shown * 255 + 0.5).astype(np.uint8).reshape(-1, 4))
+        level = level.reshape(size // 2, 2, size // 2, 2, 4).mean(axis=(1, 3))
+    return np.concatenate(rows)

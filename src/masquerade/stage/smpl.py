@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from masquerade.errors import BadInput
-from masquerade.stage import bodies, inverse
+from masquerade.stage import bodies, skeleton
 from masquerade.stage.bodies import AT_SKIN, BONES, Bends, Model
 
 _VERTICES, _FACES = 6890, 13776
@@ -225,7 +225,7 @@ def _limb(
     """Points about a bone, carried to the bone of our own model; each end is theirs and here."""
     there, here = end[0] - begin[0], end[1] - begin[1]
     sizes = np.linalg.norm(there), np.linalg.norm(here)
-    turn = inverse.swing(here[None] / sizes[1], there[None] / sizes[0])[0]
+    turn = skeleton.swing(here[None] / sizes[1], there[None] / sizes[0])[0]
     return np.asarray(begin[0] + sizes[0] / sizes[1] * (points - begin[1]) @ turn.T)
 
 

@@ -26,7 +26,7 @@ from masquerade.errors import BadInput
 from masquerade.io import atomic, downloads
 from masquerade.io.streams import ahead
 from masquerade.io.workers import WorkerPool
-from masquerade.stage import backdrop, bodies, figure_gpu, places, plan, sensors, takes
+from masquerade.stage import backdrop, bodies, figure_gpu, places, plan, takes
 from masquerade.stage.backdrop import InView
 from masquerade.stage.plan import Take, WorldPlan
 
@@ -350,5 +350,5 @@ def wearer_labels(world: WorldPlan, number: int) -> dict[str, Any]:
     return {
         "number": number,
         "subject": subject.name,
-        "attributes": subject.attributes | {"channels": len(sensors.channels())},
+        "attributes": subject.attributes | {"channels": len(takes.channels())},
     }

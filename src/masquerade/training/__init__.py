@@ -12,55 +12,55 @@ from masquerade.catalog import CatalogEntry
 
 ENTRIES = {
     "dp_sgd": CatalogEntry(
-        "training.dp_sgd:DpSgd",
+        "training.methods:DpSgd",
         "DP-SGD: every unit's gradient is clipped, and the sum of a secret batch gets noise.",
         dict(epsilon=8.0, unit="video"),
     ),
     "feature_dp": CatalogEntry(
-        "training.feature_dp:FeatureDp",
+        "training.methods:FeatureDp",
         "Feature DP: noise for the picture itself; its coarse public picture teaches without any.",
         dict(epsilon=8.0, unit="video"),
     ),
     "feature_projective": CatalogEntry(
-        "training.feature_projective:FeatureProjective",
+        "training.methods:FeatureProjective",
         "Feature-projective DP: public pictures teach, and the noisy part stays in a "
         "public subspace.",
         dict(epsilon=8.0, unit="video"),
     ),
     "mask_dp": CatalogEntry(
-        "training.mask_dp:MaskDp",
+        "training.methods:MaskDp",
         "MaskDP: noise only for what is private in a video; the rest teaches without any.",
         dict(epsilon=8.0, unit="video"),
     ),
     "multi_clip": CatalogEntry(
-        "training.multi_clip:MultiClip",
+        "training.methods:MultiClip",
         "MultiClip: gradients of several stretches of a video are averaged before they "
         "are clipped.",
         dict(epsilon=8.0, unit="video"),
     ),
     "pate": CatalogEntry(
-        "training.pate:Pate",
+        "training.methods:Pate",
         "PATE: teachers of one window length vote, with noise, on what people do.",
         dict(epsilon=2.0, unit="subject"),
     ),
     "projected": CatalogEntry(
-        "training.projected:Projected",
+        "training.methods:Projected",
         "Projected DP-SGD: the noisy sum moves weights only as public records would.",
         dict(epsilon=8.0, unit="video"),
     ),
     "public_features": CatalogEntry(
-        "training.public_features:PublicFeatures",
+        "training.methods:PublicFeatures",
         "Public pictures alone: the lambda term of feature_dp, no private pixel read; to "
         "compare with.",
         dict(epsilon=8.0, unit="video"),
     ),
     "public_part": CatalogEntry(
-        "training.public_part:PublicPart",
+        "training.methods:PublicPart",
         "The public part alone: the lambda term of MaskDP, no private pixel read; to compare with.",
         dict(epsilon=8.0, unit="video"),
     ),
     "tempdiff": CatalogEntry(
-        "training.tempdiff:Tempdiff",
+        "training.methods:Tempdiff",
         "TEMPDIFF: teachers of several window lengths vote, with noise, on what people do.",
         dict(epsilon=2.0, unit="subject"),
     ),

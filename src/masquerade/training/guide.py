@@ -16,10 +16,9 @@ from masquerade._optional import torch
 from masquerade.collection import Medium
 from masquerade.errors import BadInput
 from masquerade.training import gradients
-from masquerade.training.dp_sgd import DpSgd
 from masquerade.training.gradients import Tensors
 from masquerade.training.method import Method
-from masquerade.training.projecting import Projecting
+from masquerade.training.methods import DpSgd, Projecting
 from masquerade.training.rows import Rows, gathered
 from masquerade.training.step import ALONG
 from masquerade.training.subspace import Subspace

@@ -7,6 +7,8 @@ Where the frozen trunk's output for private recordings is kept, which is as priv
 
 It is held in memory up to a limit, beyond it in a folder that only its owner can read and that is
 removed at the end.
+
+A trained model as a file of safetensors, and read again.
 """
 
 from __future__ import annotations
@@ -20,19 +22,19 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import torch
+from masquerade._optional import Later, torch
 from masquerade.collection import Collection, Medium
+from masquerade.errors import BadInput
 from masquerade.mechanism import Shapes
-from masquerade.networks.network import Network
+from masquerade.networks.network import Network, network_of
 from masquerade.noise import Noise
 from masquerade.recordings import Signal
 from masquerade.training import loop, worn
-from masquerade.training.films import Films
 from masquerade.training.guide import set_aside
 from masquerade.training.method import (
     Method,
@@ -44,11 +46,70 @@ from masquerade.training.method import (
     with_public,
 )
 from masquerade.training.plan import TrainingPlan
-from masquerade.training.poses import Poses
-from masquerade.training.rows import Rows, is_unknown, slots_of
+from masquerade.training.rows import Films, Poses, Rows, is_unknown, slots_of
 from masquerade.training.units import Apart, outputs_of, owner_of, private_item, units_of
 from masquerade.training.views import OF_WHOLE
 from masquerade.training.worn import Wearers
+
+files = Later("safetensors.torch", extra="train")
+
+safetensors = Later("safetensors", extra="train")
+
+
+class Trained(NamedTuple):
+    """A trained network, the entry that it was made by, its classes, and what its file says."""
+
+    net: Any
+    network: Network
+    classes: tuple[str, ...]
+    said: dict[str, Any]
+
+
+def encoded(net: Any, network: Network, classes: tuple[str, ...], more: dict[str, Any]) -> bytes:
+    """A network's weights, with all that must be said of it.
+
+    Args:
+        net: the trained network.
+        network: that it was made by.
+        classes: what its outputs mean.
+        more: of what it learned, in public words.
+    """
+    said = network.said | {network.OUTPUTS: classes} | network.told(net) | more
+    tensors = {key: value.detach().cpu().contiguous() for key, value in net.state_dict().items()}
+    # one key: with several their order would differ from file to file
+    data: bytes = files.save(tensors, metadata={"masquerade": json.dumps(said)})
+    return data
+
+
+def said_of(path: Path) -> dict[str, Any]:
+    """What a model's file says of it."""
+    with _ours(path), safetensors.safe_open(path, framework="pt") as held:
+        return dict(json.loads((held.metadata() or {})["masquerade"]))
+
+
+def load_model(path: Path) -> Trained:
+    """A model that `masquerade train` wrote."""
+    said = said_of(path)
+    with _ours(path):
+        network = network_of(said)
+        return Trained(network.load(path, said), network, tuple(said[network.OUTPUTS]), said)
+
+
+@contextlib.contextmanager
+def _ours(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BadInput:
+        raise
+    except (
+        safetensors.SafetensorError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        OSError,
+    ) as error:
+        raise BadInput(f"Expected a model of ours in {path}, got {error}.") from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,11 +27,11 @@ from masquerade.errors import BadInput
 from masquerade.io import atomic
 from masquerade.noise import Noise
 from masquerade.training import gradients, step
-from masquerade.training.coupling import refuse_coupling
+from masquerade.training.gradients import refuse_coupling
 from masquerade.training.guide import Guide
 from masquerade.training.method import Method, Precision
+from masquerade.training.methods import Projecting
 from masquerade.training.plan import TrainingPlan, public_batch
-from masquerade.training.projecting import Projecting
 from masquerade.training.rows import Rows, gathered
 from masquerade.training.step import NamedTensors, PrivateSum
 
@@ -139,7 +139,7 @@ def rate_at(method: Method, number: int, steps: int) -> float:
     """The learning rate of a step: up in a line, then along a cosine, in a step, or as it is.
 
     Example:
-        >>> from masquerade.training.dp_sgd import DpSgd
+        >>> from masquerade.training.methods import DpSgd
         >>> method = DpSgd(epsilon=8.0, unit="video")
         >>> rate_at(method, 0, 100), round(rate_at(method, 10, 100), 3)
         (0.005, 0.05)

@@ -12,8 +12,7 @@ import numpy as np
 
 from masquerade import _check
 from masquerade._formatting import up_decimals
-from masquerade.accounting.calibrate import calibrate, sampled_gaussian
-from masquerade.accounting.compose import epsilon
+from masquerade.accounting.compose import calibrate, epsilon, sampled_gaussian
 from masquerade.accounting.verdict import renyi_noise_multiplier
 from masquerade.events import DpEvent
 from masquerade.guarantee import Relation

@@ -1,16 +1,42 @@
-"""What a run learns from: rows of inputs, and which rows belong to which protected unit."""
+"""What a run learns from: rows of inputs, and which rows belong to which protected unit.
+
+Videos as rows: their views and segments, as a network wants to see them.
+
+Photos of people as rows: a crop around each person, and where the joints are in it.
+
+The crop follows from the record's own box and nothing else; a public one is cut out of psi of the
+whole photo, so that no number of boxes shows more than that. A photo of which no joint is known, or
+all are outside the crop, adds exactly nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import hashlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from masquerade import _check
-from masquerade._optional import torch
+from masquerade._optional import Later, torch
+from masquerade.collection import Collection
 from masquerade.errors import BadInput
+from masquerade.networks import picture_crops
+from masquerade.networks.network import Network
+from masquerade.recordings import Photo, Video
+from masquerade.training import views
+from masquerade.training.method import Method
+from masquerade.training.methods import Featured
+from masquerade.training.units import classes_of, unnamed
+from masquerade.training.views import Private, PublicPictures
+
+if TYPE_CHECKING:
+    from masquerade.networks import tiny_vit_pose
+    from masquerade.networks import tiny_vit_pose as simcc
+else:
+    simcc = Later("masquerade.networks.tiny_vit_pose", extra="train")
+    tiny_vit_pose = Later("masquerade.networks.tiny_vit_pose", extra="train")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,3 +179,253 @@ def _sent(array: np.ndarray, device: torch.device) -> torch.Tensor:
     """The array on the device; nobody waits until it is there."""
     held = torch.from_numpy(array)
     return held.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else held
+
+
+_BATCH_FILMS = 8
+
+
+class Films:
+    """Turns private videos into what a network's trunk is given, one at a time.
+
+    Args:
+        method: which of their pixels are public, and how many segments are taken.
+        network: that sees them.
+        classes: the public list.
+    """
+
+    def __init__(self, method: Method, network: Network, classes: Sequence[str]) -> None:
+        self.method, self._network, self._classes = method, network, classes
+        self._private = Private(getattr(method, "private", Private.BACKGROUND.value))
+        self._masks: list[Any] = []
+        self._known: dict[bytes, bytes] = {}
+        self.shown = PublicPictures() if isinstance(method, Featured) else None
+
+    def rows(self, recording: Any) -> tuple[dict[str, Any], list[int]]:
+        """Its segments in each view, and their classes."""
+        video = video_of(recording)
+        shown = {"private": self._cut(video.frames)}
+        if isinstance(self.method, Featured) and self.shown is not None:
+            shown["public"] = self.shown.made(self.method.made_public(), shown["private"])
+            if not self.method.HAS_PRIVATE:
+                shown["private"] = shown["public"]
+        elif self.method.HAS_PUBLIC:
+            shown = self._sides(video)
+            self._masks.append(video.person_mask)
+            _refuse_two_masks(video, self._known)
+        with unnamed():
+            target = _target(video, self._classes)
+        seen = {view: self._network.prepare(films) for view, films in shown.items()}
+        return seen, [target] * self.method.segments
+
+    def _sides(self, video: Video) -> dict[str, np.ndarray]:
+        """Segments of what the private and the public gradient see.
+
+        Whole recordings, or what is private and nothing else: all that is hidden from the public
+        side comes from the mask, and everything that is not is grey.
+        """
+        frames, side = self._cut(video.frames), self.method.private_side
+        covered = self._cut(views.hidden_of(video, self._private))
+        if side == "tokens":
+            covered = np.stack([views.in_tokens(one, self._network.tokens) for one in covered])
+        public = views.on_grey(frames, ~covered)
+        if not self.method.HAS_PRIVATE:
+            return {"private": public, "public": public}
+        private = frames if side == "whole" else views.on_grey(frames, covered)
+        return {"private": private, "public": public}
+
+    def _cut(self, frames: np.ndarray) -> np.ndarray:
+        return views.segments(frames, count=self.method.segments, length=self._network.length)
+
+    @property
+    def mask_sha256(self) -> str | None:
+        """Fingerprint of the masks so far, where they are used."""
+        return views.fingerprint(self._masks) if self._masks else None
+
+
+def guess_actions(
+    net: Any,
+    network: Network,
+    collection: Collection[Any],
+    *,
+    progress: Callable[[int, int], None],
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a network says of every recording's middle segment, and what is right."""
+    device = next(net.parameters()).device
+    found: list[int] = []
+    right: list[int] = []
+    held: list[Any] = []
+    for index, (film, target) in enumerate(_films_of(collection, network)):
+        held.append(film)
+        right.append(target)
+        if len(held) == _BATCH_FILMS or index + 1 == len(collection):
+            with torch.no_grad():
+                found += net(torch.cat(held).to(device)).argmax(dim=1).tolist()
+            held.clear()
+        progress(index + 1, len(collection))
+    if not right:
+        raise BadInput("Expected at least one recording to test on, got none.")
+    return np.array(found), np.array(right)
+
+
+def _films_of(collection: Collection[Any], network: Network) -> Iterator[tuple[Any, int]]:
+    names = classes_of(collection)
+    for index in range(len(collection)):
+        video = video_of(collection[index])
+        cut = views.segments(video.frames, count=1, length=network.length)
+        yield network.prepare(cut), _target(video, names)
+
+
+def video_of(recording: Any) -> Video:
+    """A recording that must be a video."""
+    if not isinstance(recording, Video):
+        raise BadInput(f"Expected videos to learn from, got {type(recording).__name__}s.")
+    return recording
+
+
+def _refuse_two_masks(video: Video, known: dict[bytes, bytes]) -> None:
+    """A recording that is listed twice has one mask: two could together show all of it."""
+    content = hashlib.sha256(repr(video.frames.shape).encode())
+    content.update(video.frames.tobytes())
+    found = views.mark(video)
+    if known.setdefault(content.digest(), found) != found:
+        raise BadInput(
+            "Expected one mask with a recording that is listed twice, got two: what is private "
+            "under one would be used without noise under the other. List it once."
+        )
+
+
+def _target(video: Video, names: Sequence[str]) -> int:
+    if video.activity not in names:
+        raise BadInput("Expected an activity of the list with every recording, got another.")
+    return names.index(video.activity)
+
+
+_BATCH_POSES = 16
+
+
+class Poses:
+    """Turns private photos into what a network's trunk is given, one at a time.
+
+    Args:
+        method: how they are learned from.
+        names: of the joints; the public list.
+    """
+
+    mask_sha256 = None  # nothing of a photo is public by a mask
+
+    def __init__(self, method: Method, names: Sequence[str]) -> None:
+        self.method, self._names = method, names
+        self.shown = PublicPictures() if isinstance(method, Featured) else None
+
+    def rows(self, recording: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
+        """Its crop, and where the joints are in it."""
+        with unnamed():
+            photo = photo_of(recording)
+            crop, target = taught(photo, len(self._names))
+        seen = {"private": picture_crops.as_inputs(crop[None])}
+        if isinstance(self.method, Featured) and self.shown is not None:
+            region = picture_crops.region_of(photo.image, photo.box)
+            whole = self.shown.made(self.method.made_public(), photo.image, cut=repr(region))
+            seen["public"] = picture_crops.as_inputs(picture_crops.crop_pose(whole, region)[None])
+            if not self.method.HAS_PRIVATE:
+                seen["private"] = seen["public"]
+        return seen, [target]
+
+
+def taught(photo: Photo, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """A photo's crop (256, 192, 3) uint8, and targets (J, 3).
+
+    Raises:
+        BadInput: if it has another number of joints.
+    """
+    if photo.joints is not None and len(photo.joints) != count:
+        raise BadInput(f"Expected {count} joints with every photo, got {len(photo.joints)}.")
+    region = picture_crops.region_of(photo.image, photo.box)
+    return picture_crops.crop_pose(photo.image, region), picture_crops.targets_of(
+        photo.joints, region, count
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FoundJoints:
+    """What a network says of photos; N of them, J joints.
+
+    Args:
+        joints: (N, J, 2) in pixels of each photo.
+        scores: (N, J) from 0 to 1.
+    """
+
+    joints: np.ndarray
+    scores: np.ndarray
+
+
+def found_in(
+    net: Any, photos: Sequence[tuple[np.ndarray, picture_crops.Box | None]], *, smoothing: float
+) -> FoundJoints:
+    """Where a network finds the joints of people in pictures, each in its box; flip test included.
+
+    Args:
+        net: that is asked.
+        photos: pictures (H, W, 3) and boxes; the whole picture where there is none.
+        smoothing: of the targets that it learned from.
+    """
+    device = next(net.parameters()).device
+    regions = [picture_crops.region_of(image, box) for image, box in photos]
+    crops = [
+        picture_crops.crop_pose(image, region)
+        for (image, _), region in zip(photos, regions, strict=True)
+    ]
+    inputs = picture_crops.as_inputs(np.stack(crops)).to(device)
+    said = tiny_vit_pose.answers(net, inputs, is_flipped=True, batch=_BATCH_POSES)
+    places = simcc.decoded(said.double(), smoothing=smoothing)
+    joints = [
+        region.back(one) for region, one in zip(regions, places.joints.cpu().numpy(), strict=True)
+    ]
+    return FoundJoints(joints=np.stack(joints), scores=places.scores.cpu().numpy())
+
+
+def guess_joints(
+    net: Any,
+    network: Any,
+    collection: Collection[Any],
+    *,
+    progress: Callable[[int, int], None],
+) -> tuple[FoundJoints, list[Photo]]:
+    """What a network says of every photo, and the photos without their pictures."""
+    found: list[FoundJoints] = []
+    known: list[Photo] = []
+    held: list[tuple[np.ndarray, picture_crops.Box | None]] = []
+    nothing = np.zeros((1, 1, 3), np.uint8)
+    for index in range(len(collection)):
+        photo = photo_of(collection[index])
+        held.append((photo.image, photo.box))
+        known.append(_without_picture(photo, nothing))
+        if len(held) == _BATCH_POSES or index + 1 == len(collection):
+            found.append(found_in(net, held, smoothing=network.smoothing))
+            held.clear()
+        progress(index + 1, len(collection))
+    if not found:
+        raise BadInput("Expected at least one photo to test on, got none.")
+    joints, scores = (
+        np.concatenate([getattr(each, name) for each in found]) for name in ("joints", "scores")
+    )
+    return FoundJoints(joints=joints, scores=scores), known
+
+
+def _without_picture(photo: Photo, nothing: np.ndarray) -> Photo:
+    return Photo(
+        image=nothing,
+        joints=photo.joints,
+        visible=photo.visible,
+        head_px=photo.head_px,
+        box=photo.box,
+        subject=photo.subject,
+        attributes=photo.attributes,
+    )
+
+
+def photo_of(recording: Any) -> Photo:
+    """A recording that must be a photo."""
+    if not isinstance(recording, Photo):
+        raise BadInput(f"Expected photos to learn from, got {type(recording).__name__}s.")
+    return recording

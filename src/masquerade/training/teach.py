@@ -28,9 +28,10 @@ from masquerade.training.partition import Extent, Partition, partition
 from masquerade.training.units import classes_of, owner_of, units_of
 
 if TYPE_CHECKING:
-    from masquerade.networks import lstm_gradients, lstm_stack
+    from masquerade.networks import lstm_stack
+    from masquerade.networks import lstm_stack as lstm_gradients
 else:
-    lstm_gradients = Later("masquerade.networks.lstm_gradients", extra="train")
+    lstm_gradients = Later("masquerade.networks.lstm_stack", extra="train")
     lstm_stack = Later("masquerade.networks.lstm_stack", extra="train")
 
 

@@ -37,8 +37,8 @@ import numpy as np
 from masquerade._optional import Later
 from masquerade.errors import BadInput
 from masquerade.mechanism import Frames
-from masquerade.vision.face_tracks import centres, overlap
 from masquerade.vision.network_files import free_sizes, open_session
+from masquerade.vision.tracks import centres, overlap
 
 cv2 = Later("cv2", extra="vision")
 

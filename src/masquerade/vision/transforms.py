@@ -186,9 +186,7 @@ def _weights(mix: Mix) -> np.ndarray:
 
 
 def _kernels() -> ModuleType:
-    from masquerade.vision import (
-        transforms_kernel as frames_kernel,  # importing Triton takes a second
-    )
+    from masquerade.vision import transforms_kernel as frames_kernel
 
     return frames_kernel
 
