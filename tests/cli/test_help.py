@@ -30,7 +30,7 @@ ROOMS = (
 def all_commands() -> list[tuple[str, str | None]]:
     found: list[tuple[str, str | None]] = []
     for verb in cli.VERBS:
-        door = import_module(f"masquerade.result.{verb}")
+        door = import_module(f"masquerade.cli.{verb}")
         several = getattr(door, "COMMANDS", None)
         found += [(verb, None)] if several is None else [(verb, name) for name in several]
     return found
@@ -61,7 +61,7 @@ def shown(default: Any) -> str:
 
 @pytest.mark.parametrize("verb", cli.VERBS)
 def test_the_line_of_a_verb_is_the_first_of_its_file(verb: str) -> None:
-    about = import_module(f"masquerade.result.{verb}").__doc__ or ""
+    about = import_module(f"masquerade.cli.{verb}").__doc__ or ""
     assert about.partition("\n")[0] == cli.VERBS[verb]
 
 

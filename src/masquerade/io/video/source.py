@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 
+from masquerade._optional import av
 from masquerade.errors import BadInput
 from masquerade.io.video import MAX_PIXELS, SUFFIXES, formats, whole
 
 if TYPE_CHECKING:
-    import av
     from av.container import InputContainer
     from av.sidedata.sidedata import SideData
     from av.video.stream import VideoStream
