@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import Run, python
+from conftest import python
 from masquerade.errors import BadInput
 from masquerade.networks import mvit_layers, weight_files
 from masquerade.networks.network import PARTS
-from tools import pretrain
+from tools import pretrain, run_tool
+from tools.pretrain import Pretrain
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -352,7 +354,7 @@ def test_pretraining_reads_public_people_only() -> None:
 
 
 def test_pretraining_writes_weights_that_can_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[..., Run]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def drawn(videos: int, *_: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         found = np.random.default_rng(0).integers(0, 256, (videos, *SMALL), np.uint8)
@@ -364,8 +366,9 @@ def test_pretraining_writes_weights_that_can_be_read(
 
     monkeypatch.setattr(pretrain, "_films", drawn)
     out = tmp_path / "w.safetensors"
-    words = ("recipe", "pretrain", "--out", out, "--videos", 48, "--epochs", 1)
-    done = command(*words, "--json").json
+    words = ["--out", str(out), "--videos", "48", "--epochs", "1"]
+    run_tool(Pretrain, [*words, "--json"])
+    done = json.loads(capsys.readouterr().out)
     assert (done["learned"], done["held_out"], done["people"]) == (44, 4, 18)
     assert 0 <= done["top_1"] <= 1 and done["chance"] == pytest.approx(1 / LEARNED)
     net = made(classes=LEARNED)
@@ -373,10 +376,13 @@ def test_pretraining_writes_weights_that_can_be_read(
     assert mvit_layers.load_weights(net, out, keep_head=True)
     assert not mvit_layers.load_weights(made(), out)  # a task has another head
     assert not torch.equal(net.conv_proj.weight, before)
-    assert command("recipe", "pretrain", "--videos", 3).code == 2
-    assert command(*words[:3], tmp_path / "no" / "w", "--videos", 48).code == 2
+    refused = [["--videos", "3"], ["--out", str(tmp_path / "no" / "w"), "--videos", "48"]]
     if not torch.cuda.is_available():
-        assert command(*words, "--device", "cuda").code == 2
+        refused.append([*words, "--device", "cuda"])
+    for each in refused:
+        with pytest.raises(SystemExit) as stop:
+            run_tool(Pretrain, each)
+        assert stop.value.code == 2
 
 
 @pytest.mark.slow

@@ -60,17 +60,17 @@ def run(words: list[str], env: dict[str, str]) -> str:
 
 def test_the_page_has_a_file_for_each_kind_of_entry() -> None:
     assert {name.split("/")[0] for name in FILES} >= {
-        "release",
-        "train",
-        "nets",
-        "data",
-        "audit",
-        "attack",
+        "mechanisms",
+        "training",
+        "networks",
+        "datasets",
+        "audits",
+        "attacks",
     }
 
 
 def test_every_file_of_the_page_passes_the_tests_of_its_kind(extended: dict[str, str]) -> None:
-    names = [Path(name).stem for name in FILES if not name.startswith(("nets/", "attack/"))]
+    names = [Path(name).stem for name in FILES if not name.startswith(("networks/", "attacks/"))]
     words = ["-m", "pytest", "-p", "no:cacheprovider", "-vv", *CONTRACTS, "-k", " or ".join(names)]
     said = run(words, extended)
     for name in names:
@@ -143,7 +143,7 @@ def test_every_other_snippet_runs_as_it_stands(block: str, extended: dict[str, s
 
 def test_the_reference_lists_every_public_name_once() -> None:
     listed = re.findall(r"^::: masquerade\.(\w+)$", (REPO / "docs/api.md").read_text(), re.M)
-    modules = {"account", "audit", "events", "report"}
+    modules = {"accounting", "audits", "events", "report"}
     assert sorted(listed) == sorted(set(mq.__all__) - modules - {"__version__"})
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import real_films
+from experiments.engine import main
 from few_films import Few
 from masquerade.datasets.toyota_smarthome import ToyotaSmarthome
 from masquerade.datasets.ucf101 import UCF101
@@ -274,12 +275,11 @@ def test_who_is_in_an_account_is_known_also_where_only_a_part_is_shown(
 
 @pytest.mark.slow
 def test_the_table_of_mask_dp_is_made_of_other_videos(
-    roots: dict[str, Path], arrays: Path, command: Any, tmp_path: Path
+    roots: dict[str, Path], arrays: Path, tmp_path: Path
 ) -> None:
-    words = ("recipe", "mask_dp", "--data", "ucf101", "--root", roots["ucf101"], "--quick")
-    words += ("--out", tmp_path / "out", "--epochs", "1", "--batch", "2")
-    done = command(*words, "--masks", arrays)
-    assert done.code == 0, done.err
+    words = ["mask_dp", "--data", "ucf101", "--root", str(roots["ucf101"]), "--quick"]
+    words += ["--out", str(tmp_path / "out"), "--epochs", "1", "--batch", "2"]
+    assert main([*words, "--masks", str(arrays)]) == 0
     said = json.loads((tmp_path / "out" / "results.json").read_text())
     assert "masks from files" in said["about"] and "--masks PATH" in said["origin"]
     assert str(tmp_path) not in json.dumps(said)
